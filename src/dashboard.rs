@@ -223,14 +223,17 @@ fn failure(problem: &Problem, backend: &SessionBackend<'_>) -> Failure {
         code: problem.code().word.to_owned(),
         message: problem.message().to_owned(),
         fields,
-        upgrade_url: text("upgrade_url"),
-        request_id: (problem.status().as_u16() >= 500).then(|| id.to_string()),
-        details,
+        upgrade_url: text("upgrade_url").map(String::into_boxed_str),
+        request_id: (problem.status().as_u16() >= 500).then(|| id.to_string().into_boxed_str()),
+        details: Box::new(details),
     }
 }
 
 fn page_response(answer: PageAnswer) -> Response {
-    let PageAnswer { status, content, cookies } = answer;
+    let PageAnswer { status, content, cookies, fault } = answer;
+    if let Some(cause) = fault {
+        tracing::error!(cause, "a page could not be made");
+    }
     let mut headers = vec![(REFERRER_POLICY, HeaderValue::from_static("same-origin"))];
     let mut policy = Policy::Strict;
     let mut cache = "no-store";

@@ -35,6 +35,7 @@
   }
 
   // Fragments
+  const isChanged = (control) => control.checked !== control.defaultChecked || control.value !== control.defaultValue;
   let latest = 0;
   async function load(request, names) {
     const number = ++latest;
@@ -47,7 +48,8 @@
       const name = old.dataset.fragment;
       const fresh = page.querySelector(`[data-fragment="${name}"]`);
       if (!fresh || (names && !names.includes(name)) || old.isEqualNode(fresh)) continue;
-      if (!names && old.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) continue;
+      // A live update does not take away what a person is entering or has chosen.
+      if (!names && (old.contains(document.activeElement) || all("input, textarea", old).some(isChanged))) continue;
       const open = all("details[open][id]", old).map((element) => element.id);
       const adopted = document.adoptNode(fresh);
       for (const id of open) adopted.querySelector(`#${CSS.escape(id)}`)?.setAttribute("open", "");

@@ -5,62 +5,92 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use mail::affiliate::campaign::{Campaign, CommissionDuration, CommissionRate, ProductRate, RateTier, Visibility};
 use mail::affiliate::commission::{Commission, ReversalReason};
-use mail::affiliate::money::Currency;
-use mail::affiliate::partner::{Partner, PartnerLink, PartnerSource, PartnerStatus};
+use mail::affiliate::money::{BasisPoints, CENTS_MAX, Currency};
+use mail::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, PartnerSource, PartnerStatus, TAGS_MAX};
 use mail::affiliate::payout::{PayoutRun, PayoutRunStatus, PayoutStatus, SkipReason, SkippedPartner};
 use mail::affiliate::program::{
-    AffiliateProgram, AfterPayout, Attribution, PayoutMethod, ProcessorMode, ProgramStatus,
+    AffiliateProgram, AfterPayout, Attribution, PayoutMethod, ProcessorMode, ProgramStatus, REVIEW_THRESHOLD_MAX,
+    WEBHOOK_SECRETS_MAX,
 };
 use mail::affiliate::referral::{Referral, ReferralBlock, ReferralSource, ReferralStatus};
 use mail::id::{CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ProgramId, ReferralId};
-use mail::timestamp;
-use serde::{Serialize, Serializer};
+use schema::ToSchema;
+use serde::Serialize;
+use store::affiliate::commission::CommissionStatus;
 
+pub use crate::api_timestamp::ApiTimestamp;
 use crate::partner_emails::MailBlockReason;
 use crate::payouts::PayoutView;
 use crate::portal::host::PortalHostError;
 
-/// A time in ISO 8601 with milliseconds and `Z`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ApiTimestamp(pub Timestamp);
-
-impl Serialize for ApiTimestamp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&timestamp::to_rfc3339(self.0))
-    }
-}
-
-#[derive(Debug, Clone, Serialize)]
+/// An affiliate program
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(name = "AffiliateProgram")]
 pub struct ProgramObject {
+    /// The object type
+    #[schema(const = "affiliate_program")]
     object: &'static str,
+    /// The program's id (`prog_…`)
     id: ProgramId,
+    /// The status
     status: ProgramStatus,
+    /// Whether live or test payments count
     mode: ProcessorMode,
+    /// The website that partner links lead to
     website_url: String,
+    /// The currency of flat amounts, bounties and caps
     currency: Currency,
+    /// The link that gets the credit if a visitor came by several
     attribution: Attribution,
+    /// Whether customers who paid before they were referred earn nothing
     new_customers_only: bool,
+    /// The metadata key that names the referral in the payment processor
     metadata_key: String,
+    /// The metadata key that excludes a payment if its value is `false`
     exclude_key: String,
+    /// The default campaign (`cmp_…`)
     default_campaign_id: Option<CampaignId>,
+    /// The minimum payout in minor units, by currency
+    #[schema(additionalProperties = {"type": "integer", "minimum": 0}, examples = [{"usd": 5000}])]
     min_payout: BTreeMap<Currency, i64>,
+    /// Payout methods that partners can choose
+    #[schema(items = {"type": "string", "enum": PayoutMethod::WORDS, "description": "A payout method"})]
     allowed_methods: Vec<PayoutMethod>,
+    /// The consequence if a sale is refunded after the payout
     payout_after_refund: AfterPayout,
+    /// Whether checkouts without an invoice earn commissions
     count_invoiceless_payments: bool,
+    /// Whether partners see the email addresses of customers they referred
     share_customer_email: bool,
+    /// Whether suspended partners continue to earn from existing referrals
     suspended_accrue: bool,
+    /// Web origins that may record visits; if empty, the website's origin
     allowed_origins: Vec<String>,
+    /// The public key for web pages
     publishable_key: String,
+    /// Referrals from pages of these hosts are held for review
     banned_referrers: Vec<String>,
+    /// The host name of the partner portal
     portal_domain: Option<String>,
+    /// Why the portal is not available at its own host, and how to fix it; null if it is
     portal_domain_error: Option<String>,
+    /// URL of the program's terms
     terms_url: Option<String>,
+    /// Sender address of partner email; without it, only email that a partner requested is sent
     mail_from: Option<String>,
+    /// Why email to partners is not sent, and how to fix it; null if it is
     mail_error: Option<String>,
+    /// Referrals of a partner per hour above which they are held for review
+    #[schema(minimum = 1, maximum = REVIEW_THRESHOLD_MAX)]
     velocity_per_hour: u32,
+    /// Bounties of a partner per day above which they are held for review
+    #[schema(minimum = 1, maximum = REVIEW_THRESHOLD_MAX)]
     max_bounties_per_day: u32,
+    /// Version number; increases with each change
     rev: u64,
+    /// When it was enabled
     created_at: ApiTimestamp,
+    /// When it was last changed
     updated_at: ApiTimestamp,
 }
 
@@ -108,17 +138,29 @@ impl ProgramObject {
     }
 }
 
-/// The connected payment processor, without secrets.
-#[derive(Debug, Clone, Serialize)]
+/// The payment processor
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(name = "AffiliateProcessor")]
 pub struct ProcessorObject {
+    /// The object type
+    #[schema(const = "stripe")]
     kind: &'static str,
+    /// The base URL of the payment processor's API
     api_base: String,
+    /// The payment processor's account id; events of other accounts are ignored
     account_id: Option<String>,
+    /// Whether payments are live; null if unknown
     livemode: Option<bool>,
+    /// Whether an API key is set; without one only events are received
     has_key: bool,
+    /// Number of accepted signing secrets
+    #[schema(minimum = 1, maximum = WEBHOOK_SECRETS_MAX)]
     webhook_secrets_count: usize,
+    /// The webhook URL for the payment processor's events
     webhook_url: String,
+    /// When the last event was received
     last_event_at: Option<ApiTimestamp>,
+    /// Number of events that could not be processed
     failed_events: usize,
 }
 
@@ -150,16 +192,30 @@ impl ProcessorObject {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// A link of a partner
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(name = "AffiliateLink")]
 pub struct LinkObject {
+    /// The object type
+    #[schema(const = "affiliate_link")]
     object: &'static str,
+    /// The link's id (`afl_…`)
     id: PartnerLinkId,
+    /// The partner (`aff_…`)
     affiliate_id: PartnerId,
+    /// The value of the `via` parameter
+    #[schema(examples = ["ada"])]
     token: String,
+    /// The URL with the token
+    #[schema(examples = ["https://shop.example/?via=ada"])]
     url: String,
+    /// The destination: a path or a URL on the website
     destination_url: Option<String>,
+    /// The label
     label: Option<String>,
+    /// Whether this is the primary link
     is_primary: bool,
+    /// When it was created
     created_at: ApiTimestamp,
 }
 
@@ -180,26 +236,50 @@ impl LinkObject {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// A partner
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(name = "Affiliate")]
 pub struct PartnerObject {
+    /// The object type
+    #[schema(const = "affiliate")]
     object: &'static str,
+    /// The partner's id (`aff_…`)
     id: PartnerId,
+    /// The unique email address
     email: String,
+    /// The given name
     first_name: Option<String>,
+    /// The family name
     last_name: Option<String>,
+    /// The company
     company: Option<String>,
+    /// The website
     website: Option<String>,
+    /// Two letters (ISO 3166-1)
     country: Option<String>,
+    /// The status
     status: PartnerStatus,
+    /// The source
     source: PartnerSource,
+    /// The campaign (`cmp_…`)
     campaign_id: CampaignId,
+    /// The partner that recruited this one (`aff_…`)
     parent_affiliate_id: Option<PartnerId>,
+    /// Tags for the owner's use
+    #[schema(maxItems = TAGS_MAX)]
     tags: Vec<String>,
+    /// The payout method
     payout_method: Option<PayoutMethod>,
+    /// Whether a payout destination with an allowed method is set
     payout_ready: bool,
+    /// When the partner was first approved
     approved_at: Option<ApiTimestamp>,
+    /// All links of the partner; in a list, only the primary link
+    #[schema(maxItems = 2 * LINKS_MAX)]
     links: Vec<LinkObject>,
+    /// When it was created
     created_at: ApiTimestamp,
+    /// When it was last changed
     updated_at: ApiTimestamp,
 }
 
@@ -232,7 +312,6 @@ impl PartnerObject {
 }
 
 /// A rate as shown: its type and two numbers, of which the type selects one.
-#[derive(Debug, Clone, Copy, Serialize)]
 struct RateFields {
     commission_type: &'static str,
     commission_bps: u16,
@@ -255,10 +334,17 @@ impl RateFields {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
-struct TierObject {
+/// A rate that applies from a number of paying customers; `commission_type` selects one of the two rates
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct TierObject {
+    /// Number of paying customers, including the current one
+    #[schema(minimum = 1, maximum = u32::MAX)]
     min_paid_customers: u32,
+    /// The percentage in basis points
+    #[schema(maximum = BasisPoints::ALL.get())]
     commission_bps: u16,
+    /// The amount in minor units
+    #[schema(minimum = 0, maximum = CENTS_MAX)]
     commission_flat_cents: i64,
 }
 
@@ -273,48 +359,98 @@ impl From<&RateTier> for TierObject {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// The rate of a product or of one of its prices
+#[derive(Debug, Clone, Serialize, ToSchema)]
 struct ProductRateObject {
+    /// The payment processor's product id
     product_id: String,
+    /// The payment processor's price id
     price_id: Option<String>,
-    #[serde(flatten)]
-    rate: RateFields,
+    /// The rate that applies; `none` earns nothing
+    #[schema(enum = ["percent", "flat", "none"])]
+    commission_type: &'static str,
+    /// The percentage in basis points
+    #[schema(maximum = BasisPoints::ALL.get())]
+    commission_bps: u16,
+    /// The amount in minor units
+    #[schema(minimum = 0, maximum = CENTS_MAX)]
+    commission_flat_cents: i64,
+    /// A label for your own use
     label: Option<String>,
 }
 
 impl From<&ProductRate> for ProductRateObject {
-    fn from(rate: &ProductRate) -> Self {
+    fn from(product: &ProductRate) -> Self {
+        let rate = RateFields::of(product.rate, product.unused);
         Self {
-            product_id: rate.product.clone(),
-            price_id: rate.price.clone(),
-            rate: RateFields::of(rate.rate, rate.unused),
-            label: rate.label.clone(),
+            product_id: product.product.clone(),
+            price_id: product.price.clone(),
+            commission_type: rate.commission_type,
+            commission_bps: rate.commission_bps,
+            commission_flat_cents: rate.commission_flat_cents,
+            label: product.label.clone(),
         }
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// The commission terms of partners
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(name = "AffiliateCampaign")]
 pub struct CampaignObject {
+    /// The object type
+    #[schema(const = "affiliate_campaign")]
     object: &'static str,
+    /// The campaign's id (`cmp_…`)
     id: CampaignId,
+    /// The unique name of the campaign
     name: String,
+    /// Whether this is the default campaign
     is_default: bool,
+    /// The people who can see the campaign
     visibility: Visibility,
+    /// Whether applications are approved automatically
     auto_approve: bool,
-    #[serde(flatten)]
-    rate: RateFields,
+    /// The rate that applies
+    #[schema(enum = ["percent", "flat"])]
+    commission_type: &'static str,
+    /// The percentage of a sale in basis points
+    #[schema(maximum = BasisPoints::ALL.get())]
+    commission_bps: u16,
+    /// The amount per sale, in minor units of the program's currency
+    #[schema(minimum = 0, maximum = CENTS_MAX)]
+    commission_flat_cents: i64,
+    /// Whether the first sale or all sales earn a commission
+    #[schema(enum = ["once", "recurring"])]
     commission_duration: &'static str,
+    /// For how many months sales earn a commission; null is unlimited
+    #[schema(minimum = 1, maximum = u16::MAX)]
     recurring_months: Option<u16>,
+    /// Maximum commission per sale
+    #[schema(minimum = 0, maximum = CENTS_MAX)]
     max_commission_cents: Option<i64>,
+    /// Rates by number of paying customers
     tiers: Vec<TierObject>,
+    /// Rates of products and prices
     product_rates: Vec<ProductRateObject>,
+    /// The recruiting partner's percentage of the same sale in basis points
+    #[schema(maximum = BasisPoints::ALL.get())]
     second_tier_bps: u16,
+    /// The amount per lead in minor units
+    #[schema(minimum = 0, maximum = CENTS_MAX)]
     lead_bounty_cents: i64,
+    /// For how many days a visit is credited to the partner
+    #[schema(minimum = 1, maximum = 365)]
     cookie_days: u16,
+    /// For how many days a commission is held for refunds
+    #[schema(maximum = 365)]
     hold_days: u16,
+    /// When the campaign was archived and stopped accepting partners
     archived_at: Option<ApiTimestamp>,
+    /// When it was created
     created_at: ApiTimestamp,
+    /// When it was last changed
     updated_at: ApiTimestamp,
+    /// Number of partners; only in lists
     #[serde(skip_serializing_if = "Option::is_none")]
     affiliate_count: Option<usize>,
 }
@@ -323,6 +459,7 @@ impl CampaignObject {
     #[must_use]
     pub fn of(campaign: &Campaign, program: &AffiliateProgram) -> Self {
         let terms = &campaign.terms;
+        let rate = RateFields::of(Some(terms.base), terms.unused);
         let (commission_duration, recurring_months) = match terms.duration {
             CommissionDuration::Once => ("once", None),
             CommissionDuration::Recurring(months) => ("recurring", months),
@@ -334,7 +471,9 @@ impl CampaignObject {
             is_default: program.default_campaign == Some(campaign.id),
             visibility: campaign.visibility,
             auto_approve: campaign.auto_approve,
-            rate: RateFields::of(Some(terms.base), terms.unused),
+            commission_type: rate.commission_type,
+            commission_bps: rate.commission_bps,
+            commission_flat_cents: rate.commission_flat_cents,
             commission_duration,
             recurring_months,
             max_commission_cents: terms.max_commission,
@@ -358,22 +497,40 @@ impl CampaignObject {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// A person referred by a partner
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(name = "AffiliateReferral")]
 pub struct ReferralObject {
+    /// The object type
+    #[schema(const = "affiliate_referral")]
     object: &'static str,
+    /// The referral's id (`ref_…`)
     id: ReferralId,
+    /// The partner (`aff_…`)
     affiliate_id: PartnerId,
+    /// The status
     status: ReferralStatus,
+    /// The source
     source: ReferralSource,
+    /// The person's email address
     email: Option<String>,
+    /// The payment processor's customer id
     processor_customer_id: Option<String>,
+    /// The partner's own tag
     sub_id: Option<String>,
+    /// Why the referral earns no commission
     blocked_reason: Option<ReferralBlock>,
+    /// Payments minus refunds, without tax, in minor units
     revenue_cents: i64,
+    /// The currency of the first payment
     currency: Option<Currency>,
+    /// When the customer first paid
     converted_at: Option<ApiTimestamp>,
+    /// The customer must pay before this time to be credited to the partner
     expires_at: ApiTimestamp,
+    /// When it was created
     created_at: ApiTimestamp,
+    /// When it was last changed
     updated_at: ApiTimestamp,
 }
 
@@ -399,27 +556,53 @@ impl From<&Referral> for ReferralObject {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// A line of the ledger
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(name = "AffiliateCommission")]
 pub struct CommissionObject {
+    /// The object type
+    #[schema(const = "affiliate_commission")]
     object: &'static str,
+    /// The commission's id (`com_…`)
     id: CommissionId,
+    /// The partner (`aff_…`)
     affiliate_id: PartnerId,
+    /// The referral (`ref_…`)
     referral_id: ReferralId,
+    /// 1: earned by the referring partner; 2: earned by the partner that recruited it
+    #[schema(minimum = 1, maximum = 2, examples = [1])]
     tier: u8,
+    /// The status; `earned` while it is in a payout
+    #[schema(enum = CommissionStatus::WORDS)]
     status: &'static str,
+    /// The amount in minor units
+    #[schema(minimum = 1, maximum = i64::MAX)]
     amount_cents: i64,
+    /// The sale amount that the commission is based on; 0 for a bounty
     sale_amount_cents: i64,
+    /// The currency of `amount_cents`
     currency: Currency,
+    /// The reason for the commission
     description: String,
+    /// The payment processor's invoice id
     processor_invoice_id: Option<String>,
+    /// The payment processor's charge id
     processor_charge_id: Option<String>,
+    /// When the hold period ends
     earns_at: ApiTimestamp,
+    /// When the commission was earned
     earned_at: Option<ApiTimestamp>,
+    /// When it was paid out
     paid_at: Option<ApiTimestamp>,
+    /// When it was reversed
     reversed_at: Option<ApiTimestamp>,
+    /// Why it was reversed
     reverse_reason: Option<ReversalReason>,
+    /// The payout (`pay_…`)
     payout_id: Option<PayoutId>,
+    /// When it was created
     created_at: ApiTimestamp,
+    /// When it was last changed
     updated_at: ApiTimestamp,
 }
 
@@ -451,21 +634,39 @@ impl From<&Commission> for CommissionObject {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// A payout to one partner in one currency
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(name = "AffiliatePayout")]
 pub struct PayoutObject {
+    /// The object type
+    #[schema(const = "affiliate_payout")]
     object: &'static str,
+    /// The payout's id (`pay_…`)
     id: PayoutId,
+    /// The partner (`aff_…`)
     affiliate_id: PartnerId,
+    /// The payout run (`prn_…`)
     run_id: PayoutRunId,
+    /// The amount in minor units
+    #[schema(minimum = 0)]
     amount_cents: i64,
+    /// The currency
     currency: Currency,
+    /// The payout method
     method: PayoutMethod,
+    /// The status
     status: PayoutStatus,
+    /// The payment processor's transfer id
     processor_transfer_id: Option<String>,
+    /// Reference of the payment, as proof
     external_reference: Option<String>,
+    /// Why the payout failed; while it is `processing`, why the transfer has not been made yet
     failure_reason: Option<String>,
+    /// When it was paid
     paid_at: Option<ApiTimestamp>,
+    /// When it was drafted
     created_at: ApiTimestamp,
+    /// When it was last changed
     updated_at: ApiTimestamp,
 }
 
@@ -491,11 +692,13 @@ impl From<&PayoutView> for PayoutObject {
     }
 }
 
-/// A payout of a run as the owner sees it, with its destination.
-#[derive(Debug, Clone, Serialize)]
+/// A payout to one partner in one currency, with its destination
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(name = "AffiliatePayoutOfRun")]
 pub struct DraftPayoutObject {
     #[serde(flatten)]
     payout: PayoutObject,
+    /// The payout destination
     destination: String,
 }
 
@@ -505,20 +708,37 @@ impl From<&PayoutView> for DraftPayoutObject {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// A set of payouts that are approved together
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(name = "AffiliatePayoutRun")]
 pub struct PayoutRunObject {
+    /// The object type
+    #[schema(const = "affiliate_payout_run")]
     object: &'static str,
+    /// The payout run's id (`prn_…`)
     id: PayoutRunId,
+    /// The status
     status: PayoutRunStatus,
+    /// Whether some payouts of the run failed
     partial: bool,
+    /// Version number; increases with each change
     rev: u64,
+    /// The run includes commissions earned until this time
     cutoff: ApiTimestamp,
+    /// The sum of the payouts by currency
+    #[schema(examples = [{"usd": 5000}])]
     totals: BTreeMap<Currency, i64>,
+    /// Number of payouts
     payouts_count: u32,
+    /// Whether charges are still being compared with the payment processor, which blocks the approval
     comparing: bool,
+    /// Commissions whose charges could not be compared because the payment processor did not respond
     uncompared_count: u32,
+    /// When it was drafted
     created_at: ApiTimestamp,
+    /// When it was approved
     approved_at: Option<ApiTimestamp>,
+    /// When its last payout was settled
     completed_at: Option<ApiTimestamp>,
 }
 
@@ -542,12 +762,18 @@ impl From<&PayoutRun> for PayoutRunObject {
     }
 }
 
-/// A partner that is not in a run.
-#[derive(Debug, Clone, Serialize)]
+/// A partner that is skipped in a run
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(name = "SkippedAffiliate")]
 pub struct SkippedPartnerObject {
+    /// The partner (`aff_…`)
     affiliate_id: PartnerId,
+    /// The currency
     currency: Currency,
+    /// The amount that is not paid, in minor units
+    #[schema(minimum = 0)]
     amount_cents: i64,
+    /// Why
     reason: SkipReason,
 }
 

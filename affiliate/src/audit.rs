@@ -18,6 +18,7 @@ mod payouts;
 use futures_util::future::BoxFuture;
 use mail::affiliate::program::AffiliateProgram;
 use mail::id::AccountId;
+use schema::ToSchema;
 use serde::Serialize;
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::program;
@@ -57,32 +58,40 @@ mail::words! {
     }
 }
 
-/// A violated invariant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A violated invariant
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Violation {
+    /// The invariant
+    #[schema(as = String, enum = Invariant::WORDS)]
     pub invariant: Invariant,
-    /// Id of the row, or the processor's id of the invoice.
+    /// The id of the object that violates it
     pub subject: String,
-    /// Description for the operator.
+    /// A description
     pub message: String,
 }
 
-/// Number of rows that were checked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+/// Number of objects checked
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AuditCounts {
+    /// Partners
     pub partners: usize,
+    /// Referrals
     pub referrals: usize,
+    /// Commissions
     pub commissions: usize,
+    /// Payouts
     pub payouts: usize,
 }
 
-/// Result of an audit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// An audit of the ledger
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(name = "AffiliateAudit")]
 pub struct AuditReport {
-    /// True if there is no violation.
+    /// Whether all invariants hold
     pub ok: bool,
     pub checked: AuditCounts,
-    /// The violations, at most [`VIOLATIONS_MAX`].
+    /// Violated invariants, at most 1,000
+    #[schema(maxItems = VIOLATIONS_MAX)]
     pub broken: Vec<Violation>,
 }
 

@@ -656,8 +656,8 @@ impl WindowIngest<'_> {
     }
 
     fn record_unread(&mut self, object: &ProcessorJson, fault: &LedgerError) {
-        let (unread, first) = &mut self.read.unread;
-        *unread += 1;
+        let (unreadable, first) = &mut self.read.unreadable;
+        *unreadable += 1;
         first.get_or_insert_with(|| format!("{}: {fault}", object.id().unwrap_or("no id".into())));
     }
 }

@@ -14,6 +14,7 @@ use mail::address::Address;
 use mail::affiliate::partner::{Partner, PartnerLinkToken, PartnerSource};
 use mail::affiliate::partner_import::{ImportedPartner, PartnerImport, PartnerImportRow};
 use mail::id::{AccountId, PartnerId};
+use schema::ToSchema;
 use serde::Serialize;
 use store::affiliate::{partner, partner_link};
 
@@ -34,41 +35,48 @@ pub struct ImportOptions {
     pub send_invites: bool,
 }
 
-/// An imported partner.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// An imported partner
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ImportedPartnerResult {
-    /// Row number, from 1.
+    /// The row number, from 1; the header line is not counted
     pub row: usize,
+    /// The email address
     pub email: String,
+    /// The token of the partner's link
     pub token: String,
-    /// `None` in a dry run.
+    /// The partner's id (`aff_…`); null in a dry run
     pub id: Option<PartnerId>,
 }
 
-/// A row that was not imported.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A skipped row
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SkippedImportRow {
-    /// Row number, from 1.
+    /// The row number, from 1; the header line is not counted
     pub row: usize,
-    /// The address as written in the row.
+    /// The address as given in the file
     pub email: String,
-    /// `invalid_email`, `duplicate_in_file`, `already_partner`, or `invalid_` and the name of a column.
+    /// `invalid_email`, `duplicate_in_file`, `already_partner`, or `invalid_` and a column
     pub reason: String,
 }
 
-/// Result of an import.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+/// The result of an import of partners
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(name = "AffiliateImport")]
 pub struct PartnerImportResult {
-    /// True if nothing was written.
+    /// Whether this was a preview that changed nothing
     pub dry_run: bool,
-    /// Number of partners created, or that a dry run would create.
+    /// Number of partners imported, or to be imported in a dry run
     pub imported: usize,
+    /// The imported partners
     pub partners: Vec<ImportedPartnerResult>,
+    /// Skipped rows
     pub skipped: Vec<SkippedImportRow>,
-    /// Names of unknown columns, which were ignored.
+    /// Columns that were ignored
+    #[schema(items = {"type": "string", "description": "The column name as given in the file"})]
     pub ignored_columns: Vec<String>,
-    /// E.g. that partners were not mailed.
+    /// E.g. that partners were not mailed
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(skip)]
     pub warnings: Vec<String>,
 }
 

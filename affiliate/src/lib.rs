@@ -14,6 +14,7 @@
 //! the crate `store`. [`api_objects`] defines the JSON that the API returns.
 
 pub mod api_objects;
+mod api_timestamp;
 pub mod audit;
 pub mod backfill;
 pub mod campaigns;

@@ -15,61 +15,100 @@ use store::access::Tenant;
 use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
 use crate::request::NoInput;
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
-/// Optional parts of the service that are available to the account.
-#[derive(Debug, Serialize)]
+/// Available parts of the service
+#[derive(Debug, Serialize, ToSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "one flag per part of the service")]
 pub struct Features {
+    /// Whether this part of the service is available
     inbound: bool,
+    /// Whether this part of the service is available
     automations: bool,
+    /// Whether this part of the service is available
     sms: bool,
+    /// Whether this part of the service is available
     affiliates: bool,
 }
 
-#[derive(Debug, Serialize)]
+/// The account
+#[derive(Debug, Serialize, ToSchema)]
 pub struct AccountView {
+    /// `acct_…`
     id: AccountId,
+    /// The owner's address
     email: String,
+    /// The plan
+    #[schema(as = String, enum = ["free", "pro", "scale", "dedicated"])]
     plan: Plan,
+    /// The recipients and sender addresses that are allowed
+    #[schema(enum = ["sandbox", "self_test", "production"])]
     access_level: &'static str,
+    /// Sender address for accounts without a verified domain
     sandbox_sender: Option<String>,
+    /// Whether the account is suspended: its email is rejected
     suspended: bool,
     features: Features,
+    /// When it was created
     created_at: JsonTimestamp,
 }
 
-/// Limits of the account's plan.
-#[derive(Debug, Serialize)]
+/// Limits of the plan; null is unlimited
+#[derive(Debug, Serialize, ToSchema)]
 pub struct LimitsView {
+    /// Emails per calendar month (UTC), counted per recipient
     emails_per_month: Option<u64>,
+    /// Emails per day (UTC), counted per recipient
     emails_per_day: Option<u64>,
+    /// Sending domains
     domains: Option<u32>,
+    /// API requests per second
     requests_per_second: u32,
+    /// Days for which emails are retained
     retention_days: u64,
-    /// By storage noun; `None` is unlimited.
-    storage: BTreeMap<&'static str, Option<u64>>,
+    /// Storage limits, as a number of objects or in bytes; null is unlimited
+    storage: StorageNumbers,
 }
 
-/// Usage of the current month and day.
-#[derive(Debug, Serialize)]
+/// Usage of the account
+#[derive(Debug, Serialize, ToSchema)]
 pub struct UsageView {
-    /// Start of the calendar month (UTC).
+    /// Start of the month
     pub period_start: JsonTimestamp,
+    /// End of the month
     pub period_end: JsonTimestamp,
+    /// Emails sent this month
     pub emails_month: u64,
+    /// Emails sent today
     pub emails_day: u64,
+    /// Sending domains
     pub domains: u32,
-    /// Emails of the month beyond the plan's included number.
+    /// Emails sent this month beyond the number that the plan includes
     pub overage: u64,
-    /// Time at which the daily count resets.
+    /// When the daily count resets
     pub resets_at: JsonTimestamp,
-    /// Stored objects or bytes by noun; `None` if the plan has no limit or the count is still being computed.
-    pub storage: BTreeMap<&'static str, Option<u64>>,
+    /// Stored objects or bytes; null if the plan has no limit or the count is being computed
+    pub storage: StorageNumbers,
 }
 
+/// A number of objects or bytes for each noun of [`Noun::ALL`], or null.
 #[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct StorageNumbers(BTreeMap<&'static str, Option<u64>>);
+
+impl ToSchema for StorageNumbers {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let number = Option::<u64>::schema(schemas);
+        let nouns = Noun::ALL.iter().map(|noun| noun.word());
+        let properties: Value = nouns.clone().map(|noun| (noun.to_owned(), number.clone())).collect();
+        json!({"type": "object", "properties": properties, "required": nouns.collect::<Vec<_>>()})
+    }
+}
+
+/// The account with its limits and usage
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Account")]
 pub struct AccountResponse {
     account: AccountView,
     limits: LimitsView,
@@ -113,7 +152,7 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<Acc
             domains: limits.domains,
             requests_per_second: limits.requests_per_second,
             retention_days: state.intake.retention().as_secs() / (24 * 3600),
-            storage: Noun::ALL.iter().map(|noun| (noun.word(), limits.storage.cap(*noun))).collect(),
+            storage: StorageNumbers(Noun::ALL.iter().map(|noun| (noun.word(), limits.storage.cap(*noun))).collect()),
         },
         usage: load_usage(&state, &tenant, domains).await?,
     })
@@ -142,85 +181,6 @@ pub async fn load_usage(state: &AppState, tenant: &Tenant, domains: u32) -> Resu
         domains,
         overage: included.map_or(0, |included| emails(used.month).saturating_sub(included)),
         resets_at: JsonTimestamp(day.ends_at()),
-        storage,
+        storage: StorageNumbers(storage),
     })
-}
-
-impl ToSchema for AccountResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("Account", |_| {
-            schema::object(
-                "The account with its limits and usage",
-                [("account", account_schema()), ("limits", limits_schema()), ("usage", usage_schema())],
-            )
-        })
-    }
-}
-
-fn account_schema() -> Value {
-    let feature = |name: &'static str| (name, schema::boolean("Whether this part of the service is available"));
-    schema::object(
-        "The account",
-        [
-            ("id", schema::string("`acct_…`")),
-            ("email", schema::string("The owner's address")),
-            ("plan", schema::string_enum(&["free", "pro", "scale", "dedicated"], "The plan")),
-            (
-                "access_level",
-                schema::string_enum(
-                    &["sandbox", "self_test", "production"],
-                    "Which recipients and sender addresses are allowed",
-                ),
-            ),
-            ("sandbox_sender", schema::nullable_string("Sender address for accounts without a verified domain")),
-            ("suspended", schema::boolean("Whether the account is suspended: its email is rejected")),
-            (
-                "features",
-                schema::object(
-                    "Available parts of the service",
-                    [feature("inbound"), feature("automations"), feature("sms"), feature("affiliates")],
-                ),
-            ),
-            ("created_at", schema::time("When it was created")),
-        ],
-    )
-}
-
-fn limits_schema() -> Value {
-    let number = |text: &str| json!({"type": ["integer", "null"], "minimum": 0, "description": text});
-    schema::object(
-        "Limits of the plan; null is unlimited",
-        [
-            ("emails_per_month", number("Emails per calendar month (UTC), counted per recipient")),
-            ("emails_per_day", number("Emails per day (UTC), counted per recipient")),
-            ("domains", number("Sending domains")),
-            ("requests_per_second", schema::count("API requests per second")),
-            ("retention_days", schema::count("Days for which emails are retained")),
-            ("storage", storage_schema("Storage limits, as a number of objects or in bytes; null is unlimited")),
-        ],
-    )
-}
-
-fn storage_schema(text: &str) -> Value {
-    let number = |noun: &Noun| (noun.word(), json!({"type": ["integer", "null"], "minimum": 0}));
-    schema::object(text, Noun::ALL.iter().map(number).collect::<Vec<_>>())
-}
-
-fn usage_schema() -> Value {
-    schema::object(
-        "Usage of the account",
-        [
-            ("period_start", schema::time("Start of the month")),
-            ("period_end", schema::time("End of the month")),
-            ("emails_month", schema::count("Emails sent this month")),
-            ("emails_day", schema::count("Emails sent today")),
-            ("domains", schema::count("Sending domains")),
-            ("overage", schema::count("Emails sent this month beyond the number that the plan includes")),
-            ("resets_at", schema::time("When the daily count resets")),
-            (
-                "storage",
-                storage_schema("Stored objects or bytes; null if the plan has no limit or the count is being computed"),
-            ),
-        ],
-    )
 }

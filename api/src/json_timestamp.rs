@@ -4,6 +4,9 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use crate::schema::{Schemas, ToSchema};
 
 /// A timestamp in responses: RFC 3339 in UTC with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,5 +21,11 @@ impl fmt::Display for JsonTimestamp {
 impl Serialize for JsonTimestamp {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         out.collect_str(self)
+    }
+}
+
+impl ToSchema for JsonTimestamp {
+    fn schema(_: &mut Schemas) -> Value {
+        json!({"type": "string", "format": "date-time"})
     }
 }

@@ -37,7 +37,7 @@ pub enum OperationHandler {
     Owner(OwnerHandler),
 }
 
-/// What an operation of a signed-in user concerns.
+/// The subject of an operation of a signed-in user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionSubject {
     /// The caller's own sign-in: every role may call it.

@@ -10,17 +10,19 @@ use mail::id::{EmailId, OptOutId};
 use mail::quota::Noun;
 use mail::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label, category_word};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 
-use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::fields;
 use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
 use crate::operation::{Operation, operation};
 use crate::paging::{self, PageParameters};
 use crate::problem::{ErrorCode, FieldErrors, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
+use crate::request_object::{RequestObject, body_spec, read_body};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 use crate::suppressions::commit_error::commit_error_problem;
@@ -171,48 +173,43 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> R
     })
 }
 
-const NAMES: FieldNames = FieldNames { known: &[("email", "email"), ("category", "category")], foreign: &[] };
-
-/// Body of `POST /category-opt-outs`.
-#[derive(Debug)]
+/// A new opt-out
+#[derive(Debug, RequestObject)]
+#[schema(name = "CreateCategoryOptOut")]
 pub struct CreateOptOut {
+    /// The address
+    #[field(parse = parse_address_value, schema = address_schema)]
     email: Address,
+    /// The category
+    #[field(parse = parse_category_value, schema = category_schema)]
     category: Category,
+}
+
+fn parse_address_value(value: &RawValue) -> Result<Address, String> {
+    parse_address(&fields::parse_text(value)?)
+}
+
+fn address_schema(_: &mut Schemas) -> Value {
+    schema::address("")
+}
+
+fn parse_category_value(value: &RawValue) -> Result<Category, String> {
+    parse_category(&fields::parse_text(value)?)
+}
+
+fn category_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "enum": CATEGORY_WORDS})
 }
 
 impl FromRequest for CreateOptOut {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("CreateCategoryOptOut", |_| {
-            let category = schema::string_enum(CATEGORY_WORDS, "The category");
-            schema::object("A new opt-out", [("email", schema::address("The address")), ("category", category)])
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let mut text = |name| match fields.value(name).map(fields::parse_text) {
-            Some(Ok(text)) => Some(text),
-            Some(Err(error)) => {
-                notes.errors.add(name, error);
-                None
-            }
-            None => {
-                notes.errors.add(name, "is required");
-                None
-            }
-        };
-        let (email, word) = (text("email"), text("category"));
-        let email = email.and_then(|text| parse_address(&text).map_err(|error| notes.errors.add("email", error)).ok());
-        let word =
-            word.and_then(|text| parse_category(&text).map_err(|error| notes.errors.add("category", error)).ok());
-        match (email, word) {
-            (Some(email), Some(category)) if notes.errors.is_empty() => Ok(Self { email, category }),
-            _ => Err(notes.errors.into()),
-        }
+        read_body(call)
     }
 }
 

@@ -19,7 +19,8 @@ use mail::usage::{ExceededCap, UsagePeriod};
 use queue::rate_limit::RateLimitStatus;
 use queue::storage_quota::StorageQuotaError;
 use queue::submit_error::SubmitError;
-use serde::Serialize;
+use schema::ToSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use store::access::Denial;
 use store::engine::ReadError;
@@ -132,6 +133,32 @@ struct ProblemParts {
 /// The message of every 401: it does not reveal whether a key is missing, wrong or revoked; the reason is
 /// in `details.reason`.
 const UNAUTHORIZED: &str = "Unauthorized";
+
+/// An entry of `details.errors`, if a batch is not accepted.
+#[derive(Debug, Serialize)]
+struct RefusedEmail {
+    index: usize,
+    #[serde(flatten)]
+    error: BatchEntryError,
+}
+
+/// The error of one entry of a batch
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct BatchEntryError {
+    /// Message for people
+    message: String,
+    /// Code for programs, as in responses to single requests
+    #[schema(examples = ["validation_error"])]
+    code: String,
+    /// Details of the error
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(as = Value, type = "object")]
+    details: Option<Value>,
+    /// The page to upgrade the account
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples = ["https://example.com/upgrade"])]
+    upgrade_url: Option<String>,
+}
 
 impl Problem {
     #[must_use]
@@ -296,15 +323,13 @@ impl Problem {
 
     /// The error of one entry of a batch response.
     #[must_use]
-    pub fn batch_entry_error(&self) -> Value {
-        let mut entry = json!({"message": self.0.message, "code": self.0.code.word});
-        if let Some(details) = &self.0.details {
-            entry["details"] = details.clone();
+    pub fn batch_entry_error(&self) -> BatchEntryError {
+        BatchEntryError {
+            message: self.0.message.clone(),
+            code: self.0.code.word.to_owned(),
+            details: self.0.details.clone(),
+            upgrade_url: self.0.upgrade_url.clone(),
         }
-        if let Some(url) = &self.0.upgrade_url {
-            entry["upgrade_url"] = json!(url);
-        }
-        entry
     }
 
     /// True if the same request may succeed later unchanged. Such an error is not stored under an idempotency key.
@@ -322,11 +347,7 @@ impl Problem {
         let mut errors = Vec::with_capacity(refused.len());
         for (index, problem) in refused {
             fields.add(&format!("emails[{index}]"), &problem.0.message);
-            let mut error = json!({"index": index});
-            if let (Value::Object(error), Value::Object(entry)) = (&mut error, problem.batch_entry_error()) {
-                error.extend(entry);
-            }
-            errors.push(error);
+            errors.push(json!(RefusedEmail { index: *index, error: problem.batch_entry_error() }));
         }
         let combined = Self::from(fields).with_detail("errors", Value::Array(errors));
         match refused {

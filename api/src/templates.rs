@@ -113,7 +113,7 @@ pub async fn create(
     if !commit(&state, batch).await? {
         return Err(conflict_problem());
     }
-    Ok(TemplateResponse { template: TemplateView::with_bodies(&template, bodies), warnings: request.warnings })
+    Ok(TemplateResponse { template: TemplateView::with_bodies(&template, bodies), warnings: Vec::new() })
 }
 
 /// Parameters of `GET /templates`.
@@ -208,7 +208,7 @@ pub async fn update(
         }
         if commit(&state, batch).await? {
             let unsubscribe_warning = request.unsubscribe_warning(&after);
-            let warnings = request.warnings.into_iter().chain(unsubscribe_warning).collect();
+            let warnings = unsubscribe_warning.into_iter().collect();
             return Ok(TemplateResponse { template: TemplateView::with_bodies(&after, bodies), warnings });
         }
     }
@@ -266,7 +266,7 @@ pub async fn duplicate(
             Ok(_) => {
                 reserved.confirm();
                 let template = TemplateView::with_bodies(&copy, bodies);
-                return Ok(TemplateResponse { template, warnings: request.warnings });
+                return Ok(TemplateResponse { template, warnings: Vec::new() });
             }
             // A generated name that is taken is replaced by the next one.
             Err(problem) if request.name.is_none() && problem.code() == ErrorCode::CONFLICT => {

@@ -23,16 +23,19 @@ use mail::product_event::site_visit::{VISITOR_CHARS_MAX, from_page, is_visitor_i
 use mail::tracking::bot_detection;
 use queue::rate_limit::RateLimitStatus;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::product_event_count::{self, ProductEventCounts};
 
 use crate::events::counts::{day_start, sum_by_key};
-use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::json_timestamp::JsonTimestamp;
 use crate::operation::{Operation, operation};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Media, NoInput, Request, RequestSpec};
+use crate::request_object::{FieldReader, RequestObject, body_spec};
+use crate::request_value::AnyText;
 use crate::response::{IntoResponse, Response};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
@@ -113,52 +116,59 @@ pub struct ReportSiteVisit {
     opted_out: bool,
 }
 
-const NAMES: FieldNames = FieldNames {
-    known: &[("site", "site"), ("visitor_id", "visitor_id"), ("url", "url"), ("referrer", "referrer")],
-    foreign: &[],
-};
+/// A visit
+#[derive(Debug, RequestObject)]
+#[schema(name = "TellVisit", examples = [{
+    "site": "acct_01K9ZQ4Y8M3T5V7W2X6B0C1D9E", "visitor_id": "5f1d2c3b4a5968778695a4b3c2d1e0f0",
+    "url": "https://example.com/?utm_source=newsletter", "referrer": "https://search.example/",
+}])]
+struct VisitFields {
+    /// Id of the account (`acct_…`)
+    #[field(parse = parse_site, schema = site_schema)]
+    site: AccountId,
+    /// The cookie `stx_vid`
+    #[field(parse = parse_visitor_id, schema = visitor_id_schema)]
+    visitor_id: String,
+    /// URL of the page; ignored if longer than 2048 bytes
+    #[field(reader = AnyText)]
+    url: Option<String>,
+    /// URL of the previous page; ignored if longer than 2048 bytes
+    #[field(reader = AnyText)]
+    referrer: Option<String>,
+}
+
+fn parse_site(value: &RawValue) -> Result<AccountId, String> {
+    fields::parse_text(value)?.parse().map_err(|_| "must be the id of an account (`acct_…`)".to_owned())
+}
+
+fn site_schema(_: &mut Schemas) -> Value {
+    schema::id(AccountId::PREFIX, "")
+}
+
+fn parse_visitor_id(value: &RawValue) -> Result<String, String> {
+    let id = fields::parse_text(value)?.into_owned();
+    if is_visitor_id(&id) { Ok(id) } else { Err("must be 8 to 64 letters, digits, `.`, `_` and `-`".to_owned()) }
+}
+
+fn visitor_id_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "minLength": 8, "maxLength": VISITOR_CHARS_MAX, "pattern": "^[A-Za-z0-9._-]+$"})
+}
 
 impl FromRequest for ReportSiteVisit {
     const BODY_BYTES_MAX: Option<usize> = Some(REPORT_BYTES_MAX);
     const MEDIA: Media = Media::Beacon;
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("TellVisit", |_| {
-            let address = |description: &str| json!({"type": "string", "description": description});
-            let id = json!({"type": "string", "minLength": 8, "maxLength": VISITOR_CHARS_MAX,
-                "pattern": "^[A-Za-z0-9._-]+$", "description": "The cookie `stx_vid`"});
-            let mut visit = schema::object_with(
-                "A visit",
-                &["site", "visitor_id"],
-                [
-                    ("site", schema::string("Id of the account (`acct_…`)")),
-                    ("visitor_id", id),
-                    ("url", address("URL of the page; ignored if longer than 2048 bytes")),
-                    ("referrer", address("URL of the previous page; ignored if longer than 2048 bytes")),
-                ],
-            );
-            visit["examples"] = json!([{
-                "site": "acct_01K9ZQ4Y8M3T5V7W2X6B0C1D9E", "visitor_id": "5f1d2c3b4a5968778695a4b3c2d1e0f0",
-                "url": "https://example.com/?utm_source=newsletter", "referrer": "https://search.example/",
-            }]);
-            visit
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<VisitFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
+        // Warnings about ignored fields are not sent: nobody reads the response.
         let mut notes = FieldDiagnostics::default();
-        let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
-        let mut text = |name: &str| {
-            let text = fields.value(name).map(fields::parse_text).transpose();
-            text.map_err(|error| notes.errors.add(name, error)).ok().flatten().unwrap_or_default().into_owned()
-        };
-        let (site, visitor_id, url, referrer) = (text("site"), text("visitor_id"), text("url"), text("referrer"));
-        if !is_visitor_id(&visitor_id) {
-            notes.errors.add("visitor_id", "must be 8 to 64 letters, digits, `.`, `_` and `-`");
-        }
-        let site = site.parse().map_err(|_| notes.errors.add("site", "must be the id of an account (`acct_…`)")).ok();
-        let Some(site) = site.filter(|_| notes.errors.is_empty()) else { return Err(notes.errors.into()) };
+        let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, &VisitFields::FIELDS, "", &mut notes);
+        let visit = VisitFields::read_fields(&mut FieldReader::new(&fields, &mut notes));
+        let visit = visit.filter(|_| notes.errors.is_empty()).ok_or_else(|| Problem::from(notes.errors))?;
+        let VisitFields { site, visitor_id, url, referrer } = visit;
         let header = |name: HeaderName| {
             let value = call.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
             value.unwrap_or_default().chars().take(USER_AGENT_CHARS_MAX).collect::<String>()
@@ -168,8 +178,8 @@ impl FromRequest for ReportSiteVisit {
         Ok(Self {
             site,
             visitor_id,
-            url,
-            referrer,
+            url: url.unwrap_or_default(),
+            referrer: referrer.unwrap_or_default(),
             client_ip: call.client_ip,
             user_agent: header(USER_AGENT),
             opted_out,

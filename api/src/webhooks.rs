@@ -126,20 +126,22 @@ pub async fn create(
     tenant: Tenant,
     input: CreateWebhook,
 ) -> Result<WebhookWithSecretResponse, Problem> {
-    check_url(&state, &input.url)?;
-    let domains = find_domains(&state, &tenant, &input.domain_ids).await?;
-    check_addresses(&state, &tenant, &input.inbound_addresses).await?;
+    let CreateWebhook { url, options: input } = input;
+    check_url(&state, &url)?;
+    let domains = find_domains(&state, &tenant, &input.domain_ids.unwrap_or_default()).await?;
+    let addresses = input.inbound_addresses.unwrap_or_default();
+    check_addresses(&state, &tenant, &addresses).await?;
     let now = state.intake.clock().now();
     let mut settings = Webhook {
         id: WebhookId::new(now, 0),
         account: tenant.account().id,
-        url: input.url,
-        events: input.events,
+        url,
+        events: input.events.unwrap_or_default(),
         enabled: true,
-        description: input.description,
+        description: input.description.flatten(),
         domains,
-        addresses: input.inbound_addresses,
-        retry: input.retry,
+        addresses,
+        retry: input.retry_policy.unwrap_or_default(),
         secret: mail::domain::SealedSecret(String::new()),
         former_secrets: Vec::new(),
         failing_since: None,
@@ -147,7 +149,7 @@ pub async fn create(
         created_at: now,
         updated_at: now,
     };
-    if !input.enabled {
+    if input.enabled == Some(false) {
         settings.set_disabled(Some(DisabledReason::Customer));
     }
     let made = state.intake.create_webhook(settings).await;
@@ -196,7 +198,8 @@ pub async fn update(
     tenant: Tenant,
     (WebhookPath(id), input): (WebhookPath, UpdateWebhook),
 ) -> Result<WebhookResponse, Problem> {
-    if let Some(url) = &input.url {
+    let UpdateWebhook { url, options: input } = input;
+    if let Some(url) = &url {
         check_url(&state, url)?;
     }
     let domains = match &input.domain_ids {
@@ -207,7 +210,7 @@ pub async fn update(
         check_addresses(&state, &tenant, addresses).await?;
     }
     let changed = state.intake.change_webhook(tenant.account().id, id, |webhook| {
-        if let Some(url) = &input.url {
+        if let Some(url) = &url {
             webhook.url.clone_from(url);
         }
         if let Some(events) = &input.events {
@@ -222,7 +225,7 @@ pub async fn update(
         if let Some(addresses) = &input.inbound_addresses {
             webhook.addresses.clone_from(addresses);
         }
-        webhook.retry = input.retry.unwrap_or(webhook.retry);
+        webhook.retry = input.retry_policy.unwrap_or(webhook.retry);
         match input.enabled {
             Some(true) if !webhook.enabled => webhook.set_disabled(None),
             Some(false) if webhook.enabled => webhook.set_disabled(Some(DisabledReason::Customer)),
@@ -251,7 +254,7 @@ pub async fn rotate_secret(
     tenant: Tenant,
     (WebhookPath(id), RotateWebhookSecret { grace_hours }): (WebhookPath, RotateWebhookSecret),
 ) -> Result<WebhookWithSecretResponse, Problem> {
-    let grace = Duration::from_secs(u64::from(grace_hours) * 3_600);
+    let grace = Duration::from_secs(grace_hours * 3_600);
     let rotated = state.intake.rotate_webhook_secret(tenant.account().id, id, grace).await;
     let (webhook, secret) = rotated.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(WebhookWithSecretResponse { webhook: WebhookView::from_webhook(&webhook), secret })

@@ -46,7 +46,7 @@ pub enum Standing {
     Stopped,
 }
 
-/// What the person can do, for a button or a command beside the advice.
+/// An action that the person can take, for a button or a command beside the advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NextStep {
@@ -77,7 +77,7 @@ pub struct Explanation {
     pub next_step: Option<NextStep>,
 }
 
-/// What was heard last.
+/// The last reply or error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LastWords {

@@ -135,7 +135,7 @@ impl ReplyCause {
         }
     }
 
-    /// What to do when it was refused for good.
+    /// The advice if it was refused for good.
     pub(crate) fn advice(self) -> &'static str {
         match self {
             Self::UnknownMailbox => {

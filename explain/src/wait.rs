@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::reply::SmtpResponse;
 use crate::{Explanation, NextStep, RecipientStanding, Standing};
 
-/// What a recipient waits for: `waits_for` of the API.
+/// The reason of a wait: `waits_for` of the API.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct WaitReason {

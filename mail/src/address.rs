@@ -18,6 +18,8 @@ use thiserror::Error;
 pub const LOCAL_PART_BYTES_MAX: usize = 64;
 /// Longest domain name in bytes, without the final dot (RFC 5321 4.5.3.1.2, RFC 1035 2.3.4).
 pub const NAME_BYTES_MAX: usize = 253;
+/// Longest domain name that is mapped from U-labels: each of its characters has at most four bytes.
+pub const NAME_TEXT_BYTES_MAX: usize = 4 * NAME_BYTES_MAX;
 /// Longest address in bytes: RFC 5321 4.5.3.1.3 allows 256 with the angle brackets.
 pub const ADDRESS_BYTES_MAX: usize = 254;
 
@@ -97,6 +99,9 @@ impl FromStr for DomainName {
             } else {
                 Self(text.into())
             });
+        }
+        if text.len() > NAME_TEXT_BYTES_MAX {
+            return Err(AddressError::Domain);
         }
         let ascii = idna::domain_to_ascii(text).map_err(|_| AddressError::Domain)?;
         if Self::is_ascii_name(&ascii) { Ok(Self(ascii.into())) } else { Err(AddressError::Domain) }

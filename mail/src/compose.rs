@@ -355,7 +355,7 @@ mod tests {
         for given in ["=?utf-8?Q?not_me?=", "a =?b", &"=?utf-8?B?QQ==?= and more, ".repeat(20), "=?utf-8?Q?\u{e4}?="] {
             let parts = Composition { subject: given.to_owned(), ..sample() };
             let message = compose(&parts, "id@x.example", Timestamp::UNIX_EPOCH);
-            assert_eq!(crate::message::parse_header(&message).unwrap().facts.subject, given);
+            assert_eq!(crate::message::parse_header(&message).unwrap().summary.subject, given);
             assert!(message.split(|byte| *byte == b'\n').take(6).all(|line| line.len() <= 77));
             let mut field = Vec::new();
             write_subject(&mut field, given);
@@ -511,9 +511,9 @@ mod tests {
         assert!(!text.contains("secret@x.example"), "{text}");
         assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "bare CR or LF");
         let header = crate::message::parse_header(&bytes).unwrap();
-        assert_eq!(header.facts.subject, "h\u{e4}llo");
-        assert_eq!(header.facts.message_id, "x@b.example");
+        assert_eq!(header.summary.subject, "h\u{e4}llo");
+        assert_eq!(header.summary.message_id, "x@b.example");
         assert_eq!(header.from.unwrap().name.as_deref(), Some("Ad\u{e4}, L."));
-        assert_eq!(header.facts.to.len(), 2);
+        assert_eq!(header.summary.to.len(), 2);
     }
 }

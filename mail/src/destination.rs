@@ -100,7 +100,7 @@ pub struct DestinationOverrides {
     pub suspension: Option<OperatorSuspension>,
     pub pace: PaceOverride,
     /// The route; only for a recipient domain.
-    pub way: Option<RouteOverride>,
+    pub route: Option<RouteOverride>,
 }
 
 impl DestinationOverrides {

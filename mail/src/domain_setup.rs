@@ -221,7 +221,7 @@ pub struct DomainSetup {
     /// Time of the next automatic check; `None` if there is none.
     pub due: Option<Timestamp>,
     /// The operator declared the domain verified; check results cannot revoke this.
-    pub vouched: bool,
+    pub operator_verified: bool,
     /// The domain's DKIM keys could be decrypted and used at the last check.
     pub keys_open: bool,
 }
@@ -236,7 +236,7 @@ impl DomainSetup {
             degraded_since: None,
             since: now,
             due: None,
-            vouched: false,
+            operator_verified: false,
             keys_open: true,
         }
     }

@@ -111,7 +111,7 @@ pub struct Email {
     pub reverse_path: Option<Address>,
     /// The sending domain that provides the return path; `None` if there is none, as for a DSN.
     pub domain: Option<DomainName>,
-    pub facts: HeaderSummary,
+    pub header: HeaderSummary,
     pub tags: Vec<Tag>,
     pub category: Category,
     /// Size of the outgoing message in bytes.
@@ -150,7 +150,7 @@ impl Email {
             from,
             reverse_path: None,
             domain: None,
-            facts: HeaderSummary::default(),
+            header: HeaderSummary::default(),
             tags: Vec::new(),
             category: Category::default(),
             size_bytes: 0,

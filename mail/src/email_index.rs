@@ -113,7 +113,7 @@ pub fn index_terms(email: &Email, recipients: &[Recipient]) -> Vec<IndexTerm> {
     terms.push(IndexTerm::new(IndexField::Author, address_key(&email.from.address)));
     terms.extend(email.domain.as_ref().map(|name| IndexTerm::new(IndexField::Domain, name.as_str())));
     terms.extend(email.tags.iter().map(|tag| IndexTerm::new(IndexField::Tag, format!("{}:{}", tag.name, tag.value))));
-    terms.extend(subject_words(&email.facts.subject).into_iter().map(|word| IndexTerm::new(IndexField::Word, word)));
+    terms.extend(subject_words(&email.header.subject).into_iter().map(|word| IndexTerm::new(IndexField::Word, word)));
     if let Some(template) = &email.template {
         terms.push(IndexTerm::new(IndexField::Template, template.id.to_string()));
         terms.extend(template.alias.as_ref().map(|alias| IndexTerm::new(IndexField::Template, alias.as_str())));
@@ -224,7 +224,7 @@ impl EmailFilter {
             && (self.templates.is_empty() || self.templates.iter().any(made_from))
             && (self.domains.is_empty() || email.domain.as_ref().is_some_and(|d| self.domains.contains(d)))
             && (self.words.is_empty() || {
-                let subject = subject_words(&email.facts.subject);
+                let subject = subject_words(&email.header.subject);
                 self.words.iter().all(|word| subject.contains(word))
             })
     }

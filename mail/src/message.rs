@@ -154,7 +154,7 @@ pub fn check_lines(message: &[u8]) -> Result<(), MessageError> {
 #[derive(Debug)]
 pub struct ParsedHeader {
     pub from: Option<Mailbox>,
-    pub facts: HeaderSummary,
+    pub summary: HeaderSummary,
     /// The domains in Sender, Resent-From and Resent-Sender.
     pub sender_domains: BTreeSet<DomainName>,
     pub has_date: bool,
@@ -209,7 +209,7 @@ pub fn parse_header(message: &[u8]) -> Result<ParsedHeader, MessageError> {
     let (edits, is_ascii) = header_edits(message, &fields);
     Ok(ParsedHeader {
         from,
-        facts: HeaderSummary {
+        summary: HeaderSummary {
             to: list(parsed.to()),
             cc: list(parsed.cc()),
             bcc: list(parsed.bcc()),
@@ -292,7 +292,7 @@ pub struct CompletionContext<'a> {
 #[derive(Debug)]
 pub struct CompletedMessage {
     pub from: Mailbox,
-    pub facts: HeaderSummary,
+    pub summary: HeaderSummary,
     /// Fields added on top.
     pub top: Vec<u8>,
     /// The client's bytes after the header edits.
@@ -319,13 +319,13 @@ pub fn complete_message(
             author.clone().into()
         }
     };
-    let mut facts = header.facts;
+    let mut summary = header.summary;
     if !header.has_date {
         let _ = write!(top, "Date: {}\r\n", format_date(with.now));
     }
     if !header.has_message_id {
-        facts.message_id = generate_message_id(with.id, &from.address);
-        let _ = write!(top, "Message-ID: <{}>\r\n", facts.message_id);
+        summary.message_id = generate_message_id(with.id, &from.address);
+        let _ = write!(top, "Message-ID: <{}>\r\n", summary.message_id);
     }
     let mut rest = Vec::with_capacity(2 * header.edits.len() + 1);
     let mut at = 0;
@@ -341,7 +341,7 @@ pub fn complete_message(
     }
     rest.push(message.slice(at..));
     rest.retain(|chunk| !chunk.is_empty());
-    Ok(CompletedMessage { from, facts, top: top.into_bytes(), rest })
+    Ok(CompletedMessage { from, summary, top: top.into_bytes(), rest })
 }
 
 /// Generates the Message-ID of an email that has none, without angle brackets.
@@ -448,7 +448,7 @@ mod tests {
         assert!(parse_header(message.as_bytes()).unwrap().is_ascii);
         let text = completed(message).unwrap();
         assert!(text.is_ascii() && text.ends_with("Subject: =?utf-8?B?R3LDvMOfZQ==?=\r\n\r\nhi\r\n"), "{text}");
-        assert_eq!(parse_header(text.as_bytes()).unwrap().facts.subject, "Gr\u{fc}\u{df}e");
+        assert_eq!(parse_header(text.as_bytes()).unwrap().summary.subject, "Gr\u{fc}\u{df}e");
         // An address outside ASCII needs SMTPUTF8, so nothing is changed.
         let message = "From: a@b.example\r\nTo: \u{fc}@c.example\r\nSubject: \u{fc}\r\n\r\nhi\r\n";
         assert!(!parse_header(message.as_bytes()).unwrap().is_ascii);
@@ -521,6 +521,6 @@ mod tests {
         let header =
             parse_header(b"From: =?utf-8?q?Ad=C3=A4?= <a@b.example>\r\nSubject: =?utf-8?b?aMOk?=\r\n\r\n").unwrap();
         assert_eq!(header.from.unwrap().name.as_deref(), Some("Ad\u{e4}"));
-        assert_eq!(header.facts.subject, "h\u{e4}");
+        assert_eq!(header.summary.subject, "h\u{e4}");
     }
 }

@@ -79,6 +79,8 @@ macro_rules! words {
     ($noun:ident { $($variant:ident $word:literal)* }) => {
         impl $noun {
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+            /// All names.
+            pub const WORDS: &'static [&'static str] = &[$($word),*];
 
             /// Name in the API.
             #[must_use]

@@ -140,13 +140,13 @@ pub struct Task {
     /// RET=FULL.
     pub return_full: bool,
     /// Deliver-by time, passed on to the next host.
-    pub by: Option<DeliverByTime>,
+    pub deliver_by: Option<DeliverByTime>,
     /// Priority, passed on to the next host (RFC 6710).
     pub priority: Option<Priority>,
     /// Held by the operator: stays in the queue without attempts.
     pub held: bool,
     /// Route set by the operator for this task; it overrides the destination's route.
-    pub way: Option<RouteOverride>,
+    pub route: Option<RouteOverride>,
     /// The account's plan at acceptance, which selects the pool of source addresses; `None` for tasks older than this
     /// field.
     pub plan: Option<Plan>,

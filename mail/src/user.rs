@@ -28,7 +28,7 @@ pub const OPERATOR_SESSION: Duration = Duration::from_secs(15 * 60);
 /// Use of a session is stored only if it extends the expiry by at least this much.
 const EXTENSION_MIN: Duration = Duration::from_secs(3600);
 
-/// What a user may do in the account, from the least role to the highest. The role table of the API lists the
+/// The rights of a user in the account, from the least role to the highest. The role table of the API lists the
 /// operations of each role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -285,7 +285,7 @@ impl UserSession {
 /// The token in the browser's cookie.
 pub type SessionToken = SessionCookieToken<UserId>;
 
-/// What the token of a stored sign-in link is good for.
+/// The use of a stored sign-in link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignInLinkKind {

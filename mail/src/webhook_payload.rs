@@ -24,15 +24,15 @@ pub fn email_event_data(email: &Email, event: &Event, status: EmailStatus) -> Ma
         data.extend(event_details(event));
         return data;
     }
-    put("message_id", json!(format!("<{}>", email.facts.message_id)));
+    put("message_id", json!(format!("<{}>", email.header.message_id)));
     put("status", json!(status_at_event(event.kind, status)));
     put("from", json!(email.from.to_string()));
-    put("to", json!(texts(&email.facts.to)));
-    put("cc", json!(texts(&email.facts.cc)));
+    put("to", json!(texts(&email.header.to)));
+    put("cc", json!(texts(&email.header.cc)));
     if let Some(recipient) = &event.recipient {
         put("rcpt_to", json!(recipient));
     }
-    put("subject", json!(email.facts.subject));
+    put("subject", json!(email.header.subject));
     put("tags", json!(email.tags));
     put("category", json!(email.category));
     put("template_id", json!(email.template.as_ref().map(|template| template.id)));

@@ -229,7 +229,7 @@ impl Backend for HttpBackend {
                 fields: fields
                     .map(|(name, text)| (name.clone(), text.as_str().unwrap_or_default().to_owned()))
                     .collect(),
-                details: error["details"].clone(),
+                details: Box::new(error["details"].clone()),
                 ..Failure::default()
             })
         })

@@ -424,7 +424,7 @@ async fn outgoing_message(worker: &Worker, task: &Task, mut body: Vec<bytes::Byt
         smtputf8: task.smtputf8,
         require_tls: task.require_tls,
         dsn: dsn_parameters(task),
-        deliver_by: task.by.map(|by| smtp::DeliverByParameter {
+        deliver_by: task.deliver_by.map(|by| smtp::DeliverByParameter {
             seconds: by.at.duration_since(worker.clock.now()).as_secs(),
             since: tokio::time::Instant::now(),
             return_if_late: by.returns,

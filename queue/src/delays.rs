@@ -147,7 +147,7 @@ impl Worker {
         while from < end && !self.stop.is_cancelled() {
             let slice = store::task::list(&self.store, queue, from, PAGE_TASKS).await?;
             let untried_tasks = slice.tasks.into_iter().filter(|(task, _)| task.due < before && task.attempts == 0);
-            let unreported = untried_tasks.filter(|(task, _)| !task.held && task.way.is_none());
+            let unreported = untried_tasks.filter(|(task, _)| !task.held && task.route.is_none());
             futures_util::stream::iter(unreported)
                 .for_each_concurrent(CONCURRENCY, async |(task, row)| {
                     self.record_delay(&task, &row, obstacle).await;

@@ -109,7 +109,7 @@ impl DestinationPolicies {
 
     /// Route override of a domain, if any.
     fn route_override(&self, domain: &DomainName) -> Option<RouteOverride> {
-        self.orders().domains.get(domain)?.way.clone()
+        self.orders().domains.get(domain)?.route.clone()
     }
 
     /// Suspension of a destination, by domain or by mail host, if active.
@@ -168,10 +168,10 @@ impl Worker {
         for _ in 0..COMMIT_TRIES_MAX {
             let orders = DestinationOrders::read(&self.store).await?;
             let mut overrides = orders.for_destination(destination).cloned().unwrap_or_default();
-            let before = overrides.way.clone();
+            let before = overrides.route.clone();
             change(&mut overrides);
             overrides.suspension.take_if(|suspension| !suspension.is_active(self.clock.now()));
-            if overrides.way != before {
+            if overrides.route != before {
                 self.validate_route_override(destination, &overrides)?;
             }
             let count = orders.domains.len() + orders.mail_hosts.len();
@@ -197,7 +197,7 @@ impl Worker {
         destination: &Destination,
         overrides: &DestinationOverrides,
     ) -> Result<(), DestinationError> {
-        match (&overrides.way, destination) {
+        match (&overrides.route, destination) {
             (Some(_), Destination::MailHost(_)) => Err(DestinationError::RouteOfMailHost),
             (Some(RouteOverride::Smarthost(name)), _) if self.router.smarthosts().named(name).is_none() => {
                 Err(DestinationError::NoSmarthost(name.to_string()))
@@ -233,7 +233,7 @@ impl Worker {
     /// The cached route of a task, if it is still valid.
     pub(crate) fn cached_route(&self, task: &Task, now: Timestamp) -> Option<Arc<MailRoute>> {
         let domain = task.address.domain();
-        match &task.way {
+        match &task.route {
             Some(route) => self.router.cached_route(domain, Some(route), now),
             None => self.cached_domain_route(domain, now),
         }

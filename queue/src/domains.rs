@@ -321,7 +321,7 @@ impl SendingDomains {
             let is_tracking_host_changed = after.delivery.tracking_host != before.delivery.tracking_host;
             // Without DNS checks, the tracking host is taken as configured.
             if is_tracking_host_changed
-                && (self.parts.auto_verify || self.load_setup(before.clone()).await?.0.setup.vouched)
+                && (self.parts.auto_verify || self.load_setup(before.clone()).await?.0.setup.operator_verified)
             {
                 after.delivery.tracking_seen.clone_from(&after.delivery.tracking_host);
             }

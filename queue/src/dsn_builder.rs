@@ -343,8 +343,8 @@ impl Worker {
             return_full: email.return_full,
         };
         let (bytes, subject) = (Bytes::from(report.compose()), report.subject().to_owned());
-        let facts = HeaderSummary { to: vec![to.clone().into()], subject, message_id, ..HeaderSummary::default() };
-        let notification = dsn_email(&email, from, id, facts, bytes.len(), now);
+        let header = HeaderSummary { to: vec![to.clone().into()], subject, message_id, ..HeaderSummary::default() };
+        let notification = dsn_email(&email, from, id, header, bytes.len(), now);
         Ok(Some(prepared_dsn(notification, to.clone(), bytes, expires_at)))
     }
 }
@@ -354,12 +354,12 @@ fn dsn_email(
     email: &Email,
     from: Address,
     id: EmailId,
-    facts: HeaderSummary,
+    header: HeaderSummary,
     size_bytes: usize,
     now: Timestamp,
 ) -> Email {
     Email {
-        facts,
+        header,
         size_bytes: u64::try_from(size_bytes).unwrap_or(u64::MAX),
         ..Email::new(id, email.account, Ingress::System, from.into(), now)
     }

@@ -409,10 +409,10 @@ pub(crate) mod tests {
             notify: DsnOptions::default(),
             envelope_id: None,
             return_full: false,
-            by: None,
+            deliver_by: None,
             priority: None,
             held: false,
-            way: None,
+            route: None,
             plan: None,
         }
     }

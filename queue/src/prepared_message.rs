@@ -177,10 +177,10 @@ impl PreparedMessage {
                     notify: addressee.notify.clone(),
                     envelope_id: email.envelope_id.clone(),
                     return_full: email.return_full,
-                    by: email.deliver_by_time(from),
+                    deliver_by: email.deliver_by_time(from),
                     priority: email.priority,
                     held: false,
-                    way: None,
+                    route: None,
                     plan: self.requirements.plan,
                 })
             })

@@ -140,8 +140,11 @@ impl Worker {
             }
             QueueCommand::Drop => self.with_checked_out(&recipient.task, self.drop_task(recipient)).await,
             QueueCommand::Reroute(route) => {
-                self.with_checked_out(&recipient.task, self.update_task(recipient, |task| task.way.clone_from(route)))
-                    .await?;
+                self.with_checked_out(
+                    &recipient.task,
+                    self.update_task(recipient, |task| task.route.clone_from(route)),
+                )
+                .await?;
                 self.load_rerouted(&recipient.task).await
             }
         }
@@ -167,7 +170,7 @@ impl Worker {
         let found = store::task::find(&self.store, &queue.domain, queue.class, queue.account, task.due, task.id).await;
         let now = self.clock.now();
         match found {
-            Ok(Some((task, row))) if task.due <= now && !task.held && task.way.is_some() => {
+            Ok(Some((task, row))) if task.due <= now && !task.held && task.route.is_some() => {
                 self.dispatch(ReadyTask { task, row: Some(row), body: None });
                 Ok(())
             }

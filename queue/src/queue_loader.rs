@@ -88,7 +88,7 @@ impl Worker {
         for ready in ready {
             // Other tasks of the queue may use other ready queues.
             let is_default =
-                ready.task.way.is_none() && ready.task.tls_requirement() == TaskTlsRequirement::Opportunistic;
+                ready.task.route.is_none() && ready.task.tls_requirement() == TaskTlsRequirement::Opportunistic;
             is_full |= self.dispatch(ready) == DispatchOutcome::QueueFull && is_default;
         }
         // If the ready queue is full, the next page waits with the tasks that did not fit.

@@ -26,7 +26,7 @@ impl StructAttributes {
         let mut parsed = Self { description: description(attributes), ..Self::default() };
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("schema")) {
             attribute.parse_args_with(|input: ParseStream<'_>| {
-                for_each_value(input, |name, input| {
+                for_each_value(input, &["skip"], |name, input| {
                     match name.to_string().as_str() {
                         "name" => parsed.name = Some(input.parse()?),
                         "status" => parsed.status = Some(input.parse()?),
@@ -98,7 +98,7 @@ impl FieldAttributes {
     }
 
     fn read_schema(&mut self, input: ParseStream<'_>) -> Result<()> {
-        for_each_value(input, |name, input| {
+        for_each_value(input, &["skip"], |name, input| {
             match name.to_string().as_str() {
                 "with" => self.with = Some(input.parse()?),
                 "as" => self.schema_type = Some(input.parse()?),
@@ -111,12 +111,16 @@ impl FieldAttributes {
     }
 }
 
-/// Calls `read` for each `name = value`, after the equals sign; `skip` has no value. The names include Rust's keywords
-/// `as` and `enum`.
-fn for_each_value(input: ParseStream<'_>, mut read: impl FnMut(Ident, ParseStream<'_>) -> Result<()>) -> Result<()> {
+/// Calls `read` for each `name = value`, after the equals sign; the flags have no value. The names include Rust's
+/// keywords `as` and `enum`.
+pub(crate) fn for_each_value(
+    input: ParseStream<'_>,
+    flags: &[&str],
+    mut read: impl FnMut(Ident, ParseStream<'_>) -> Result<()>,
+) -> Result<()> {
     while !input.is_empty() {
         let name = input.call(Ident::parse_any)?;
-        if name != "skip" {
+        if !flags.iter().any(|flag| name == flag) {
             input.parse::<Token![=]>()?;
         }
         read(name, input)?;
@@ -128,7 +132,7 @@ fn for_each_value(input: ParseStream<'_>, mut read: impl FnMut(Ident, ParseStrea
 }
 
 /// Reads the value of a keyword: JSON as in `json!`.
-fn keyword(name: &Ident, input: ParseStream<'_>) -> Result<Keyword> {
+pub(crate) fn keyword(name: &Ident, input: ParseStream<'_>) -> Result<Keyword> {
     let mut value = TokenStream::new();
     while !input.is_empty() && !input.peek(Token![,]) {
         value.extend([input.parse::<TokenTree>()?]);
@@ -137,7 +141,7 @@ fn keyword(name: &Ident, input: ParseStream<'_>) -> Result<Keyword> {
 }
 
 /// The doc comment as one line, without its last full stop.
-fn description(attributes: &[Attribute]) -> Option<String> {
+pub(crate) fn description(attributes: &[Attribute]) -> Option<String> {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::NameValue(meta) if meta.path.is_ident("doc") => match &meta.value {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),

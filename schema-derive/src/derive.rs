@@ -29,19 +29,19 @@ pub(crate) fn expand(mut input: DeriveInput) -> Result<TokenStream> {
         }
     }
     for parameter in input.generics.type_params_mut() {
-        parameter.bounds.push(parse_quote!(crate::schema::ToSchema));
+        parameter.bounds.push(parse_quote!(::schema::ToSchema));
     }
     let description = option(attributes.description.as_ref());
-    let mut object = quote!(crate::schema::object_schema(schemas, #description, Self::PROPERTIES));
+    let mut object = quote!(::schema::object_schema(schemas, #description, Self::PROPERTIES));
     if let Some((base, text)) = base {
         object = quote! {{
-            let base = <#base as crate::schema::ToSchema>::schema(schemas);
-            let rest = crate::schema::object_schema(schemas, Some(#text), Self::PROPERTIES);
-            crate::schema::all_of(base, rest, #description)
+            let base = <#base as ::schema::ToSchema>::schema(schemas);
+            let rest = ::schema::object_schema(schemas, Some(#text), Self::PROPERTIES);
+            ::schema::all_of(base, rest, #description)
         }};
     }
     if let Some(keywords) = keywords(&attributes.keywords) {
-        object = quote!(crate::schema::with_keywords(#object, #keywords));
+        object = quote!(::schema::with_keywords(#object, #keywords));
     }
     if let Some(name) = &attributes.name {
         object = quote!(schemas.component(#name, |schemas| #object));
@@ -51,11 +51,11 @@ pub(crate) fn expand(mut input: DeriveInput) -> Result<TokenStream> {
     let name = &input.ident;
     let (generics, arguments, conditions) = input.generics.split_for_impl();
     Ok(quote! {
-        impl #generics crate::schema::ToSchema for #name #arguments #conditions {
+        impl #generics ::schema::ToSchema for #name #arguments #conditions {
             #status
-            const PROPERTIES: &'static [crate::schema::Property] = &[#(#properties),*];
+            const PROPERTIES: &'static [::schema::Property] = &[#(#properties),*];
 
-            fn schema(schemas: &mut crate::schema::Schemas) -> ::serde_json::Value {
+            fn schema(schemas: &mut ::schema::Schemas) -> ::serde_json::Value {
                 #object
             }
         }
@@ -67,19 +67,19 @@ fn property(field: &Field, attributes: &FieldAttributes) -> Result<TokenStream> 
     let schema_type = schema_type(field, attributes);
     if attributes.is_flattened {
         let is_required = option_argument(&schema_type).is_none();
-        let properties = quote!(<#schema_type as crate::schema::ToSchema>::PROPERTIES);
-        return Ok(quote!(crate::schema::Property::Flattened { properties: #properties, is_required: #is_required }));
+        let properties = quote!(<#schema_type as ::schema::ToSchema>::PROPERTIES);
+        return Ok(quote!(::schema::Property::Flattened { properties: #properties, is_required: #is_required }));
     }
     let name = attributes.name(field)?;
     let description = option(attributes.description.as_ref());
     let schema = match &attributes.with {
-        Some(function) => quote!(|schemas, text| crate::schema::describe(#function(schemas), text)),
-        None => quote!(<#schema_type as crate::schema::ToSchema>::described),
+        Some(function) => quote!(|schemas, text| ::schema::describe(#function(schemas), text)),
+        None => quote!(<#schema_type as ::schema::ToSchema>::described),
     };
     let keywords = option(keywords(&attributes.keywords).map(|keywords| quote!(|| #keywords)));
     let is_required = !attributes.is_optional;
     Ok(quote! {
-        crate::schema::Property::Named {
+        ::schema::Property::Named {
             name: #name,
             description: #description,
             schema: #schema,
@@ -90,7 +90,7 @@ fn property(field: &Field, attributes: &FieldAttributes) -> Result<TokenStream> 
 }
 
 /// The keywords as an object; `None` if there are none.
-fn keywords(keywords: &[Keyword]) -> Option<TokenStream> {
+pub(crate) fn keywords(keywords: &[Keyword]) -> Option<TokenStream> {
     let pairs = keywords.iter().map(|(name, value)| quote!(#name: #value));
     (!keywords.is_empty()).then(|| quote!(::serde_json::json!({#(#pairs),*})))
 }
@@ -105,7 +105,7 @@ fn schema_type(field: &Field, attributes: &FieldAttributes) -> Type {
 }
 
 /// `T` of `Option<T>`.
-fn option_argument(schema_type: &Type) -> Option<&Type> {
+pub(crate) fn option_argument(schema_type: &Type) -> Option<&Type> {
     let Type::Path(path) = schema_type else { return None };
     let segment = path.path.segments.last().filter(|segment| segment.ident == "Option")?;
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
@@ -115,7 +115,7 @@ fn option_argument(schema_type: &Type) -> Option<&Type> {
     }
 }
 
-fn option(value: Option<impl quote::ToTokens>) -> TokenStream {
+pub(crate) fn option(value: Option<impl quote::ToTokens>) -> TokenStream {
     match value {
         Some(value) => quote!(::core::option::Option::Some(#value)),
         None => quote!(::core::option::Option::None),

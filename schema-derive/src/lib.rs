@@ -1,7 +1,7 @@
-//! The derive macro `ToSchema` of crate `api`: the JSON Schema of a response follows from its struct.
+//! The derive macro `ToSchema` of crate `schema`: the JSON Schema of a response follows from its struct.
 //!
 //! ```text
-//! struct ─► attributes (serde, schema, doc) ─► table of properties ─► api::schema::object_schema
+//! struct ─► attributes (serde, schema, doc) ─► table of properties ─► schema::object_schema
 //! ```
 //!
 //! The generated code is a constant table, not statements, so that a hundred structs add little to the build time.
@@ -18,12 +18,38 @@
 //! | field | `all_of = "text"` | a flattened object is referred to with `allOf`; the text describes the other fields |
 //! | field | `skip` | the field is not in the schema, because every response may have it (`warnings`) |
 //! | struct, field | `maximum = MAX`, `examples = [1]` | any other name is a keyword of JSON Schema, with its value |
+//!
+//! The derive macro `RequestObject` of crate `api`: a request's fields, each with its names, its reader and its schema. The
+//! type decides: `T` is required, `Option<T>` is optional, `Option<Option<T>>` may be null. The attribute `schema` of the
+//! struct is as above; the attribute `field` has:
+//!
+//! | attribute | effect |
+//! |---|---|
+//! | `rename = "reply_to"` | the name in JSON, if it is not the struct's |
+//! | `aliases = ["replyTo"]` | other accepted names |
+//! | `foreign = ["ReplyTo"]` | names of other providers, which are rejected with the hint to use this one |
+//! | `reader = Type` | `RequestValue` that reads the value and has its schema; without it, the field's type |
+//! | `parse = function` | `fn(&RawValue) -> Result<T, String>` reads the value |
+//! | `read = function` | `fn(&ObjectFields, &mut FieldDiagnostics)` reads the field, with others that it depends on |
+//! | `schema = function` | `fn(&mut Schemas) -> Value` makes the schema |
+//! | `absent = value`, `null = value` | the value of an absent field, and of null |
+//! | `nullable` | null is accepted, and is as absence |
+//! | `required` | an `Option<T>` must be given; it is `None` only after an error, for checks that concern several fields |
+//! | `flatten` | the fields of another object |
+//! | `maximum = MAX`, `examples = [1]` | any other name is a keyword of JSON Schema, with its value |
 
 mod attributes;
 mod derive;
+mod request;
 
 #[proc_macro_derive(ToSchema, attributes(schema))]
 pub fn derive_to_schema(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     derive::expand(input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+#[proc_macro_derive(RequestObject, attributes(field, schema))]
+pub fn derive_request_object(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    request::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }

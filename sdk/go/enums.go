@@ -4,7 +4,7 @@
 
 package postrider
 
-// AccessLevel: Which recipients and sender addresses are allowed
+// AccessLevel: The recipients and sender addresses that are allowed
 type AccessLevel string
 
 // Values of AccessLevel.
@@ -23,7 +23,7 @@ const (
 	AffiliateCampaignCommissionDurationRecurring AffiliateCampaignCommissionDuration = "recurring"
 )
 
-// AffiliateCampaignCommissionType: Which rate applies
+// AffiliateCampaignCommissionType: The rate that applies
 type AffiliateCampaignCommissionType string
 
 // Values of AffiliateCampaignCommissionType.
@@ -32,7 +32,7 @@ const (
 	AffiliateCampaignCommissionTypeFlat    AffiliateCampaignCommissionType = "flat"
 )
 
-// AffiliateCampaignProductRateCommissionType: Which rate applies; `none` earns nothing
+// AffiliateCampaignProductRateCommissionType: The rate that applies; `none` earns nothing
 type AffiliateCampaignProductRateCommissionType string
 
 // Values of AffiliateCampaignProductRateCommissionType.
@@ -42,7 +42,7 @@ const (
 	AffiliateCampaignProductRateCommissionTypeNone    AffiliateCampaignProductRateCommissionType = "none"
 )
 
-// AffiliateCampaignVisibility: Who can see the campaign
+// AffiliateCampaignVisibility: The people who can see the campaign
 type AffiliateCampaignVisibility string
 
 // Values of AffiliateCampaignVisibility.

@@ -40,7 +40,7 @@ type AccountDetails struct {
 	// The plan
 	Plan Plan `json:"plan"`
 
-	// Which recipients and sender addresses are allowed
+	// The recipients and sender addresses that are allowed
 	AccessLevel AccessLevel `json:"access_level"`
 
 	// Sender address for accounts without a verified domain
@@ -402,13 +402,13 @@ type AffiliateCampaign struct {
 	// Whether this is the default campaign
 	IsDefault bool `json:"is_default"`
 
-	// Who can see the campaign
+	// The people who can see the campaign
 	Visibility AffiliateCampaignVisibility `json:"visibility"`
 
 	// Whether applications are approved automatically
 	AutoApprove bool `json:"auto_approve"`
 
-	// Which rate applies
+	// The rate that applies
 	CommissionType AffiliateCampaignCommissionType `json:"commission_type"`
 
 	// The percentage of a sale in basis points
@@ -478,7 +478,7 @@ type AffiliateCampaignProductRate struct {
 	// The payment processor's price id
 	PriceID *string `json:"price_id"`
 
-	// Which rate applies; `none` earns nothing
+	// The rate that applies; `none` earns nothing
 	CommissionType AffiliateCampaignProductRateCommissionType `json:"commission_type"`
 
 	// The percentage in basis points
@@ -559,7 +559,7 @@ type AffiliateCommission struct {
 	// The currency of `amount_cents`
 	Currency string `json:"currency"`
 
-	// What the commission is for
+	// The reason for the commission
 	Description string `json:"description"`
 
 	// The payment processor's invoice id
@@ -1728,10 +1728,10 @@ func (v *BatchResult) UnmarshalJSON(text []byte) error {
 
 // BatchResultError: The error, if the email was not accepted
 type BatchResultError struct {
-	// The message for humans
+	// Message for people
 	Message string `json:"message"`
 
-	// The error code, as in responses to single emails
+	// Code for programs, as in responses to single requests
 	Code string `json:"code"`
 
 	// Details of the error
@@ -2258,13 +2258,13 @@ type CreateAffiliateCampaignParams struct {
 	// The unique name of the campaign
 	Name string `json:"name,omitempty"`
 
-	// Who can see the campaign; defaults to `public`
+	// The people who can see the campaign; defaults to `public`
 	Visibility AffiliateCampaignVisibility `json:"visibility,omitempty"`
 
 	// Whether partners who apply by the program's form are approved automatically; defaults to false
 	AutoApprove *bool `json:"auto_approve,omitempty"`
 
-	// Which rate applies; defaults to `percent`
+	// The rate that applies; defaults to `percent`
 	CommissionType AffiliateCampaignCommissionType `json:"commission_type,omitempty"`
 
 	// The percentage of a sale in basis points, with `percent`
@@ -2328,7 +2328,7 @@ type CreateAffiliateCampaignProductRate struct {
 	// The payment processor's price id; null applies to all prices of the product
 	PriceID *string `json:"price_id,omitempty"`
 
-	// Which rate applies; `none` earns nothing
+	// The rate that applies; `none` earns nothing
 	CommissionType AffiliateCampaignProductRateCommissionType `json:"commission_type,omitempty"`
 
 	// The percentage in basis points, with `percent`
@@ -2507,14 +2507,14 @@ func (v *CreateAffiliateParams) UnmarshalJSON(text []byte) error {
 
 // CreateAffiliateReferralParams: Params of `affiliateReferrals.create`.
 type CreateAffiliateReferralParams struct {
-	// The person's email address
-	Email string `json:"email,omitempty"`
-
 	// The partner's id (`aff_…`); either this or `token` is required
 	AffiliateID *string `json:"affiliate_id,omitempty"`
 
 	// The token of a link of the partner
 	Token *string `json:"token,omitempty"`
+
+	// The person's email address
+	Email string `json:"email,omitempty"`
 
 	// The payment processor's customer id; assigns later payments to the referral
 	ProcessorCustomerID *string `json:"processor_customer_id,omitempty"`
@@ -3665,7 +3665,7 @@ func (v *Done) UnmarshalJSON(text []byte) error {
 
 // DuplicateAutomationParams: Params of `automations.duplicate`.
 type DuplicateAutomationParams struct {
-	// The name
+	// The name; derived from the original's if absent
 	Name *string `json:"name,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
@@ -4782,8 +4782,17 @@ func (v *EmailMetrics) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// EmailMetricsRow: see the API's reference.
+// EmailMetricsRow: One period, or one value of a dimension in a period
 type EmailMetricsRow struct {
+	// Start of the hour or day
+	PeriodStart string `json:"period_start"`
+
+	// The dimension of the row, if dimensions were requested
+	Dimension EmailMetricsDimension `json:"dimension,omitempty"`
+
+	// The value of the dimension
+	Value string `json:"value"`
+
 	// Recipients of accepted email; scheduled email counts when it is sent
 	Sent int64 `json:"sent"`
 
@@ -4813,15 +4822,6 @@ type EmailMetricsRow struct {
 
 	// Unsubscribes by the email's link
 	Unsubscribed int64 `json:"unsubscribed"`
-
-	// Start of the hour or day
-	PeriodStart string `json:"period_start"`
-
-	// The dimension of the row, if dimensions were requested
-	Dimension EmailMetricsDimension `json:"dimension,omitempty"`
-
-	// The value of the dimension
-	Value string `json:"value"`
 
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`
@@ -7525,7 +7525,7 @@ type PublishTemplateResponse struct {
 
 	Version TemplateVersion `json:"version"`
 
-	// Warnings about ignored fields
+	// Warnings, for example about ignored fields
 	Warnings []string `json:"warnings,omitempty"`
 
 	// Extra has further fields.
@@ -7597,9 +7597,6 @@ type ReceivedEmail struct {
 	// Number of attachments; those beyond 2,000 parts are not counted
 	AttachmentCount int64 `json:"attachment_count"`
 
-	// The first attachments
-	Attachments []ReceivedEmailAttachment `json:"attachments"`
-
 	// Time of receipt
 	ReceivedAt string `json:"received_at"`
 
@@ -7608,6 +7605,9 @@ type ReceivedEmail struct {
 
 	// Envelope sender; null for the null reverse path of bounces
 	EnvelopeFrom *string `json:"envelope_from"`
+
+	// The first attachments
+	Attachments []ReceivedEmailAttachment `json:"attachments"`
 
 	// Authentication results
 	Auth ReceivedEmailAuth `json:"auth"`
@@ -8090,8 +8090,10 @@ func (v *ReplayWebhookDeliveriesResponse) UnmarshalJSON(text []byte) error {
 
 // ReplyToReceivedEmailParams: Params of `receivedEmails.reply`.
 type ReplyToReceivedEmailParams struct {
+	// The HTML body
 	HTML *string `json:"html,omitempty"`
 
+	// The plain-text body
 	Text *string `json:"text,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
@@ -8159,7 +8161,7 @@ type RollBackTemplateParams struct {
 	// The version to publish again
 	Version int64 `json:"version"`
 
-	// Note of the new version
+	// Note of the version
 	Note *string `json:"note,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
@@ -8182,7 +8184,7 @@ type RollBackTemplateResponse struct {
 
 	Version TemplateVersion `json:"version"`
 
-	// Warnings about ignored fields
+	// Warnings, for example about ignored fields
 	Warnings []string `json:"warnings,omitempty"`
 
 	// Extra has further fields.
@@ -8845,14 +8847,17 @@ func (v *SuppressionCheck) UnmarshalJSON(text []byte) error {
 
 // SuppressionCheckError: Present if the entry is not an address
 type SuppressionCheckError struct {
-	// The error message
+	// Message for people
 	Message string `json:"message"`
 
-	// The error code
+	// Code for programs, as in responses to single requests
 	Code string `json:"code"`
 
-	// Errors by field name
+	// Details of the error
 	Details map[string]any `json:"details,omitempty"`
+
+	// The page to upgrade the account
+	UpgradeURL string `json:"upgrade_url"`
 
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`
@@ -9120,11 +9125,14 @@ type SuppressionResultError struct {
 	// Message for people
 	Message string `json:"message"`
 
-	// Code for programs
+	// Code for programs, as in responses to single requests
 	Code string `json:"code"`
 
-	// Details
+	// Details of the error
 	Details map[string]any `json:"details,omitempty"`
+
+	// The page to upgrade the account
+	UpgradeURL string `json:"upgrade_url"`
 
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`
@@ -9633,13 +9641,13 @@ type UpdateAffiliateCampaignParams struct {
 	// The unique name of the campaign
 	Name *string `json:"name,omitempty"`
 
-	// Who can see the campaign; defaults to `public`
+	// The people who can see the campaign; defaults to `public`
 	Visibility AffiliateCampaignVisibility `json:"visibility,omitempty"`
 
 	// Whether partners who apply by the program's form are approved automatically; defaults to false
 	AutoApprove *bool `json:"auto_approve,omitempty"`
 
-	// Which rate applies; defaults to `percent`
+	// The rate that applies; defaults to `percent`
 	CommissionType AffiliateCampaignCommissionType `json:"commission_type,omitempty"`
 
 	// The percentage of a sale in basis points, with `percent`

@@ -307,7 +307,7 @@ pub(super) async fn change_destination(
         }
         DestinationAction::Resume => overrides.suspension = None,
         DestinationAction::Pace(pace) => overrides.pace = *pace,
-        DestinationAction::Route(route) => overrides.way.clone_from(route),
+        DestinationAction::Route(route) => overrides.route.clone_from(route),
     };
     tracing::info!(%destination, ?order, "operator: override destination");
     let overrides = services.worker.order_destination(destination, change).await.map_err(error_text)?;

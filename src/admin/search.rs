@@ -85,7 +85,7 @@ impl QueueSearch {
                 || email.reverse_path.as_ref().is_some_and(|path| is_equal_ignoring_case(sender, path))
         };
         self.sender.as_ref().is_none_or(is_sender)
-            && self.message_id.as_deref().is_none_or(|id| strip_angle_brackets(id) == email.facts.message_id)
+            && self.message_id.as_deref().is_none_or(|id| strip_angle_brackets(id) == email.header.message_id)
     }
 }
 
@@ -327,7 +327,7 @@ impl<'a> Search<'a> {
     fn matches_email(&self, found: &EmailWithRecipients) -> bool {
         let EmailWithRecipients { email, recipients, .. } = found;
         self.account.is_none_or(|account| account == email.account)
-            && self.message_id.as_ref().is_none_or(|id| *id == email.facts.message_id)
+            && self.message_id.as_ref().is_none_or(|id| *id == email.header.message_id)
             && self.state.is_none_or(|state| state == EmailState::of(recipients))
             && self.filter.matches(email, recipients)
             && self.filter.after.is_none_or(|after| email.created_at > after)
@@ -348,8 +348,8 @@ fn email_in_list(found: &EmailWithRecipients) -> Value {
         "account": email.account,
         "from": email.from.address,
         "recipients": recipients.iter().map(|recipient| &recipient.address).collect::<Vec<_>>(),
-        "subject": email.facts.subject,
-        "message_id": email.facts.message_id,
+        "subject": email.header.subject,
+        "message_id": email.header.message_id,
         "status": EmailState::of(recipients),
         "size_bytes": email.size_bytes,
         "created_at": email.created_at,

@@ -102,7 +102,7 @@ pub(super) fn task_view(task: &Task, worker: &Worker) -> Value {
         "size_bytes": task.size_bytes,
         "held": task.held,
         "held_by": blocked_by(task, worker),
-        "way": task.way.as_ref().map(route_text),
+        "way": task.route.as_ref().map(route_text),
     })
 }
 
@@ -190,7 +190,7 @@ pub(super) fn destination_view(destination: &Destination, overrides: &Destinatio
         "suspended": suspension.map(|s| json!({"since": s.since, "until": s.until, "because": s.because})),
         "connections_max": overrides.pace.connections_max,
         "messages_per_second": overrides.pace.messages_per_second,
-        "way": overrides.way.as_ref().map(route_text),
+        "way": overrides.route.as_ref().map(route_text),
     })
 }
 
@@ -271,7 +271,7 @@ pub(super) fn trace_view(trace: &EmailTrace) -> Value {
         "account": email.account,
         "door": email.ingress,
         "from": email.from.to_string(),
-        "subject": email.facts.subject,
+        "subject": email.header.subject,
         "size_bytes": email.size_bytes,
         "created_at": email.created_at,
         "status": EmailState::of(&trace.email.recipients),

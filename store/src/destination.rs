@@ -27,8 +27,8 @@ struct StandingRow {
     suspension: Option<OperatorSuspension>,
     #[serde(default, skip_serializing_if = "PaceOverride::is_empty")]
     pace: PaceOverride,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    way: Option<RouteOverride>,
+    #[serde(default, rename = "way", skip_serializing_if = "Option::is_none")]
+    route: Option<RouteOverride>,
 }
 stored!(DestinationOverrides as StandingRow);
 

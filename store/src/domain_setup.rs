@@ -25,8 +25,8 @@ struct DomainSetupRow {
     degraded_since: Option<Timestamp>,
     since: Timestamp,
     due: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    vouched: bool,
+    #[serde(default, rename = "vouched", skip_serializing_if = "std::ops::Not::not")]
+    operator_verified: bool,
     keys_open: bool,
 }
 stored!(DomainSetup as DomainSetupRow);

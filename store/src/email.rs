@@ -31,7 +31,7 @@ pub const RECIPIENTS_MAX: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "HeaderSummary")]
-struct HeaderFactsRow {
+struct HeaderSummaryRow {
     to: Vec<Mailbox>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cc: Vec<Mailbox>,
@@ -54,8 +54,8 @@ struct EmailRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reverse_path: Option<Address>,
     domain: Option<DomainName>,
-    #[serde(with = "HeaderFactsRow")]
-    facts: HeaderSummary,
+    #[serde(rename = "facts", with = "HeaderSummaryRow")]
+    header: HeaderSummary,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tags: Vec<Tag>,
     category: Category,

@@ -72,14 +72,14 @@ struct TaskRow {
     envelope_id: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     return_full: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    by: Option<DeliverByTime>,
+    #[serde(default, rename = "by", skip_serializing_if = "Option::is_none")]
+    deliver_by: Option<DeliverByTime>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     priority: Option<Priority>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     held: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    way: Option<RouteOverride>,
+    #[serde(default, rename = "way", skip_serializing_if = "Option::is_none")]
+    route: Option<RouteOverride>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Plan>,
 }
@@ -386,10 +386,10 @@ pub(crate) mod tests {
             notify: DsnOptions::default(),
             envelope_id: None,
             return_full: false,
-            by: None,
+            deliver_by: None,
             priority: None,
             held: false,
-            way: None,
+            route: None,
             plan: None,
         }
     }

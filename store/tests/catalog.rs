@@ -95,7 +95,7 @@ impl Choice {
         let from = format!("From{}@example.com", self.from).parse().unwrap();
         Email {
             domain: (self.from != 2).then(|| format!("d{}.example.com", self.from).parse().unwrap()),
-            facts: HeaderSummary { subject: subject(self.subject), ..HeaderSummary::default() },
+            header: HeaderSummary { subject: subject(self.subject), ..HeaderSummary::default() },
             tags: vec![Tag { name: "n".into(), value: format!("v,{}", self.tag) }],
             category: category(self.category),
             size_bytes: 1,

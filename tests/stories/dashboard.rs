@@ -110,7 +110,7 @@ fn rank(role: UserRole) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_role_sees_the_pages_that_its_operations_allow() {
-    let world = TestWorld::start("").await;
+    let world = TestWorld::start().await;
     let least = least_roles(&world).await;
     for role in UserRole::ALL {
         let browser = Browser::sign_in(&world, world.account, role).await;
@@ -136,7 +136,7 @@ async fn each_role_sees_the_pages_that_its_operations_allow() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forms_need_the_role_and_the_token() {
-    let world = TestWorld::start("").await;
+    let world = TestWorld::start().await;
     let least = least_roles(&world).await;
     let mut browsers = Vec::new();
     for role in UserRole::ALL {
@@ -161,7 +161,7 @@ async fn forms_need_the_role_and_the_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signed_out_pages_lead_to_the_sign_in_page() {
-    let world = TestWorld::start("").await;
+    let world = TestWorld::start().await;
     let browser = Browser::signed_out(&world);
     for row in pages() {
         let path = example_path(row);
@@ -186,7 +186,7 @@ async fn signed_out_pages_lead_to_the_sign_in_page() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strings_of_strangers_are_text_and_other_accounts_are_unknown() {
-    let world = TestWorld::start("").await;
+    let world = TestWorld::start().await;
     let owner = Browser::sign_in(&world, world.account, UserRole::Owner).await;
     let email = json!({"from": "ada@acme.example", "to": ["grace@dest.example"], "subject": HOSTILE, "html": HOSTILE,
                        "tags": [{"name": "flow", "value": "x"}]});
@@ -213,7 +213,7 @@ async fn strings_of_strangers_are_text_and_other_accounts_are_unknown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_is_shown_beside_the_form_and_a_right_one_leads_on() {
-    let world = TestWorld::start("").await;
+    let world = TestWorld::start().await;
     let browser = Browser::signed_out(&world);
     let path = "/dashboard/sign-in?next=%2Fdashboard%2Femails";
     let form = |password: &str| format!("form=password&email={}&password={password}", OWNER.replace('@', "%40"));

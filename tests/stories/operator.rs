@@ -214,13 +214,13 @@ async fn smarthosts_by_domain_by_override_and_as_fail_over() {
     let partner = || Some(RouteOverride::Smarthost("partner".parse().unwrap()));
     let dest = Destination::Domain("dest.example".parse().unwrap());
     let other = Destination::Domain("other.example".parse().unwrap());
-    worker.order_destination(&dest, |overrides| overrides.way = partner()).await.unwrap();
-    worker.order_destination(&other, |overrides| overrides.way = Some(RouteOverride::MailHosts)).await.unwrap();
+    worker.order_destination(&dest, |overrides| overrides.route = partner()).await.unwrap();
+    worker.order_destination(&other, |overrides| overrides.route = Some(RouteOverride::MailHosts)).await.unwrap();
     assert_eq!(send("two@dest.example").await, Some("relay"));
     assert_eq!(send("two@other.example").await, Some("mx"));
     let unknown = Some(RouteOverride::Smarthost("nobody".parse().unwrap()));
-    assert!(worker.order_destination(&dest, |overrides| overrides.way.clone_from(&unknown)).await.is_err());
-    worker.order_destination(&dest, |overrides| overrides.way = None).await.unwrap();
+    assert!(worker.order_destination(&dest, |overrides| overrides.route.clone_from(&unknown)).await.is_err());
+    worker.order_destination(&dest, |overrides| overrides.route = None).await.unwrap();
     assert_eq!(send("three@dest.example").await, Some("mx"));
 
     world.sink.script("four@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);

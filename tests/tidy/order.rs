@@ -1,7 +1,7 @@
 //! Allowed dependencies between the workspace's crates, and which crates may use which external crates.
 //!
-//! `mail ← store, dns ← provider ← queue ← affiliate ← smtp, api ← src`: a crate depends only on crates to its left.
-//! smtp and api are independent of each other, and so are store and dns. Only smtp, api and src use proxy.
+//! `mail ← schema, store, dns ← provider ← queue ← affiliate ← smtp, api ← src`: a crate depends only on crates to its
+//! left. smtp and api are independent of each other, and so are store and dns. Only smtp, api and src use proxy.
 
 use toml::Table;
 
@@ -11,14 +11,15 @@ use super::tree::{Finding, Tree, code, has_word_start};
 const CRATES: &[(&str, &[&str])] = &[
     ("mail", &[]),
     ("proxy", &["mail"]),
+    ("schema-derive", &[]),
+    ("schema", &["mail", "schema-derive"]),
     ("store", &["mail"]),
     ("dns", &["mail"]),
     ("provider", &["mail", "dns"]),
     ("queue", &["mail", "store", "dns", "provider"]),
-    ("affiliate", &["mail", "store", "dns", "queue"]),
+    ("affiliate", &["mail", "store", "dns", "queue", "schema"]),
     ("smtp", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
-    ("schema-derive", &[]),
-    ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive"]),
+    ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive", "schema"]),
     ("explain", &[]),
     ("cli", &["explain"]),
     ("pages", &["explain"]),

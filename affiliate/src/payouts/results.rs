@@ -5,6 +5,7 @@
 use mail::affiliate::payout::PayoutStatus;
 use mail::affiliate::payout::results::{PayoutResult, PayoutResultRow};
 use mail::id::{AccountId, PayoutId, PayoutRunId};
+use schema::ToSchema;
 use serde::Serialize;
 
 use crate::error::AffiliateError;
@@ -12,24 +13,28 @@ use crate::ledger::Ledger;
 use crate::payouts::PayoutView;
 use crate::service::no_extension;
 
-/// Result of an import.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+/// The result of importing a results file
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(name = "AffiliatePayoutsMarked")]
 pub struct PayoutResults {
+    /// Number of payouts marked as paid
     pub paid: usize,
+    /// Number of payouts marked as failed
     pub failed: usize,
-    /// Payouts whose row repeats the known status, or reports none yet.
+    /// Number of payouts that already had this result
     pub unchanged: usize,
+    /// Skipped rows
     pub skipped: Vec<SkippedResultRow>,
 }
 
-/// A row that was not applied.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A skipped row
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SkippedResultRow {
-    /// Row number, from 1.
+    /// The row number, from 1; the header line is not counted
     pub row: usize,
-    /// The payout, if the row names one.
+    /// The payout (`pay_…`)
     pub id: Option<PayoutId>,
-    /// `invalid_id`, `invalid_status`, `invalid_reference`, `not_in_run`, or an error message.
+    /// `invalid_id`, `invalid_status`, `invalid_reference`, `not_in_run`, or a description of the conflict
     pub reason: String,
 }
 

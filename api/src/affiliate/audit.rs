@@ -2,45 +2,14 @@
 
 use std::sync::Arc;
 
-use ::affiliate::audit::{AuditReport, Invariant, audit};
-use serde_json::{Value, json};
+use ::affiliate::audit::{AuditReport, audit};
 
 use super::refusal::refusal_problem;
 use super::request::ReadRequest;
 use crate::handler::Owner;
 use crate::problem::Problem;
 use crate::request::NoInput;
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
-
-impl ToSchema for AuditReport {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let names: Vec<&str> = Invariant::ALL.iter().map(|invariant| invariant.as_str()).collect();
-        let violation_schema = schema::object(
-            "A violated invariant",
-            [
-                ("invariant", schema::string_enum(&names, "The invariant")),
-                ("subject", schema::string("The id of the object that violates it")),
-                ("message", schema::string("A description")),
-            ],
-        );
-        let checked = schema::object(
-            "Number of objects checked",
-            [
-                ("partners", schema::count("Partners")),
-                ("referrals", schema::count("Referrals")),
-                ("commissions", schema::count("Commissions")),
-                ("payouts", schema::count("Payouts")),
-            ],
-        );
-        let fields = [
-            ("ok", json!({"type": "boolean", "description": "Whether all invariants hold"})),
-            ("checked", checked),
-            ("broken", schema::list(violation_schema, "Violated invariants, at most 1,000")),
-        ];
-        schemas.component("AffiliateAudit", |_| schema::object("An audit of the ledger", fields))
-    }
-}
 
 /// `GET …/audit`.
 ///

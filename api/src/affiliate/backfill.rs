@@ -11,22 +11,27 @@ use serde_json::Value;
 
 use ::affiliate::error::AffiliateNoun;
 
-use super::fields::{BodyFieldReader, parse_time_or_unix};
+use super::fields::TimeOrUnix;
 use super::path::BackfillPath;
 use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{self, ResponseObject, VersionedResponse, begin_for_owner};
-use crate::fields::{self, FieldNames};
 use crate::handler::Owner;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas, ToSchema};
+use crate::request_object::{RequestObject, body_spec, read_optional_body};
+use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
-/// Body of `POST …/backfill`.
-#[derive(Debug)]
+/// Parameters of the backfill
+#[derive(Debug, RequestObject)]
+#[schema(name = "BeginAffiliateBackfill")]
 pub struct StartBackfill {
+    /// Import invoices from this time on (RFC 3339 or Unix seconds); all if omitted
+    #[field(reader = TimeOrUnix, nullable)]
     since: Option<Timestamp>,
+    /// Whether to suppress webhooks and email about the imported commissions
+    #[field(absent = false)]
     silent: bool,
 }
 
@@ -35,23 +40,11 @@ impl FromRequest for StartBackfill {
     const MEDIA: Media = Media::OptionalJson;
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("BeginAffiliateBackfill", |_| {
-            let mut since =
-                schema::time("Import invoices from this time on (RFC 3339 or Unix seconds); all if omitted");
-            schema::allow_null(&mut since);
-            let silent = schema::boolean("Whether to suppress webhooks and email about the imported commissions");
-            schema::object_with("Parameters of the backfill", &[], [("since", since), ("silent", silent)])
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("since", "silent");
-        let mut reader = BodyFieldReader::from_optional_body(call, &NAMES)?;
-        let since = reader.read_optional("since", parse_time_or_unix);
-        let silent = reader.read_optional("silent", fields::parse_bool).unwrap_or(false);
-        reader.finish()?;
-        Ok(Self { since, silent })
+        read_optional_body(call)
     }
 }
 

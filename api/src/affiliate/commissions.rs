@@ -11,20 +11,21 @@ use mail::affiliate::commission::{Commission, ReversalReason};
 use store::access::Tenant;
 use store::affiliate::commission::{CommissionFilter, CommissionStatus};
 
-use serde_json::json;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use super::fields::{self, BodyFieldReader, nullable_text_schema, parse_word};
+use super::fields::{Multiline, parse_word};
 use super::list_query::{list_filter_parameter, page_query, parse_filter};
 use super::path::CommissionPath;
 use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner};
 use super::view::{CommissionResponse, ListResponse};
-use crate::fields::FieldNames;
 use crate::handler::Owner;
 use crate::paging::{self, KIND_COMMISSION, PageParameters, VALUES_MAX};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{RequestObject, body_spec, read_body};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
@@ -111,7 +112,49 @@ pub async fn get(
     found.as_ref().map(commission_response).ok_or_else(|| Problem::not_found(AffiliateNoun::Commission.as_str()))
 }
 
-/// Body of `PATCH /affiliate-commissions/{id}`.
+/// Reversal of a commission
+#[derive(Debug, RequestObject)]
+#[schema(
+    name = "ReverseAffiliateCommission", examples = [{"status": "reversed", "reason": "fraud", "note": "stolen card"}],
+)]
+struct ReversalFields {
+    /// Reverses the commission
+    #[field(parse = parse_reversed, schema = reversed_schema)]
+    #[expect(dead_code, reason = "only one value is accepted")]
+    status: Reversed,
+    /// The reason; `fraud` also reverses the recruiting partner's commission
+    #[field(
+        parse = parse_reason, schema = reason_schema, absent = ReversalReason::Manual,
+        default = ReversalReason::Manual.as_str(),
+    )]
+    reason: ReversalReason,
+    /// Your team's note; sent with the event
+    #[field(reader = Multiline<NOTE_BYTES_MAX>)]
+    note: Option<Option<String>>,
+}
+
+/// The status that reverses a commission.
+#[derive(Debug)]
+struct Reversed;
+
+fn parse_reversed(value: &RawValue) -> Result<Reversed, String> {
+    parse_word(&["reversed"], |text| (text == "reversed").then_some(Reversed), value)
+}
+
+fn reversed_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "const": "reversed"})
+}
+
+fn parse_reason(value: &RawValue) -> Result<ReversalReason, String> {
+    let from_word = |text: &str| ReversalReason::from_word(text).filter(|reason| REASONS.contains(&reason.as_str()));
+    parse_word(REASONS, from_word, value)
+}
+
+fn reason_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "enum": REASONS})
+}
+
+/// Path and body of `PATCH /affiliate-commissions/{id}`.
 #[derive(Debug)]
 pub struct ReverseCommission {
     commission: CommissionPath,
@@ -123,40 +166,13 @@ impl FromRequest for ReverseCommission {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("ReverseAffiliateCommission", |_| {
-            let mut reason =
-                schema::string_enum(REASONS, "The reason; `fraud` also reverses the recruiting partner's commission");
-            reason["default"] = json!(ReversalReason::Manual.as_str());
-            let fields = [
-                ("status", json!({"type": "string", "const": "reversed", "description": "Reverses the commission"})),
-                ("reason", reason),
-                ("note", nullable_text_schema(NOTE_BYTES_MAX, "Your team's note; sent with the event")),
-            ];
-            let mut schema = schema::object_with("Reversal of a commission", &["status"], fields);
-            schema["examples"] = json!([{"status": "reversed", "reason": "fraud", "note": "stolen card"}]);
-            schema
-        });
-        RequestSpec {
-            parameters: vec![CommissionPath::parameter()],
-            body: Some(body),
-            body_bytes_max: Self::BODY_BYTES_MAX,
-        }
+        body_spec::<ReversalFields>(schemas, vec![CommissionPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("status", "reason", "note");
-        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
-        reader.require("status");
-        reader.read_optional("status", |value| {
-            parse_word(&["reversed"], |text| (text == "reversed").then_some(()), value)
-        });
-        let from_word =
-            |text: &str| ReversalReason::from_word(text).filter(|reason| REASONS.contains(&reason.as_str()));
-        let reason = reader.read_optional("reason", |value| parse_word(REASONS, from_word, value));
-        let note = reader.read_nullable("note", |value| fields::parse_multiline_text(value, NOTE_BYTES_MAX)).flatten();
-        reader.finish()?;
-        let note = note.filter(|note| !note.trim().is_empty());
-        Ok(Self { commission: CommissionPath::of(call), reason: reason.unwrap_or(ReversalReason::Manual), note })
+        let ReversalFields { reason, note, .. } = read_body(call)?;
+        let note = note.flatten().filter(|note| !note.trim().is_empty());
+        Ok(Self { commission: CommissionPath::of(call), reason, note })
     }
 }
 

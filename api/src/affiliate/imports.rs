@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ::affiliate::imports::{ImportOptions, PartnerImportResult};
 use mail::affiliate::partner_import;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
@@ -12,7 +12,7 @@ use crate::handler::Owner;
 use crate::paging;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Enough for 5,000 rows of 800 bytes.
@@ -59,45 +59,6 @@ impl FromRequest for ImportPartners {
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::field("body", "is not UTF-8"))?;
         let list = partner_import::parse(text).map_err(|error| Problem::field("body", error.to_string()))?;
         Ok(Self { list, options })
-    }
-}
-
-impl ToSchema for PartnerImportResult {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let row = || schema::count("The row number, from 1; the header line is not counted");
-        let partner = schema::object(
-            "An imported partner",
-            [
-                ("row", row()),
-                ("email", schema::string("The email address")),
-                ("token", schema::string("The token of the partner's link")),
-                ("id", schema::nullable_string("The partner's id (`aff_…`); null in a dry run")),
-            ],
-        );
-        let skipped = schema::object(
-            "A skipped row",
-            [
-                ("row", row()),
-                ("email", schema::string("The address as given in the file")),
-                (
-                    "reason",
-                    schema::string(
-                        "`invalid_email`, `duplicate_in_file`, `already_partner`, or `invalid_` and a column",
-                    ),
-                ),
-            ],
-        );
-        let fields = [
-            ("dry_run", schema::boolean("Whether this was a preview that changed nothing")),
-            ("imported", schema::count("Number of partners imported, or to be imported in a dry run")),
-            ("partners", schema::list(partner, "The imported partners")),
-            ("skipped", schema::list(skipped, "Skipped rows")),
-            (
-                "ignored_columns",
-                schema::list(schema::string("The column name as given in the file"), "Columns that were ignored"),
-            ),
-        ];
-        schemas.component("AffiliateImport", |_| schema::object("The result of an import of partners", fields))
     }
 }
 

@@ -5,26 +5,25 @@ use std::sync::Arc;
 use ::affiliate::api_objects::LinkObject;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::links::LinkDraft;
-use mail::affiliate::partner::{Partner, PartnerLink};
+use mail::affiliate::partner::{Partner, PartnerLink, PartnerLinkToken};
 use mail::affiliate::program::AffiliateProgram;
 use mail::idempotency::IdempotencyScope;
 use queue::client::http::URL_BYTES_MAX;
-use serde_json::json;
 use store::access::Tenant;
 
-use super::fields::{BodyFieldReader, nullable_text_schema};
-use super::partners::{parse_token_text, token_schema};
+use super::fields::ClearableLine;
+use super::partners::LinkTokenText;
 use super::path::{PartnerLinkPath, PartnerPath};
 use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CreatedResponse, ListResponse, PartnerLinkResponse};
-use crate::fields::{self, FieldNames};
 use crate::ok_response::OkResponse;
 use crate::paging::PageParameters;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas};
+use crate::request_object::{RequestObject, body_spec, read_body};
+use crate::schema::Schemas;
 use crate::state::AppState;
 
 const LABEL_BYTES_MAX: usize = 200;
@@ -63,7 +62,24 @@ pub async fn list(
     Ok(ListResponse::new(links.iter().map(object).collect(), next))
 }
 
-/// Body of `POST /affiliates/{id}/links`.
+/// A new link
+#[derive(Debug, RequestObject)]
+#[schema(name = "CreateAffiliateLink", examples = [{
+    "token": "ada-podcast", "destination_url": "/pricing", "label": "Podcast",
+}])]
+struct LinkFields {
+    /// The token of the link; it is not changed
+    #[field(reader = LinkTokenText)]
+    token: PartnerLinkToken,
+    /// The destination: a path or a URL on the website
+    #[field(reader = ClearableLine<URL_BYTES_MAX>, null = None)]
+    destination_url: Option<Option<String>>,
+    /// A label for your own use
+    #[field(reader = ClearableLine<LABEL_BYTES_MAX>, null = None)]
+    label: Option<Option<String>>,
+}
+
+/// Path and body of `POST /affiliates/{id}/links`.
 #[derive(Debug)]
 pub struct CreatePartnerLink(PartnerPath, LinkDraft);
 
@@ -71,35 +87,13 @@ impl FromRequest for CreatePartnerLink {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("CreateAffiliateLink", |_| {
-            let fields = [
-                ("token", token_schema("The token of the link; it is not changed")),
-                (
-                    "destination_url",
-                    nullable_text_schema(URL_BYTES_MAX, "The destination: a path or a URL on the website"),
-                ),
-                ("label", nullable_text_schema(LABEL_BYTES_MAX, "A label for your own use")),
-            ];
-            let mut schema = schema::object_with("A new link", &["token"], fields);
-            schema["examples"] = json!([{
-                "token": "ada-podcast", "destination_url": "/pricing", "label": "Podcast",
-            }]);
-            schema
-        });
-        let parameters = vec![PartnerPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<LinkFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("token", "destination_url", "label");
-        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
-        reader.require("token");
-        let token = reader.read_optional("token", |value| parse_token_text(&fields::parse_text(value)?));
-        let destination_url = reader.read_nullable_text("destination_url", URL_BYTES_MAX).flatten();
-        let label = reader.read_nullable_text("label", LABEL_BYTES_MAX).flatten();
-        reader.finish()?;
-        let token = token.ok_or_else(|| Problem::field("token", "is required"))?;
-        Ok(Self(PartnerPath::of(call), LinkDraft { token, destination_url, label }))
+        let LinkFields { token, destination_url, label } = read_body(call)?;
+        let draft = LinkDraft { token, destination_url: destination_url.flatten(), label: label.flatten() };
+        Ok(Self(PartnerPath::of(call), draft))
     }
 }
 

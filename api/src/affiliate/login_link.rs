@@ -9,20 +9,18 @@ use ::affiliate::error::AffiliateNoun;
 use ::affiliate::portal::login::NewLink;
 use mail::idempotency::{IdempotencyScope, IdempotentResult};
 use serde::Serialize;
-use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
-use super::fields::BodyFieldReader;
 use super::path::PartnerPath;
 use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ResolvedRequest};
 use super::response::{ResponseObject, VersionedResponse};
-use crate::fields::FieldNames;
 use crate::idempotency::{self, RequestDecision};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas, ToSchema};
+use crate::request_object::{RequestObject, body_spec, read_optional_body};
+use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// A link that signs a partner in to the portal; redirect the partner's browser to it at once
@@ -54,19 +52,19 @@ impl FromRequest for CreateLoginLink {
     const MEDIA: Media = Media::OptionalJson;
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("MintAffiliateLoginLink", |_| {
-            schema::object_with("No fields are required", &[], Vec::<(&str, Value)>::new())
-        });
-        let parameters = vec![PartnerPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<LoginLinkFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!();
-        BodyFieldReader::from_optional_body(call, &NAMES)?.finish()?;
+        let LoginLinkFields {} = read_optional_body(call)?;
         Ok(Self(PartnerPath::of(call)))
     }
 }
+
+/// No fields are required
+#[derive(Debug, RequestObject)]
+#[schema(name = "MintAffiliateLoginLink")]
+struct LoginLinkFields {}
 
 /// `POST /affiliates/{id}/login-link`.
 ///

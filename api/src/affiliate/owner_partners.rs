@@ -8,19 +8,20 @@ use ::affiliate::service::no_extension;
 use mail::affiliate::partner::{PartnerAction, PayoutDestination};
 use mail::affiliate::partner_fields::DESTINATION_BYTES_MAX;
 use mail::affiliate::program::PayoutMethod;
-use serde_json::json;
+use serde_json::Value;
 
-use super::fields::{BodyFieldReader, parse_word, text_schema};
+use super::fields::parse_multiline_text;
 use super::path::PartnerPath;
 use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner};
 use super::view::{CommissionOverride, OwnerPartnerDetail, PartnerResponse};
-use crate::fields::FieldNames;
+use crate::fields::{FieldDiagnostics, ObjectFields};
 use crate::handler::Owner;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas};
+use crate::request_object::{RequestObject, body_spec, bounded_text_schema, read_body};
+use crate::schema::Schemas;
 use crate::state::AppState;
 
 fn partner_response(view: &PartnerView) -> VersionedResponse<PartnerResponse> {
@@ -77,7 +78,28 @@ pub async fn reactivate(
     in_progress.finish(&state, view, partner_response).await
 }
 
-/// Body of `PUT …/partners/{id}/payout-method`.
+/// A partner's payout method
+#[derive(Debug, RequestObject)]
+#[schema(name = "SetAffiliatePayoutMethod", examples = [{"method": "wise", "destination": "ada@example.org"}])]
+struct PayoutMethodFields {
+    /// The payout method
+    method: PayoutMethod,
+    /// An email address for `paypal` and `wise`, an `acct_…` id for `stripe`, free text for other methods
+    #[field(read = read_destination, schema = destination_schema)]
+    destination: String,
+}
+
+/// An absent one is empty, which is as invalid.
+fn read_destination(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<String> {
+    let Some(value) = fields.value("destination") else { return Some(String::new()) };
+    parse_multiline_text(value, DESTINATION_BYTES_MAX).map_err(|text| notes.errors.add("destination", text)).ok()
+}
+
+fn destination_schema(_: &mut Schemas) -> Value {
+    bounded_text_schema(0, DESTINATION_BYTES_MAX)
+}
+
+/// Path and body of `PUT …/partners/{id}/payout-method`.
 #[derive(Debug)]
 pub struct SetPayoutMethod(PartnerPath, PayoutDestination);
 
@@ -85,33 +107,13 @@ impl FromRequest for SetPayoutMethod {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("SetAffiliatePayoutMethod", |_| {
-            let description =
-                "An email address for `paypal` and `wise`, an `acct_…` id for `stripe`, free text for other methods";
-            let fields = [
-                ("method", schema::string_enum(PayoutMethod::WORDS, "The payout method")),
-                ("destination", text_schema(DESTINATION_BYTES_MAX, description)),
-            ];
-            let mut schema = schema::object_with("A partner's payout method", &["method", "destination"], fields);
-            schema["examples"] = json!([{"method": "wise", "destination": "ada@example.org"}]);
-            schema
-        });
-        let parameters = vec![PartnerPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<PayoutMethodFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("method", "destination");
-        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
-        reader.require("method");
-        let read = |value: &_| parse_word(PayoutMethod::WORDS, PayoutMethod::from_word, value);
-        let method = reader.read_optional("method", read);
-        let destination = reader
-            .read_optional("destination", |value| super::fields::parse_multiline_text(value, DESTINATION_BYTES_MAX));
-        let payout = method.map(|method| PayoutDestination::new(method, &destination.unwrap_or_default()));
-        let payout = payout.and_then(|payout| payout.map_err(|reason| reader.add_error("destination", reason)).ok());
-        reader.finish()?;
-        let payout = payout.ok_or_else(|| Problem::field("method", "is required"))?;
+        let PayoutMethodFields { method, destination } = read_body(call)?;
+        let payout = PayoutDestination::new(method, &destination);
+        let payout = payout.map_err(|reason| Problem::field("destination", reason))?;
         Ok(Self(PartnerPath::of(call), payout))
     }
 }

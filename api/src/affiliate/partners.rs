@@ -9,28 +9,29 @@ use mail::address::Address;
 use mail::affiliate::money::BasisPoints;
 use mail::affiliate::partner::{PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES};
 use mail::affiliate::partner_fields::{self, NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, WEBSITE_BYTES_MAX};
+use mail::id::PartnerId;
 use mail::idempotency::IdempotencyScope;
 use queue::client::http::URL_BYTES_MAX;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::fields::{
-    BodyFieldReader, nullable_text_schema, parse_basis_points, parse_from_text, parse_multiline_text, parse_word,
-    text_schema,
-};
+use super::fields::{ClearableLine, EmailAddress, Multiline, parse_word};
 use super::list_query::{list_filter_parameter, page_query, parse_filter};
 use super::path::PartnerPath;
 use super::refusal::refusal_problem;
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
-use super::view::{CreatedResponse, ListResponse, PartnerResponse, override_schema};
-use crate::fields::{self, FieldNames};
+use super::view::{CommissionOverride, CreatedResponse, ListResponse, PartnerResponse};
+use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::ok_response::OkResponse;
 use crate::paging::{self, KIND_PARTNER, PageParameters};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas};
+use crate::request_object::{
+    RejectedFields, RequestObject, RequestValue, body_spec, read_body_rejecting, read_nested, read_optional_body,
+};
+use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 const REASON_BYTES_MAX: usize = 1_000;
@@ -110,19 +111,22 @@ pub async fn get(
     view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
-fn parse_token(value: &RawValue) -> Result<PartnerLinkToken, String> {
-    parse_token_text(&fields::parse_text(value)?)
-}
+/// The token of a link.
+pub(super) struct LinkTokenText;
 
-pub(super) fn parse_token_text(text: &str) -> Result<PartnerLinkToken, String> {
-    PartnerLinkToken::parse(text).map_err(|error| error.to_string())
-}
+impl RequestValue for LinkTokenText {
+    type Value = PartnerLinkToken;
 
-pub(super) fn token_schema(description: &str) -> Value {
-    json!({
-        "type": "string", "minLength": TOKEN_BYTES.start(), "maxLength": TOKEN_BYTES.end(),
-        "pattern": "^[A-Za-z0-9_-]+$", "description": description,
-    })
+    fn schema(_: &mut Schemas) -> Value {
+        json!({
+            "type": "string", "minLength": TOKEN_BYTES.start(), "maxLength": TOKEN_BYTES.end(),
+            "pattern": "^[A-Za-z0-9_-]+$",
+        })
+    }
+
+    fn parse(value: &RawValue) -> Result<PartnerLinkToken, String> {
+        PartnerLinkToken::parse(&fields::parse_text(value)?).map_err(|error| error.to_string())
+    }
 }
 
 fn parse_country(value: &RawValue) -> Result<String, String> {
@@ -147,42 +151,106 @@ fn parse_tags(value: &RawValue) -> Result<Vec<String>, String> {
     Ok(tags)
 }
 
-/// Reads a website; null or an empty text clears it.
-fn read_website(reader: &mut BodyFieldReader<'_>) -> Option<Option<String>> {
-    let text = reader.read_nullable_text("website", WEBSITE_BYTES_MAX)?;
-    let parsed = text.map(|text| partner_fields::parse_website(&text)).transpose();
-    parsed.map_err(|reason| reader.add_error("website", reason)).ok()
+fn country_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "pattern": "^[A-Za-z]{2}$"})
 }
 
-fn parse_notes(value: &RawValue) -> Result<String, String> {
-    parse_multiline_text(value, NOTES_BYTES_MAX)
+fn tags_schema(_: &mut Schemas) -> Value {
+    let tag = json!({"type": "string", "minLength": 1, "maxLength": TAG_BYTES_MAX, "pattern": "\\S"});
+    json!({"type": "array", "items": tag, "maxItems": TAGS_MAX})
 }
 
-/// Schemas of the fields that creation and update share.
-fn shared_fields_schema() -> Vec<(&'static str, Value)> {
-    let name = |description| nullable_text_schema(NAME_BYTES_MAX, description);
-    let mut tags = schema::list(
-        json!({"type": "string", "minLength": 1, "maxLength": TAG_BYTES_MAX, "pattern": "\\S"}),
-        "Tags for the owner's use",
-    );
-    tags["maxItems"] = json!(TAGS_MAX);
-    vec![
-        ("first_name", name("The given name")),
-        ("last_name", name("The family name")),
-        ("company", name("The company")),
-        ("website", nullable_text_schema(WEBSITE_BYTES_MAX, "The website; `https://` is optional")),
-        (
-            "country",
-            json!({"type": ["string", "null"], "pattern": "^[A-Za-z]{2}$", "description": "Two letters (ISO 3166-1)"}),
-        ),
-        ("campaign_id", text_schema(NAME_BYTES_MAX, "The campaign, by id (`cmp_…`) or name")),
-        ("tags", tags),
-        ("notes", nullable_text_schema(NOTES_BYTES_MAX, "Private notes")),
-    ]
+/// A website; an empty text clears it.
+struct Website;
+
+impl RequestValue for Website {
+    type Value = Option<String>;
+
+    fn schema(schemas: &mut Schemas) -> Value {
+        ClearableLine::<WEBSITE_BYTES_MAX>::schema(schemas)
+    }
+
+    fn parse(value: &RawValue) -> Result<Self::Value, String> {
+        let text = ClearableLine::<WEBSITE_BYTES_MAX>::parse(value)?;
+        text.map(|text| partner_fields::parse_website(&text)).transpose()
+    }
 }
 
+/// Fields of a new and of a changed partner.
+#[derive(Debug, RequestObject)]
+struct PartnerFields {
+    /// The given name
+    #[field(reader = ClearableLine<NAME_BYTES_MAX>, null = None)]
+    first_name: Option<Option<String>>,
+    /// The family name
+    #[field(reader = ClearableLine<NAME_BYTES_MAX>, null = None)]
+    last_name: Option<Option<String>>,
+    /// The company
+    #[field(reader = ClearableLine<NAME_BYTES_MAX>, null = None)]
+    company: Option<Option<String>>,
+    /// The website; `https://` is optional
+    #[field(reader = Website, null = None)]
+    website: Option<Option<String>>,
+    /// Two letters (ISO 3166-1)
+    #[field(parse = parse_country, schema = country_schema)]
+    country: Option<Option<String>>,
+    /// The campaign, by id (`cmp_…`) or name
+    #[field(parse = ClearableLine::<NAME_BYTES_MAX>::parse, schema = ClearableLine::<NAME_BYTES_MAX>::schema)]
+    campaign_id: Option<CampaignName>,
+    /// Tags for the owner's use
+    #[field(parse = parse_tags, schema = tags_schema, null = Vec::new())]
+    tags: Option<Vec<String>>,
+    /// Private notes
+    #[field(reader = Multiline<NOTES_BYTES_MAX>)]
+    notes: Option<Option<String>>,
+}
+
+/// `None` if it is empty.
+type CampaignName = Option<String>;
+
+/// A new partner
+#[derive(Debug, RequestObject)]
+#[schema(name = "CreateAffiliate", examples = [{
+    "email": "ada@example.org", "first_name": "Ada", "last_name": "Lovelace", "country": "GB", "tags": ["podcast"],
+    "send_invite": false,
+}])]
+struct NewPartnerFields {
+    /// The person's email address
+    #[field(reader = EmailAddress)]
+    email: Address,
+    #[field(flatten)]
+    partner: PartnerFields,
+    /// The token of the partner's link; derived from the name if omitted
+    #[field(reader = LinkTokenText)]
+    token: Option<PartnerLinkToken>,
+    /// The initial status; defaults to `active`
+    #[field(parse = parse_initial_status, schema = initial_status_schema, absent = PartnerStatus::Active)]
+    status: PartnerStatus,
+    /// The address for PayPal payouts
+    #[field(reader = EmailAddress)]
+    paypal_email: Option<Address>,
+    /// Whether to notify the partner by email; defaults to true
+    #[field(absent = true)]
+    send_invite: bool,
+}
+
+fn parse_initial_status(value: &RawValue) -> Result<PartnerStatus, String> {
+    let is_initial = |text: &str| PartnerStatus::from_word(text).filter(|_| INITIAL_STATUSES.contains(&text));
+    parse_word(INITIAL_STATUSES, is_initial, value)
+}
+
+fn initial_status_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "enum": INITIAL_STATUSES})
+}
+
+const UPDATE_ONLY: &str = "is not accepted here; set it with `PATCH /affiliates/{id}`";
 /// Fields that only an update accepts.
-const UPDATE_ONLY_FIELDS: &[&str] = &["parent_affiliate_id", "postback_url", "email_opt_out", "commission_override"];
+const UPDATE_ONLY_FIELDS: RejectedFields = &[
+    ("parent_affiliate_id", UPDATE_ONLY),
+    ("postback_url", UPDATE_ONLY),
+    ("email_opt_out", UPDATE_ONLY),
+    ("commission_override", UPDATE_ONLY),
+];
 
 /// Body of `POST /affiliates`.
 #[derive(Debug)]
@@ -192,78 +260,25 @@ impl FromRequest for CreatePartner {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("CreateAffiliate", |_| {
-            let address = |description: &str| json!({"type": "string", "format": "email", "description": description});
-            let mut fields = vec![("email", address("The person's email address"))];
-            fields.extend(shared_fields_schema());
-            fields.extend([
-                ("token", token_schema("The token of the partner's link; derived from the name if omitted")),
-                ("status", schema::string_enum(INITIAL_STATUSES, "The initial status; defaults to `active`")),
-                ("paypal_email", address("The address for PayPal payouts")),
-                ("send_invite", schema::boolean("Whether to notify the partner by email; defaults to true")),
-            ]);
-            let mut schema = schema::object_with("A new partner", &["email"], fields);
-            schema["examples"] = json!([{
-                "email": "ada@example.org", "first_name": "Ada", "last_name": "Lovelace", "country": "GB",
-                "tags": ["podcast"], "send_invite": false,
-            }]);
-            schema
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<NewPartnerFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!(
-            "email",
-            "first_name",
-            "last_name",
-            "company",
-            "website",
-            "country",
-            "campaign_id",
-            "token",
-            "status",
-            "paypal_email",
-            "tags",
-            "notes",
-            "send_invite",
-            "parent_affiliate_id",
-            "postback_url",
-            "email_opt_out",
-            "commission_override",
-        );
-        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
-        reader.reject_fields(UPDATE_ONLY_FIELDS, "is not accepted here; set it with `PATCH /affiliates/{id}`");
-        reader.require("email");
-        let email = reader.read_optional("email", parse_from_text::<Address>);
-        let first_name = reader.read_nullable_text("first_name", NAME_BYTES_MAX).flatten();
-        let last_name = reader.read_nullable_text("last_name", NAME_BYTES_MAX).flatten();
-        let company = reader.read_nullable_text("company", NAME_BYTES_MAX).flatten();
-        let website = read_website(&mut reader).flatten();
-        let country = reader.read_optional("country", parse_country);
-        let campaign = reader.read_nullable_text("campaign_id", NAME_BYTES_MAX).flatten();
-        let token = reader.read_optional("token", parse_token);
-        let is_initial = |text: &str| PartnerStatus::from_word(text).filter(|_| INITIAL_STATUSES.contains(&text));
-        let status = reader.read_optional("status", |value| parse_word(INITIAL_STATUSES, is_initial, value));
-        let paypal_email = reader.read_optional("paypal_email", parse_from_text::<Address>);
-        let tags = reader.read_optional("tags", parse_tags).unwrap_or_default();
-        let notes = reader.read_optional("notes", parse_notes).filter(|notes| !notes.is_empty());
-        let send_invite = reader.read_optional("send_invite", fields::parse_bool).unwrap_or(true);
-        reader.finish()?;
-        let email = email.ok_or_else(|| Problem::field("email", "is required"))?;
+        let NewPartnerFields { email, partner, token, status, paypal_email, send_invite } =
+            read_body_rejecting(call, UPDATE_ONLY_FIELDS)?;
         Ok(Self(PartnerDraft {
             email,
-            first_name,
-            last_name,
-            company,
-            website,
-            country,
-            campaign,
+            first_name: partner.first_name.flatten(),
+            last_name: partner.last_name.flatten(),
+            company: partner.company.flatten(),
+            website: partner.website.flatten(),
+            country: partner.country.flatten(),
+            campaign: partner.campaign_id.flatten(),
             token,
-            status: status.unwrap_or(PartnerStatus::Active),
+            status,
             paypal_email,
-            tags,
-            notes,
+            tags: partner.tags.unwrap_or_default(),
+            notes: partner.notes.flatten().filter(|notes| !notes.is_empty()),
             source: PartnerSource::Api,
             parent: None,
             send_invite,
@@ -292,7 +307,71 @@ pub async fn create(
     in_progress.finish(&state, done, created_partner_response).await
 }
 
-/// Body of `PATCH /affiliates/{id}`.
+/// The fields of a partner to change
+#[derive(Debug, RequestObject)]
+#[schema(name = "UpdateAffiliate", examples = [{
+    "company": "Analytical Engines", "tags": ["podcast", "friend"],
+    "commission_override": {"commission_type": "percent", "commission_bps": 3000},
+}])]
+struct ChangedPartnerFields {
+    #[field(flatten)]
+    partner: PartnerFields,
+    /// The partner that recruited this one (`aff_…`)
+    #[field(parse = parse_parent, schema = String::schema)]
+    parent_affiliate_id: Option<Option<PartnerId>>,
+    /// The URL that receives the partner's own events
+    #[field(reader = ClearableLine<URL_BYTES_MAX>, null = None)]
+    postback_url: Option<Option<String>>,
+    /// Whether the partner has opted out of email, except security email and email it requests
+    email_opt_out: Option<bool>,
+    #[field(read = read_commission_override, schema = CommissionOverride::schema)]
+    commission_override: Option<Option<BasisPoints>>,
+    /// The new token of the primary link; the old one stops working
+    #[field(reader = LinkTokenText)]
+    token: Option<PartnerLinkToken>,
+}
+
+fn parse_parent(value: &RawValue) -> Result<PartnerId, String> {
+    fields::parse_text(value)?.parse().map_err(|_| "is not a partner of this program".to_owned())
+}
+
+/// The partner's own rate; null clears it.
+fn read_commission_override(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Option<BasisPoints>> {
+    const NAME: &str = "commission_override";
+    if fields.is_null(NAME) {
+        return Some(None);
+    }
+    let rate: OverrideFields = read_nested(fields.value(NAME)?, NAME, notes)?;
+    Some(Some(rate.commission_bps))
+}
+
+/// A rate of one partner.
+#[derive(Debug, RequestObject)]
+struct OverrideFields {
+    #[field(parse = parse_percent, schema = String::schema)]
+    #[expect(dead_code, reason = "only one value is accepted")]
+    commission_type: Option<Percent>,
+    commission_bps: BasisPoints,
+}
+
+/// The only type of an own rate.
+#[derive(Debug)]
+struct Percent;
+
+fn parse_percent(value: &RawValue) -> Result<Percent, String> {
+    parse_word(&["percent"], |text| (text == "percent").then_some(Percent), value)
+}
+
+const CREATE_ONLY: &str = "is accepted by `POST /affiliates` only and cannot be changed";
+/// Fields that an update does not accept.
+const CREATE_ONLY_FIELDS: RejectedFields = &[
+    ("status", "cannot be changed here; use `POST /affiliates/{id}/approve`, `/reject` or `/suspend`"),
+    ("email", CREATE_ONLY),
+    ("send_invite", CREATE_ONLY),
+    ("paypal_email", "is accepted by `POST /affiliates` only; afterwards the partner changes it in the portal"),
+];
+
+/// Path and body of `PATCH /affiliates/{id}`.
 #[derive(Debug)]
 pub struct UpdatePartner(PartnerPath, PartnerChange);
 
@@ -300,101 +379,36 @@ impl FromRequest for UpdatePartner {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("UpdateAffiliate", |_| {
-            let mut own_rate = override_schema();
-            schema::allow_null(&mut own_rate);
-            let mut fields = shared_fields_schema();
-            fields.extend([
-                ("parent_affiliate_id", schema::nullable_string("The partner that recruited this one (`aff_…`)")),
-                ("postback_url", nullable_text_schema(URL_BYTES_MAX, "The URL that receives the partner's own events")),
-                (
-                    "email_opt_out",
-                    schema::boolean(
-                        "Whether the partner has opted out of email, except security email and email it requests",
-                    ),
-                ),
-                ("commission_override", own_rate),
-                ("token", token_schema("The new token of the primary link; the old one stops working")),
-            ]);
-            let mut schema = schema::object_with("The fields of a partner to change", &[], fields);
-            schema["examples"] = json!([{
-                "company": "Analytical Engines", "tags": ["podcast", "friend"],
-                "commission_override": {"commission_type": "percent", "commission_bps": 3000},
-            }]);
-            schema
-        });
-        let parameters = vec![PartnerPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<ChangedPartnerFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!(
-            "first_name",
-            "last_name",
-            "company",
-            "website",
-            "country",
-            "notes",
-            "tags",
-            "campaign_id",
-            "parent_affiliate_id",
-            "postback_url",
-            "email_opt_out",
-            "commission_override",
-            "token",
-            "status",
-            "email",
-            "paypal_email",
-            "send_invite",
-        );
-        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
-        reader.reject_fields(
-            &["status"],
-            "cannot be changed here; use `POST /affiliates/{id}/approve`, `/reject` or `/suspend`",
-        );
-        reader.reject_fields(&["email", "send_invite"], "is accepted by `POST /affiliates` only and cannot be changed");
-        reader.reject_fields(
-            &["paypal_email"],
-            "is accepted by `POST /affiliates` only; afterwards the partner changes it in the portal",
-        );
-        let mut change = PartnerChange {
-            first_name: reader.read_nullable_text("first_name", NAME_BYTES_MAX),
-            last_name: reader.read_nullable_text("last_name", NAME_BYTES_MAX),
-            company: reader.read_nullable_text("company", NAME_BYTES_MAX),
-            website: read_website(&mut reader),
-            country: reader.read_nullable("country", parse_country),
-            notes: reader.read_nullable("notes", parse_notes).map(|notes| notes.filter(|notes| !notes.is_empty())),
-            tags: reader.read_nullable("tags", parse_tags).map(Option::unwrap_or_default),
-            campaign: reader.read_nullable_text("campaign_id", NAME_BYTES_MAX).flatten(),
-            parent: reader.read_nullable("parent_affiliate_id", |value| {
-                fields::parse_text(value)?.parse().map_err(|_| "is not a partner of this program".to_owned())
-            }),
-            postback_url: reader.read_nullable_text("postback_url", URL_BYTES_MAX),
-            email_opt_out: reader.read_optional("email_opt_out", fields::parse_bool),
-            commission_override: None,
-            token: reader.read_optional("token", parse_token),
+        let change = read_body_rejecting(call, CREATE_ONLY_FIELDS)?;
+        let ChangedPartnerFields {
+            partner,
+            parent_affiliate_id,
+            postback_url,
+            email_opt_out,
+            commission_override,
+            token,
+        } = change;
+        let change = PartnerChange {
+            first_name: partner.first_name,
+            last_name: partner.last_name,
+            company: partner.company,
+            website: partner.website,
+            country: partner.country,
+            notes: partner.notes.map(|notes| notes.filter(|notes| !notes.is_empty())),
+            tags: partner.tags,
+            campaign: partner.campaign_id.flatten(),
+            parent: parent_affiliate_id,
+            postback_url,
+            email_opt_out,
+            commission_override,
+            token,
         };
-        change.commission_override = read_commission_override(&mut reader);
-        reader.finish()?;
         Ok(Self(PartnerPath::of(call), change))
     }
-}
-
-/// Reads the partner's own rate: `{commission_type: percent, commission_bps}`; null clears it.
-fn read_commission_override(reader: &mut BodyFieldReader<'_>) -> Option<Option<BasisPoints>> {
-    const NAMES: FieldNames = names!("commission_type", "commission_bps");
-    let name = "commission_override";
-    let Some(value) = reader.raw_value(name) else {
-        return reader.read_nullable(name, |_| Err(String::new()));
-    };
-    let mut override_reader = BodyFieldReader::from_nested_object(value, &NAMES, name, reader.diagnostics_mut())?;
-    override_reader.read_optional("commission_type", |value| {
-        parse_word(&["percent"], |text| (text == "percent").then_some(()), value)
-    });
-    override_reader.require("commission_bps");
-    let basis_points = override_reader.read_optional("commission_bps", parse_basis_points);
-    *reader.diagnostics_mut() = override_reader.into_diagnostics();
-    basis_points.map(Some)
 }
 
 /// `PATCH /affiliates/{id}`.
@@ -449,25 +463,32 @@ struct TransitionOptions {
     send_email: bool,
 }
 
-fn reason_schema() -> (&'static str, Value) {
-    ("reason", nullable_text_schema(REASON_BYTES_MAX, "The reason, as free text"))
+/// Options of the approval
+#[derive(Debug, RequestObject)]
+#[schema(name = "ApproveAffiliate")]
+struct ApprovalFields {
+    /// Whether to notify the partner by email; defaults to true
+    #[field(absent = true)]
+    send_email: bool,
 }
 
-fn send_email_schema() -> (&'static str, Value) {
-    ("send_email", schema::boolean("Whether to notify the partner by email; defaults to true"))
+/// Options of the rejection
+#[derive(Debug, RequestObject)]
+#[schema(name = "RejectAffiliate")]
+struct RejectionFields {
+    #[field(flatten)]
+    suspension: SuspensionFields,
+    #[field(flatten)]
+    approval: ApprovalFields,
 }
 
-fn optional_body_spec(body: Value) -> RequestSpec {
-    let parameters = vec![PartnerPath::parameter()];
-    RequestSpec { parameters, body: Some(body), body_bytes_max: Some(SMALL_BYTES_MAX) }
-}
-
-/// Reads the options of a status change from an optional body.
-fn read_transition_options(call: &Request, names: &FieldNames) -> Result<TransitionOptions, Problem> {
-    let mut reader = BodyFieldReader::from_optional_body(call, names)?;
-    let reason = reader.read_nullable_text("reason", REASON_BYTES_MAX).flatten();
-    let send_email = reader.read_optional("send_email", fields::parse_bool).unwrap_or(true);
-    reader.finish().map(|()| TransitionOptions { reason, send_email })
+/// Options of the suspension
+#[derive(Debug, RequestObject)]
+#[schema(name = "SuspendAffiliate")]
+struct SuspensionFields {
+    /// The reason, as free text
+    #[field(reader = ClearableLine<REASON_BYTES_MAX>, null = None)]
+    reason: Option<Option<String>>,
 }
 
 impl FromRequest for ApprovePartner {
@@ -475,14 +496,12 @@ impl FromRequest for ApprovePartner {
     const MEDIA: Media = Media::OptionalJson;
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        optional_body_spec(schemas.component("ApproveAffiliate", |_| {
-            schema::object_with("Options of the approval", &[], [send_email_schema()])
-        }))
+        body_spec::<ApprovalFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("send_email");
-        read_transition_options(call, &NAMES).map(|options| Self(PartnerPath::of(call), options))
+        let ApprovalFields { send_email } = read_optional_body(call)?;
+        Ok(Self(PartnerPath::of(call), TransitionOptions { reason: None, send_email }))
     }
 }
 
@@ -491,14 +510,13 @@ impl FromRequest for RejectPartner {
     const MEDIA: Media = Media::OptionalJson;
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        optional_body_spec(schemas.component("RejectAffiliate", |_| {
-            schema::object_with("Options of the rejection", &[], [reason_schema(), send_email_schema()])
-        }))
+        body_spec::<RejectionFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("reason", "send_email");
-        read_transition_options(call, &NAMES).map(|options| Self(PartnerPath::of(call), options))
+        let RejectionFields { suspension: SuspensionFields { reason }, approval: ApprovalFields { send_email } } =
+            read_optional_body(call)?;
+        Ok(Self(PartnerPath::of(call), TransitionOptions { reason: reason.flatten(), send_email }))
     }
 }
 
@@ -507,14 +525,12 @@ impl FromRequest for SuspendPartner {
     const MEDIA: Media = Media::OptionalJson;
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        optional_body_spec(schemas.component("SuspendAffiliate", |_| {
-            schema::object_with("Options of the suspension", &[], [reason_schema()])
-        }))
+        body_spec::<SuspensionFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("reason");
-        read_transition_options(call, &NAMES).map(|options| Self(PartnerPath::of(call), options))
+        let SuspensionFields { reason } = read_optional_body(call)?;
+        Ok(Self(PartnerPath::of(call), TransitionOptions { reason: reason.flatten(), send_email: true }))
     }
 }
 

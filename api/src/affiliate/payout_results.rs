@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::results::PayoutResults;
 use mail::affiliate::payout::results::{self, PayoutResultRow};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::path::PayoutRunPath;
 use super::refusal::refusal_problem;
@@ -13,7 +13,7 @@ use super::request::{ReadRequest, ResolvedRequest};
 use crate::handler::Owner;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::Schemas;
 use crate::state::AppState;
 
 /// Enough for 20,000 rows of 400 bytes.
@@ -48,29 +48,6 @@ impl FromRequest for PayoutResultsFile {
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::field("body", "is not UTF-8"))?;
         let rows = results::parse(text).map_err(|error| Problem::field("body", error.to_string()))?;
         Ok(Self { run: PayoutRunPath::of(call), rows })
-    }
-}
-
-impl ToSchema for PayoutResults {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let reason =
-            "`invalid_id`, `invalid_status`, `invalid_reference`, `not_in_run`, or a description of the conflict";
-        let skipped = schema::object(
-            "A skipped row",
-            [
-                ("row", schema::count("The row number, from 1; the header line is not counted")),
-                ("id", schema::nullable_string("The payout (`pay_…`)")),
-                ("reason", schema::string(reason)),
-            ],
-        );
-        let fields = [
-            ("paid", schema::count("Number of payouts marked as paid")),
-            ("failed", schema::count("Number of payouts marked as failed")),
-            ("unchanged", schema::count("Number of payouts that already had this result")),
-            ("skipped", schema::list(skipped, "Skipped rows")),
-        ];
-        schemas
-            .component("AffiliatePayoutsMarked", |_| schema::object("The result of importing a results file", fields))
     }
 }
 

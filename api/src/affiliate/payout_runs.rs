@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use store::engine::{Batch, ReadError};
 use tokio::sync::mpsc;
 
-use super::fields::{self, BodyFieldReader};
+use super::fields::{TimeOrUnix, parse_integer};
 use super::list_query::{page_query, parse_filter};
 use super::path::PayoutRunPath;
 use super::payout_view::{PayoutFilesResponse, PayoutRunResponse, whole_run_schema};
@@ -35,14 +35,14 @@ use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest}
 use super::response::{BeginDecision, REPLAYED, VersionedResponse, begin_for_owner, scope_claim};
 use super::view::ListResponse;
 use crate::access;
-use crate::fields::{FieldDiagnostics, FieldNames};
 use crate::handler::Owner;
 use crate::idempotency::{self, RequestDecision};
 use crate::paging::{self, KIND_PAYOUT_RUN, PageParameters};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{RequestObject, body_spec, read_body, read_optional_body};
 use crate::response::{BodyStream, BodyStreamError, ExtraResponse, IntoResponse, Response};
-use crate::schema::{self, Schemas};
+use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Payouts per chunk of a streamed response.
@@ -54,32 +54,25 @@ const CHUNKS_BUFFERED: usize = 2;
 /// Largest part number of a file.
 const PART_MAX: usize = 100_000;
 
-/// Body of `POST …/payout-runs`.
-#[derive(Debug)]
-pub struct DraftPayoutRun(Option<Timestamp>);
+/// A new payout run
+#[derive(Debug, RequestObject)]
+#[schema(name = "DraftAffiliatePayoutRun", examples = [{"cutoff": "2026-11-01T00:00:00Z"}])]
+pub struct DraftPayoutRun {
+    /// Include commissions earned until this time (RFC 3339 or Unix seconds); defaults to now
+    #[field(reader = TimeOrUnix, nullable)]
+    cutoff: Option<Timestamp>,
+}
 
 impl FromRequest for DraftPayoutRun {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
     const MEDIA: Media = Media::OptionalJson;
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("DraftAffiliatePayoutRun", |_| {
-            let mut cutoff =
-                schema::time("Include commissions earned until this time (RFC 3339 or Unix seconds); defaults to now");
-            schema::allow_null(&mut cutoff);
-            let mut schema = schema::object_with("A new payout run", &[], [("cutoff", cutoff)]);
-            schema["examples"] = json!([{"cutoff": "2026-11-01T00:00:00Z"}]);
-            schema
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("cutoff");
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.optional_body_fields(&NAMES, &mut notes)?;
-        let cutoff = fields.value("cutoff").map(fields::parse_time_or_unix).transpose();
-        cutoff.map(Self).map_err(|reason| Problem::field("cutoff", reason))
+        read_optional_body(call)
     }
 }
 
@@ -260,7 +253,7 @@ pub async fn draft(
     };
     let run = match guard.as_deref().and_then(IdempotencyGuard::partial_outcome) {
         Some(partial) => partial.answer.parse().map_err(Problem::internal)?,
-        None => match begin_draft(&state, program.account, input.0, guard.as_deref()).await? {
+        None => match begin_draft(&state, program.account, input.cutoff, guard.as_deref()).await? {
             Ok(run) => run,
             Err(stored) => return replay_draft_response(&stored),
         },
@@ -394,47 +387,45 @@ fn run_response(run: &PayoutRun) -> VersionedResponse<PayoutRunResponse> {
     VersionedResponse::new(&PayoutRunResponse { run: PayoutRunObject::from(run) }).with_etag(run.rev)
 }
 
+/// Approval of a payout run in the reviewed version
+#[derive(Debug, RequestObject)]
+#[schema(name = "ApproveAffiliatePayoutRun", examples = [{"rev": 3, "totals": {"usd": 5000}}])]
+struct ReviewedRun {
+    /// The run's `rev`, as reviewed
+    #[field(parse = parse_rev, schema = u64::schema)]
+    rev: u64,
+    /// The run's total per currency, as reviewed; all currencies
+    #[field(parse = parse_totals, schema = totals_schema)]
+    totals: BTreeMap<Currency, i64>,
+}
+
 /// Path and body of `POST …/payout-runs/{id}/approve`.
 #[derive(Debug)]
 pub struct ApprovePayoutRun {
     run: PayoutRunPath,
-    rev: u64,
-    totals: BTreeMap<Currency, i64>,
+    reviewed: ReviewedRun,
 }
 
 impl FromRequest for ApprovePayoutRun {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("ApproveAffiliatePayoutRun", |_| {
-            let totals = json!({
-                "type": "object", "propertyNames": {"pattern": "^[A-Za-z]{3}$"},
-                "additionalProperties": {"type": "integer"},
-                "description": "The run's total per currency, as reviewed; all currencies",
-            });
-            let fields = [("rev", schema::count("The run's `rev`, as reviewed")), ("totals", totals)];
-            let description = "Approval of a payout run in the reviewed version";
-            let mut schema = schema::object_with(description, &["rev", "totals"], fields);
-            schema["examples"] = json!([{"rev": 3, "totals": {"usd": 5000}}]);
-            schema
-        });
-        let parameters = vec![PayoutRunPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<ReviewedRun>(schemas, vec![PayoutRunPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("rev", "totals");
-        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
-        reader.require("rev");
-        reader.require("totals");
-        let rev = reader.read_optional("rev", |value| fields::parse_integer(value, 0..=u64::MAX));
-        let totals = reader.read_optional("totals", parse_totals);
-        reader.finish()?;
-        match (rev, totals) {
-            (Some(rev), Some(totals)) => Ok(Self { run: PayoutRunPath::of(call), rev, totals }),
-            _ => Err(Problem::field("rev", "is required")),
-        }
+        Ok(Self { reviewed: read_body(call)?, run: PayoutRunPath::of(call) })
     }
+}
+
+fn parse_rev(value: &RawValue) -> Result<u64, String> {
+    parse_integer(value, 0..=u64::MAX)
+}
+
+fn totals_schema(_: &mut Schemas) -> Value {
+    json!({
+        "type": "object", "propertyNames": {"pattern": "^[A-Za-z]{3}$"}, "additionalProperties": {"type": "integer"},
+    })
 }
 
 fn parse_totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
@@ -475,8 +466,11 @@ pub async fn approve(
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(run_response);
-    let approved =
-        state.affiliate.ledger().approve_run(program.account, id, input.rev, &input.totals, &store_response).await;
+    let approved = state
+        .affiliate
+        .ledger()
+        .approve_run(program.account, id, input.reviewed.rev, &input.reviewed.totals, &store_response)
+        .await;
     drop(store_response);
     in_progress.finish(&state, approved, run_response).await
 }

@@ -2,10 +2,10 @@
 
 use ::affiliate::api_objects::{DraftPayoutObject, PayoutObject, PayoutRunObject, SkippedPartnerObject};
 use ::affiliate::payouts::PayoutFile;
-use mail::affiliate::payout::{PayoutFileFormat, PayoutRunStatus, PayoutStatus, SkipReason};
+use mail::affiliate::payout::PayoutFileFormat;
 use mail::affiliate::program::PayoutMethod;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::response::ResponseObject;
 use crate::schema::{self, Schemas, ToSchema};
@@ -27,105 +27,6 @@ pub struct PayoutRunResponse {
 }
 
 impl ResponseObject for PayoutRunResponse {}
-
-fn object_kind_schema(word: &str) -> Value {
-    json!({"type": "string", "const": word, "description": "The object type"})
-}
-
-fn currency_schema(description: &str) -> Value {
-    json!({"type": "string", "pattern": "^[a-z]{3}$", "examples": ["usd"], "description": description})
-}
-
-fn payout_fields() -> Vec<(&'static str, Value)> {
-    vec![
-        ("object", object_kind_schema("affiliate_payout")),
-        ("id", schema::string("The payout's id (`pay_…`)")),
-        ("affiliate_id", schema::string("The partner (`aff_…`)")),
-        ("run_id", schema::string("The payout run (`prn_…`)")),
-        ("amount_cents", json!({"type": "integer", "minimum": 0, "description": "The amount in minor units"})),
-        ("currency", currency_schema("The currency")),
-        ("method", schema::string_enum(PayoutMethod::WORDS, "The payout method")),
-        ("status", schema::string_enum(PayoutStatus::WORDS, "The status")),
-        ("processor_transfer_id", schema::nullable_string("The payment processor's transfer id")),
-        ("external_reference", schema::nullable_string("Reference of the payment, as proof")),
-        (
-            "failure_reason",
-            schema::nullable_string(
-                "Why the payout failed; while it is `processing`, why the transfer has not been made yet",
-            ),
-        ),
-        ("paid_at", schema::nullable_time("When it was paid")),
-        ("created_at", schema::time("When it was drafted")),
-        ("updated_at", schema::time("When it was last changed")),
-    ]
-}
-
-impl ToSchema for PayoutObject {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let description = "A payout to one partner in one currency";
-        schemas.component("AffiliatePayout", |_| schema::object(description, payout_fields()))
-    }
-}
-
-impl ToSchema for DraftPayoutObject {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let mut fields = payout_fields();
-        fields.push(("destination", schema::string("The payout destination")));
-        let description = "A payout to one partner in one currency, with its destination";
-        schemas.component("AffiliatePayoutOfRun", |_| schema::object(description, fields))
-    }
-}
-
-impl ToSchema for PayoutRunObject {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let totals = json!({
-            "type": "object", "additionalProperties": {"type": "integer"},
-            "examples": [{"usd": 5000}], "description": "The sum of the payouts by currency",
-        });
-        let fields = [
-            ("object", object_kind_schema("affiliate_payout_run")),
-            ("id", schema::string("The payout run's id (`prn_…`)")),
-            ("status", schema::string_enum(PayoutRunStatus::WORDS, "The status")),
-            ("partial", schema::boolean("Whether some payouts of the run failed")),
-            ("rev", schema::count("Version number; increases with each change")),
-            ("cutoff", schema::time("The run includes commissions earned until this time")),
-            ("totals", totals),
-            ("payouts_count", schema::count("Number of payouts")),
-            (
-                "comparing",
-                schema::boolean(
-                    "Whether charges are still being compared with the payment processor, which blocks the approval",
-                ),
-            ),
-            (
-                "uncompared_count",
-                schema::count(
-                    "Commissions whose charges could not be compared because the payment processor did not respond",
-                ),
-            ),
-            ("created_at", schema::time("When it was drafted")),
-            ("approved_at", schema::nullable_time("When it was approved")),
-            ("completed_at", schema::nullable_time("When its last payout was settled")),
-        ];
-        schemas
-            .component("AffiliatePayoutRun", |_| schema::object("A set of payouts that are approved together", fields))
-    }
-}
-
-impl ToSchema for SkippedPartnerObject {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let fields = [
-            ("affiliate_id", schema::string("The partner (`aff_…`)")),
-            ("currency", currency_schema("The currency")),
-            (
-                "amount_cents",
-                json!({"type": "integer", "minimum": 0, "description": "The amount that is not paid, in minor units"}),
-            ),
-            ("reason", schema::string_enum(SkipReason::WORDS, "Why")),
-        ];
-        schemas.component("SkippedAffiliate", |_| schema::object("A partner that is skipped in a run", fields))
-    }
-}
 
 /// Schema of a run with its payouts and skipped partners.
 pub(super) fn whole_run_schema(schemas: &mut Schemas, is_nullable: bool) -> Value {
@@ -149,7 +50,6 @@ pub struct PayoutFileObject {
     /// The payout method
     method: PayoutMethod,
     /// The currency
-    #[schema(pattern = "^[a-z]{3}$", examples = ["usd"])]
     currency: mail::affiliate::money::Currency,
     /// The file format
     format: PayoutFileFormat,

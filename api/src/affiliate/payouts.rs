@@ -7,10 +7,10 @@ use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::{PayoutQuery, PayoutView};
 use mail::affiliate::payout::PayoutStatus;
 use mail::idempotency::IdempotencyScope;
-use serde_json::json;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::fields::{BodyFieldReader, text_schema};
 use super::list_query::{list_filter_parameter, page_query, parse_filter};
 use super::path::PayoutPath;
 use super::payout_view::PayoutResponse;
@@ -18,11 +18,12 @@ use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner, begin_for_tenant};
 use super::view::ListResponse;
-use crate::fields::{self, FieldNames};
+use crate::fields;
 use crate::handler::Owner;
 use crate::paging::{self, KIND_PAYOUT, PageParameters};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{RequestObject, RequestValue, body_spec, read_body};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
@@ -95,26 +96,43 @@ pub async fn get(
     found.map(|view| payout_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
-/// Reads a body with a single required text.
-fn read_single_text(
-    call: &Request,
-    name: &'static str,
-    chars_max: usize,
-    names: &FieldNames,
-) -> Result<String, Problem> {
-    let mut reader = BodyFieldReader::from_body(call, names)?;
-    reader.require(name);
-    let text = reader.read_optional(name, |value| {
+/// A line with at least one character other than a space.
+struct ShortText<const CHARS_MAX: usize>;
+
+impl<const CHARS_MAX: usize> RequestValue for ShortText<CHARS_MAX> {
+    type Value = String;
+
+    fn schema(_: &mut Schemas) -> Value {
+        json!({"type": "string", "minLength": 1, "maxLength": CHARS_MAX, "pattern": "\\S"})
+    }
+
+    fn parse(value: &RawValue) -> Result<String, String> {
         // A character has at most four bytes.
-        let text = fields::parse_header_line(value, 4 * chars_max)?.trim().to_owned();
+        let text = fields::parse_header_line(value, 4 * CHARS_MAX)?.trim().to_owned();
         match text.chars().count() {
             0 => Err("must not be empty".to_owned()),
-            n if n > chars_max => Err(format!("has more than {chars_max} characters")),
+            n if n > CHARS_MAX => Err(format!("has more than {CHARS_MAX} characters")),
             _ => Ok(text),
         }
-    });
-    reader.finish()?;
-    text.ok_or_else(|| Problem::field(name, "is required"))
+    }
+}
+
+/// Proof of a manual payment
+#[derive(Debug, RequestObject)]
+#[schema(name = "MarkAffiliatePayoutPaid", examples = [{"reference": "PAYPAL-BATCH-7"}])]
+struct PaymentProof {
+    /// Reference of the payment, as proof
+    #[field(reader = ShortText<REFERENCE_CHARS_MAX>)]
+    reference: String,
+}
+
+/// A payout that failed
+#[derive(Debug, RequestObject)]
+#[schema(name = "FailAffiliatePayout", examples = [{"reason": "The account is closed"}])]
+struct PayoutFailure {
+    /// Why
+    #[field(reader = ShortText<REASON_CHARS_MAX>)]
+    reason: String,
 }
 
 /// Path and body of `POST /affiliate-payouts/{id}/mark-paid`.
@@ -128,22 +146,11 @@ impl FromRequest for MarkPayoutPaid {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("MarkAffiliatePayoutPaid", |_| {
-            let mut reference = text_schema(REFERENCE_CHARS_MAX, "Reference of the payment, as proof");
-            reference["minLength"] = json!(1);
-            reference["pattern"] = json!("\\S");
-            let description = "Proof of a manual payment";
-            let mut schema = schema::object_with(description, &["reference"], [("reference", reference)]);
-            schema["examples"] = json!([{"reference": "PAYPAL-BATCH-7"}]);
-            schema
-        });
-        let parameters = vec![PayoutPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<PaymentProof>(schemas, vec![PayoutPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("reference");
-        let reference = read_single_text(call, "reference", REFERENCE_CHARS_MAX, &NAMES)?;
+        let PaymentProof { reference } = read_body(call)?;
         Ok(Self { payout: PayoutPath::of(call), reference })
     }
 }
@@ -181,21 +188,11 @@ impl FromRequest for FailPayout {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("FailAffiliatePayout", |_| {
-            let mut reason = text_schema(REASON_CHARS_MAX, "Why");
-            reason["minLength"] = json!(1);
-            reason["pattern"] = json!("\\S");
-            let mut schema = schema::object_with("A payout that failed", &["reason"], [("reason", reason)]);
-            schema["examples"] = json!([{"reason": "The account is closed"}]);
-            schema
-        });
-        let parameters = vec![PayoutPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<PayoutFailure>(schemas, vec![PayoutPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("reason");
-        let reason = read_single_text(call, "reason", REASON_CHARS_MAX, &NAMES)?;
+        let PayoutFailure { reason } = read_body(call)?;
         Ok(Self { payout: PayoutPath::of(call), reason })
     }
 }

@@ -110,6 +110,7 @@ pub struct ProcessorEventObject {
     /// The payment processor's event type
     r#type: String,
     /// The result
+    #[schema(as = String, enum = EventStatus::WORDS)]
     status: EventStatus,
     /// Why the event failed or is ignored
     error: Option<String>,

@@ -7,21 +7,22 @@ use ::affiliate::error::AffiliateError;
 use ::affiliate::onboarding::ProcessorConnection;
 use ::affiliate::stripe_client::API_BASE;
 use mail::affiliate::money::Currency;
-use mail::affiliate::program::{AffiliateProgram, ProcessorMode};
-use serde_json::json;
+use mail::affiliate::program::{AffiliateProgram, ProcessorMode, WEBHOOK_SECRETS_MAX};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use super::fields::{BodyFieldReader, parse_currency, parse_word};
-use super::program_fields::{currency_schema, page_url_schema, parse_page_url};
+use super::fields::CurrencyCode;
+use super::program_fields::PageUrl;
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::VersionedResponse;
 use super::settings::UpdateProgramSettings;
 use super::view::{CreatedResponse, ProcessorResponse, ProgramDetailResponse, ProgramResponse, TestProcessorResponse};
-use crate::fields::{self, FieldNames};
+use crate::fields;
 use crate::handler::Owner;
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{RequestObject, RequestValue, body_spec, read_body};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
@@ -44,11 +45,18 @@ async fn program_object(state: &AppState, program: &AffiliateProgram) -> Result<
     Ok(ProgramObject::of(program, portal_fault, state.affiliate.mail_fault(program).await?))
 }
 
-/// Body of `POST …`.
-#[derive(Debug)]
+/// A new affiliate program
+#[derive(Debug, RequestObject)]
+#[schema(name = "EnableAffiliateProgram")]
 pub struct EnableProgram {
+    /// The website that partner links lead to
+    #[field(reader = PageUrl)]
     website_url: String,
+    /// The currency of flat amounts, bounties and caps
+    #[field(reader = CurrencyCode)]
     currency: Currency,
+    /// Whether live or test payments count; defaults to `live`
+    #[field(absent = ProcessorMode::Live)]
     mode: ProcessorMode,
 }
 
@@ -56,39 +64,11 @@ impl FromRequest for EnableProgram {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("EnableAffiliateProgram", |_| {
-            let fields = [
-                ("website_url", page_url_schema("The website that partner links lead to")),
-                ("currency", currency_schema("The currency of flat amounts, bounties and caps")),
-                (
-                    "mode",
-                    schema::string_enum(
-                        ProcessorMode::WORDS,
-                        "Whether live or test payments count; defaults to `live`",
-                    ),
-                ),
-            ];
-            schema::object_with("A new affiliate program", &["website_url", "currency"], fields)
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("website_url", "currency", "mode");
-        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
-        reader.require("website_url");
-        reader.require("currency");
-        let website_url = reader.read_optional("website_url", parse_page_url);
-        let currency = reader.read_optional("currency", parse_currency);
-        let mode =
-            reader.read_optional("mode", |value| parse_word(ProcessorMode::WORDS, ProcessorMode::from_word, value));
-        reader.finish()?;
-        match (website_url, currency) {
-            (Some(website_url), Some(currency)) => {
-                Ok(Self { website_url, currency, mode: mode.unwrap_or(ProcessorMode::Live) })
-            }
-            _ => Err(Problem::field("website_url", "is required")),
-        }
+        read_body(call)
     }
 }
 
@@ -164,6 +144,24 @@ pub async fn update(
     program_response(&state, set).await
 }
 
+/// The connection to the payment processor
+#[derive(RequestObject)]
+#[schema(name = "ConnectAffiliateProcessor", examples = [{"webhook_secrets": ["whsec_0123456789abcdef"]}])]
+struct ProcessorFields {
+    /// The signing secret of the webhook; two during a rotation
+    #[field(parse = parse_signing_secrets, schema = signing_secrets_schema)]
+    webhook_secrets: Vec<String>,
+    /// The base URL of the payment processor's API; defaults to Stripe's
+    #[field(reader = PageUrl, absent = API_BASE.to_owned(), examples = [API_BASE])]
+    api_base: String,
+    /// A restricted API key; without one only events are received
+    #[field(reader = ProcessorSecret, nullable)]
+    restricted_key: Option<String>,
+    /// The payment processor's account id; needed only without a key
+    #[field(reader = ProcessorSecret, nullable)]
+    account_id: Option<String>,
+}
+
 /// Body of `PUT …/processor`. It holds secrets, so it does not implement `Debug`.
 pub struct ConnectProcessor(ProcessorConnection);
 
@@ -171,65 +169,33 @@ impl FromRequest for ConnectProcessor {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let secret = |description: &str, at_least: usize| {
-            json!({
-                "type": "string", "minLength": at_least, "maxLength": SECRET_BYTES_MAX, "pattern": "^[!-~]+$",
-                "description": description,
-            })
-        };
-        let body = schemas.component("ConnectAffiliateProcessor", |_| {
-            let mut secrets = schema::list(
-                secret("A signing secret (`whsec_…`)", SIGNING_SECRET_BYTES_MIN),
-                "The signing secret of the webhook; two during a rotation",
-            );
-            (secrets["minItems"], secrets["maxItems"]) = (json!(1), json!(2));
-            let mut api_base = page_url_schema("The base URL of the payment processor's API; defaults to Stripe's");
-            api_base["examples"] = json!([API_BASE]);
-            let mut key = secret("A restricted API key; without one only events are received", 1);
-            schema::allow_null(&mut key);
-            let mut account = secret("The payment processor's account id; needed only without a key", 1);
-            schema::allow_null(&mut account);
-            let fields = [
-                ("webhook_secrets", secrets),
-                ("api_base", api_base),
-                ("restricted_key", key),
-                ("account_id", account),
-            ];
-            let mut schema =
-                schema::object_with("The connection to the payment processor", &["webhook_secrets"], fields);
-            schema["examples"] = json!([{"webhook_secrets": ["whsec_0123456789abcdef"]}]);
-            schema
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<ProcessorFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("webhook_secrets", "api_base", "restricted_key", "account_id");
-        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
-        reader.require("webhook_secrets");
-        let secrets = reader.read_optional("webhook_secrets", |value| {
-            let entries = fields::parse_list(value, 2).map_err(|_| "must be a list of one or two secrets")?;
-            if entries.is_empty() {
-                return Err("must be a list of one or two secrets".to_owned());
-            }
-            entries.into_iter().map(parse_signing_secret).collect::<Result<Vec<_>, _>>()
-        });
-        let api_base = reader.read_optional("api_base", parse_page_url);
-        let restricted_key = reader.read_optional("restricted_key", parse_secret);
-        let account_id = reader.read_optional("account_id", parse_secret);
-        reader.finish()?;
-        Ok(Self(ProcessorConnection {
-            webhook_secrets: secrets.unwrap_or_default(),
-            api_base: api_base.unwrap_or_else(|| API_BASE.to_owned()),
-            restricted_key,
-            account_id,
-        }))
+        let ProcessorFields { webhook_secrets, api_base, restricted_key, account_id } = read_body(call)?;
+        Ok(Self(ProcessorConnection { webhook_secrets, api_base, restricted_key, account_id }))
     }
+}
+
+fn parse_signing_secrets(value: &RawValue) -> Result<Vec<String>, String> {
+    let error = || "must be a list of one or two secrets".to_owned();
+    let entries = fields::parse_list(value, WEBHOOK_SECRETS_MAX).map_err(|_| error())?;
+    if entries.is_empty() {
+        return Err(error());
+    }
+    entries.into_iter().map(parse_signing_secret).collect()
+}
+
+fn signing_secrets_schema(schemas: &mut Schemas) -> Value {
+    let mut secret = schema::describe(ProcessorSecret::schema(schemas), Some("A signing secret (`whsec_…`)"));
+    secret["minLength"] = json!(SIGNING_SECRET_BYTES_MIN);
+    json!({"type": "array", "items": secret, "minItems": 1, "maxItems": WEBHOOK_SECRETS_MAX})
 }
 
 /// Parses a signing secret. It must be long: whoever guesses it can create commissions.
 fn parse_signing_secret(value: &RawValue) -> Result<String, String> {
-    let secret = parse_secret(value)?;
+    let secret = ProcessorSecret::parse(value)?;
     if secret.len() < SIGNING_SECRET_BYTES_MIN {
         return Err(format!(
             "must be secrets of at least {SIGNING_SECRET_BYTES_MIN} characters, as the processor shows them (`whsec_…`)"
@@ -238,13 +204,23 @@ fn parse_signing_secret(value: &RawValue) -> Result<String, String> {
     Ok(secret)
 }
 
-/// Parses a secret, key or id: printable ASCII without spaces.
-fn parse_secret(value: &RawValue) -> Result<String, String> {
-    let text = fields::parse_text(value)?;
-    if (1..=SECRET_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Ok(text.into_owned());
+/// A secret, key or id: printable ASCII without spaces.
+struct ProcessorSecret;
+
+impl RequestValue for ProcessorSecret {
+    type Value = String;
+
+    fn schema(_: &mut Schemas) -> Value {
+        json!({"type": "string", "minLength": 1, "maxLength": SECRET_BYTES_MAX, "pattern": "^[!-~]+$"})
     }
-    Err(format!("must be 1 to {SECRET_BYTES_MAX} printable characters without spaces"))
+
+    fn parse(value: &RawValue) -> Result<String, String> {
+        let text = fields::parse_text(value)?;
+        if (1..=SECRET_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Ok(text.into_owned());
+        }
+        Err(format!("must be 1 to {SECRET_BYTES_MAX} printable characters without spaces"))
+    }
 }
 
 /// `PUT …/processor`.

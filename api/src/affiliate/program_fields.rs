@@ -1,4 +1,4 @@
-//! Fields of the program that its set-up, its settings and its responses share.
+//! `PageUrl`: the URL of a page in the settings of a program.
 
 use ::affiliate::onboarding::check_page;
 use queue::client::http::URL_BYTES_MAX;
@@ -6,25 +6,21 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::fields;
+use crate::request_object::RequestValue;
+use crate::schema::Schemas;
 
-/// Upper bound of the thresholds at which a partner's referrals or bounties are held for review.
-pub(super) const REVIEW_THRESHOLD_MAX: u32 = 1_000_000;
+/// The URL of a page, unchanged.
+pub(super) struct PageUrl;
 
-/// Parses the URL of a page and returns it unchanged.
-pub(super) fn parse_page_url(value: &RawValue) -> Result<String, String> {
-    let text = fields::parse_header_line(value, URL_BYTES_MAX)?.trim().to_owned();
-    check_page(&text).map(|()| text)
-}
+impl RequestValue for PageUrl {
+    type Value = String;
 
-pub(super) fn page_url_schema(description: &str) -> Value {
-    json!({
-        "type": "string", "format": "uri", "maxLength": URL_BYTES_MAX,
-        "examples": ["https://shop.example"], "description": description,
-    })
-}
+    fn schema(_: &mut Schemas) -> Value {
+        json!({"type": "string", "format": "uri", "maxLength": URL_BYTES_MAX, "examples": ["https://shop.example"]})
+    }
 
-pub(super) fn currency_schema(description: &str) -> Value {
-    json!({
-        "type": "string", "pattern": "^[A-Za-z]{3}$", "examples": ["usd"], "description": description,
-    })
+    fn parse(value: &RawValue) -> Result<String, String> {
+        let text = fields::parse_header_line(value, URL_BYTES_MAX)?.trim().to_owned();
+        check_page(&text).map(|()| text)
+    }
 }

@@ -10,21 +10,22 @@ use mail::address::Address;
 use mail::affiliate::partner::PartnerLinkToken;
 use mail::affiliate::referral::{ReferralSource, ReferralStatus};
 use mail::idempotency::IdempotencyScope;
-use serde_json::json;
+use serde_json::{Value, json};
 use store::access::Tenant;
 use store::affiliate::referral::ReferralFilter;
 
-use super::fields::{BodyFieldReader, nullable_text_schema, parse_from_text, text_schema};
+use super::fields::{ClearableLine, EmailAddress};
 use super::list_query::{list_filter_parameter, page_query, parse_filter};
 use super::path::ReferralPath;
 use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CreateReferralResponse, ListResponse, ReferralResponse};
-use crate::fields::FieldNames;
+use crate::fields::{FieldDiagnostics, ObjectFields};
 use crate::paging::{self, KIND_REFERRAL, PageParameters};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{RequestObject, RequestValue, body_spec, read_checked_body};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
@@ -105,6 +106,50 @@ pub async fn get(
     Ok(VersionedResponse::new(&ReferralResponse { referral: ReferralObject::from(&referral) }).with_etag(referral.rev))
 }
 
+/// A person referred by a partner; `affiliate_id` or `token` names the partner
+#[derive(Debug, RequestObject)]
+#[schema(
+    name = "CreateAffiliateReferral", examples = [{"token": "ada", "email": "grace@example.net", "sub_id": "spring"}],
+)]
+struct ReferralFields {
+    /// The partner's id (`aff_…`); either this or `token` is required
+    #[field(parse = ClearableLine::<PARTNER_NAME_BYTES_MAX>::parse, schema = partner_name_schema)]
+    affiliate_id: Option<PartnerName>,
+    /// The token of a link of the partner
+    #[field(parse = ClearableLine::<PARTNER_NAME_BYTES_MAX>::parse, schema = partner_name_schema)]
+    token: Option<PartnerName>,
+    /// The person's email address
+    #[field(required, reader = EmailAddress)]
+    email: Option<Address>,
+    /// The payment processor's customer id; assigns later payments to the referral
+    #[field(reader = ClearableLine<CUSTOMER_BYTES_MAX>, null = None)]
+    processor_customer_id: Option<Option<String>>,
+    /// A tag for the partner's reports
+    #[field(reader = ClearableLine<SUB_ID_BYTES_MAX>, null = None)]
+    sub_id: Option<Option<String>>,
+}
+
+/// `None` if it is empty.
+type PartnerName = Option<String>;
+
+fn partner_name_schema(schemas: &mut Schemas) -> Value {
+    ClearableLine::<PARTNER_NAME_BYTES_MAX>::schema(schemas)
+}
+
+impl ReferralFields {
+    fn check(&self, fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) {
+        let is_given = |name| fields.is_present_or_misnamed(name);
+        let is_empty = |name: &Option<PartnerName>| name.as_ref().is_none_or(Option::is_none);
+        match (is_given("affiliate_id"), is_given("token")) {
+            (true, true) => notes.errors.add("token", "cannot be combined with `affiliate_id`"),
+            (false, false) => notes.errors.add("affiliate_id", "is required unless `token` is given"),
+            (true, false) if is_empty(&self.affiliate_id) => notes.errors.add("affiliate_id", "is empty"),
+            (false, true) if is_empty(&self.token) => notes.errors.add("token", "is empty"),
+            _ => {}
+        }
+    }
+}
+
 /// Body of `POST /affiliate-referrals`.
 #[derive(Debug)]
 pub struct CreateReferral(ReferralDraft);
@@ -113,65 +158,22 @@ impl FromRequest for CreateReferral {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("CreateAffiliateReferral", |_| {
-            let fields = [
-                ("email", json!({"type": "string", "format": "email", "description": "The person's email address"})),
-                (
-                    "affiliate_id",
-                    text_schema(
-                        PARTNER_NAME_BYTES_MAX,
-                        "The partner's id (`aff_…`); either this or `token` is required",
-                    ),
-                ),
-                ("token", text_schema(PARTNER_NAME_BYTES_MAX, "The token of a link of the partner")),
-                (
-                    "processor_customer_id",
-                    nullable_text_schema(
-                        CUSTOMER_BYTES_MAX,
-                        "The payment processor's customer id; assigns later payments to the referral",
-                    ),
-                ),
-                ("sub_id", nullable_text_schema(SUB_ID_BYTES_MAX, "A tag for the partner's reports")),
-            ];
-            let mut schema = schema::object_with(
-                "A person referred by a partner; `affiliate_id` or `token` names the partner",
-                &["email"],
-                fields,
-            );
-            schema["examples"] = json!([{"token": "ada", "email": "grace@example.net", "sub_id": "spring"}]);
-            schema
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<ReferralFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = names!("affiliate_id", "token", "email", "processor_customer_id", "sub_id");
-        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
-        let by = (
-            reader.read_nullable_text("affiliate_id", PARTNER_NAME_BYTES_MAX).flatten(),
-            reader.read_nullable_text("token", PARTNER_NAME_BYTES_MAX).flatten(),
-        );
-        match (reader.has("affiliate_id"), reader.has("token")) {
-            (true, true) => reader.add_error("token", "cannot be combined with `affiliate_id`"),
-            (false, false) => reader.add_error("affiliate_id", "is required unless `token` is given"),
-            (true, false) if by.0.is_none() => reader.add_error("affiliate_id", "is empty"),
-            (false, true) if by.1.is_none() => reader.add_error("token", "is empty"),
-            _ => {}
-        }
-        reader.require("email");
-        let email = reader.read_optional("email", parse_from_text::<Address>);
-        let customer = reader.read_nullable_text("processor_customer_id", CUSTOMER_BYTES_MAX).flatten();
-        let sub_id = reader.read_nullable_text("sub_id", SUB_ID_BYTES_MAX).flatten();
-        reader.finish()?;
+        let ReferralFields { affiliate_id, token, email, processor_customer_id, sub_id } =
+            read_checked_body(call, ReferralFields::check)?;
         let email = email.ok_or_else(|| Problem::field("email", "is required"))?;
-        let by = match by {
+        let partner = match (affiliate_id.flatten(), token.flatten()) {
             (Some(id), _) => id.parse().map_or(PartnerSelector::Nobody, PartnerSelector::Id),
             (None, Some(token)) => {
                 PartnerLinkToken::parse(&token).map_or(PartnerSelector::Nobody, PartnerSelector::Token)
             }
             (None, None) => PartnerSelector::Nobody,
         };
-        Ok(Self(ReferralDraft { partner: by, email, customer, sub_id }))
+        let (customer, sub_id) = (processor_customer_id.flatten(), sub_id.flatten());
+        Ok(Self(ReferralDraft { partner, email, customer, sub_id }))
     }
 }
 

@@ -3,20 +3,21 @@
 use std::collections::BTreeMap;
 
 use ::affiliate::onboarding::parse_origin;
-use mail::address::{Address, DomainName};
+use mail::address::{Address, DomainName, NAME_TEXT_BYTES_MAX};
 use mail::affiliate::money::Currency;
-use mail::affiliate::program::{AfterPayout, Attribution, PayoutMethod, ProcessorMode, ProgramSettings};
+use mail::affiliate::program::{
+    AfterPayout, Attribution, PayoutMethod, ProcessorMode, ProgramSettings, REVIEW_THRESHOLD_MAX,
+};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::fields::{
-    BodyFieldReader, CENTS_MAX, integer_schema, parse_cents, parse_currency, parse_currency_text, parse_from_text,
-    parse_integer, parse_word,
-};
-use super::program_fields::{REVIEW_THRESHOLD_MAX, currency_schema, page_url_schema, parse_page_url};
-use crate::fields::{self, FieldNames};
+use super::fields::{Cents, CurrencyCode, EmailAddress, parse_currency_text, parse_word};
+use super::program_fields::PageUrl;
+use crate::fields;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{RequestObject, RequestValue, body_spec, bounded_text_schema, read_strict_body};
+use crate::request_value::Integer;
 use crate::schema::{self, Schemas};
 
 /// Maximum length of a metadata key (Stripe's limit).
@@ -28,53 +29,71 @@ const ORIGINS_MAX: usize = 50;
 /// Maximum number of banned referrer hosts.
 const BANNED_MAX: usize = 200;
 
-const NAMES: FieldNames = names!(
-    "website_url",
-    "currency",
-    "mode",
-    "attribution",
-    "new_customers_only",
-    "metadata_key",
-    "exclude_key",
-    "min_payout",
-    "allowed_methods",
-    "payout_after_refund",
-    "count_invoiceless_payments",
-    "share_customer_email",
-    "suspended_accrue",
-    "allowed_origins",
-    "banned_referrers",
-    "portal_domain",
-    "terms_url",
-    "mail_from",
-    "velocity_per_hour",
-    "max_bounties_per_day",
-);
-
-/// The settings to change; `None` leaves a setting unchanged.
-#[derive(Debug, Default)]
+/// Settings of a program; unknown keys are rejected
+// `None` leaves a setting unchanged.
+#[derive(Debug, Default, RequestObject)]
+#[schema(
+    name = "SetAffiliateProgram",
+    additionalProperties = false,
+    examples = [{"min_payout": {"usd": 5000}, "attribution": "last_click"}],
+)]
 pub struct UpdateProgramSettings {
+    /// The website that partner links lead to
+    #[field(reader = PageUrl)]
     website_url: Option<String>,
+    /// The program's currency; can be changed only during set-up
+    #[field(reader = CurrencyCode)]
     currency: Option<Currency>,
+    /// Whether live or test payments count; can be changed only during set-up
     mode: Option<ProcessorMode>,
+    /// The link that gets the credit if a visitor came by several
     attribution: Option<Attribution>,
+    /// Whether customers who paid before they were referred earn nothing
     new_customers_only: Option<bool>,
+    /// The metadata key that names the referral in the payment processor
+    #[field(reader = MetadataKey)]
     metadata_key: Option<String>,
+    /// The metadata key that excludes a payment if its value is `false`
+    #[field(reader = MetadataKey)]
     exclude_key: Option<String>,
+    /// The minimum payout in minor units, by currency
+    #[field(parse = parse_payout_minimums, schema = payout_minimums_schema)]
     min_payout: Option<BTreeMap<Currency, i64>>,
+    /// Payout methods that partners can choose
+    #[field(parse = parse_payout_methods, schema = payout_methods_schema)]
     allowed_methods: Option<Vec<PayoutMethod>>,
+    /// The consequence if a sale is refunded after the payout
     payout_after_refund: Option<AfterPayout>,
+    /// Whether checkouts without an invoice earn commissions
     count_invoiceless_payments: Option<bool>,
+    /// Whether partners see the email addresses of customers they referred
     share_customer_email: Option<bool>,
+    /// Whether suspended partners continue to earn from existing referrals
     suspended_accrue: Option<bool>,
+    /// Web origins that may record visits; defaults to the website's origin
+    #[field(parse = parse_origins, schema = origins_schema)]
     allowed_origins: Option<Vec<String>>,
+    /// Referrals from pages of these hosts are held for review
+    #[field(parse = parse_hosts, schema = hosts_schema)]
     banned_referrers: Option<Vec<DomainName>>,
+    /// The host name of the partner portal
+    #[field(parse = parse_host, schema = host_schema)]
     portal_domain: Option<Option<DomainName>>,
+    /// URL of the program's terms
+    #[field(reader = PageUrl)]
     terms_url: Option<Option<String>>,
+    /// Sender address of partner email, on a verified domain; defaults to the sandbox sender
+    #[field(reader = EmailAddress)]
     mail_from: Option<Option<Address>>,
+    /// Referrals of a partner per hour above which they are held for review
+    #[field(reader = ReviewThreshold)]
     velocity_per_hour: Option<u32>,
+    /// Bounties of a partner per day above which they are held for review
+    #[field(reader = ReviewThreshold)]
     max_bounties_per_day: Option<u32>,
 }
+
+type ReviewThreshold = Integer<u32, 1, REVIEW_THRESHOLD_MAX>;
 
 impl UpdateProgramSettings {
     /// The new sender address of partner email, if it is changed.
@@ -112,14 +131,52 @@ impl UpdateProgramSettings {
     }
 }
 
-/// Parses a metadata key of the payment processor.
-fn parse_metadata_key(value: &RawValue) -> Result<String, String> {
-    let text = fields::parse_text(value)?;
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    if (1..=METADATA_KEY_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_allowed) {
-        return Ok(text.into_owned());
+/// A metadata key of the payment processor.
+struct MetadataKey;
+
+impl RequestValue for MetadataKey {
+    type Value = String;
+
+    fn schema(_: &mut Schemas) -> Value {
+        let mut schema = bounded_text_schema(1, METADATA_KEY_BYTES_MAX);
+        schema["pattern"] = json!("^[A-Za-z0-9_.-]+$");
+        schema
     }
-    Err(format!("must be 1 to {METADATA_KEY_BYTES_MAX} letters, digits, dashes, dots and underscores"))
+
+    fn parse(value: &RawValue) -> Result<String, String> {
+        let text = fields::parse_text(value)?;
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        if (1..=METADATA_KEY_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_allowed) {
+            return Ok(text.into_owned());
+        }
+        Err(format!("must be 1 to {METADATA_KEY_BYTES_MAX} letters, digits, dashes, dots and underscores"))
+    }
+}
+
+fn payout_minimums_schema(schemas: &mut Schemas) -> Value {
+    json!({
+        "type": "object", "maxProperties": MINIMA_MAX, "propertyNames": {"pattern": "^[A-Za-z]{3}$"},
+        "additionalProperties": Cents::schema(schemas),
+    })
+}
+
+fn payout_methods_schema(_: &mut Schemas) -> Value {
+    let method = schema::string_enum(PayoutMethod::WORDS, "A payout method");
+    json!({"type": "array", "items": method, "minItems": 1, "maxItems": PayoutMethod::ALL.len()})
+}
+
+fn origins_schema(schemas: &mut Schemas) -> Value {
+    let origin = schema::describe(PageUrl::schema(schemas), Some("An origin"));
+    json!({"type": "array", "items": origin, "maxItems": ORIGINS_MAX})
+}
+
+fn host_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "format": "hostname", "maxLength": NAME_TEXT_BYTES_MAX})
+}
+
+fn hosts_schema(schemas: &mut Schemas) -> Value {
+    let host = schema::describe(host_schema(schemas), Some("A host name; subdomains are included"));
+    json!({"type": "array", "items": host, "maxItems": BANNED_MAX})
 }
 
 /// Parses the minimum payouts: `{currency: minor units}`.
@@ -132,7 +189,7 @@ fn parse_payout_minimums(value: &RawValue) -> Result<BTreeMap<Currency, i64>, St
     for (code, amount) in entries {
         let code =
             parse_currency_text(&code).map_err(|error| format!("`{}`: {error}", fields::printable_name(&code)))?;
-        let amount = parse_cents(amount).map_err(|error| format!("`{code}` {error}"))?;
+        let amount = Cents::parse(amount).map_err(|error| format!("`{code}` {error}"))?;
         if minimums.insert(code, amount).is_some() {
             return Err(format!("has `{code}` twice"));
         }
@@ -183,144 +240,10 @@ impl FromRequest for UpdateProgramSettings {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("SetAffiliateProgram", |_| {
-            let mut schema =
-                schema::object_with("Settings of a program; unknown keys are rejected", &[], settings_schema());
-            schema["additionalProperties"] = json!(false);
-            schema["examples"] = json!([{"min_payout": {"usd": 5000}, "attribution": "last_click"}]);
-            schema
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let mut reader = BodyFieldReader::from_strict_body(call, &NAMES)?;
-        let parse_threshold = |value: &RawValue| parse_integer(value, 1..=REVIEW_THRESHOLD_MAX);
-        let set = Self {
-            website_url: reader.read_optional("website_url", parse_page_url),
-            currency: reader.read_optional("currency", parse_currency),
-            mode: reader
-                .read_optional("mode", |value| parse_word(ProcessorMode::WORDS, ProcessorMode::from_word, value)),
-            attribution: reader
-                .read_optional("attribution", |value| parse_word(Attribution::WORDS, Attribution::from_word, value)),
-            new_customers_only: reader.read_optional("new_customers_only", fields::parse_bool),
-            metadata_key: reader.read_optional("metadata_key", parse_metadata_key),
-            exclude_key: reader.read_optional("exclude_key", parse_metadata_key),
-            min_payout: reader.read_optional("min_payout", parse_payout_minimums),
-            allowed_methods: reader.read_optional("allowed_methods", parse_payout_methods),
-            payout_after_refund: reader.read_optional("payout_after_refund", |value| {
-                parse_word(AfterPayout::WORDS, AfterPayout::from_word, value)
-            }),
-            count_invoiceless_payments: reader.read_optional("count_invoiceless_payments", fields::parse_bool),
-            share_customer_email: reader.read_optional("share_customer_email", fields::parse_bool),
-            suspended_accrue: reader.read_optional("suspended_accrue", fields::parse_bool),
-            allowed_origins: reader.read_optional("allowed_origins", parse_origins),
-            banned_referrers: reader.read_optional("banned_referrers", parse_hosts),
-            portal_domain: reader.read_nullable("portal_domain", parse_host),
-            terms_url: reader.read_nullable("terms_url", parse_page_url),
-            mail_from: reader.read_nullable("mail_from", parse_from_text::<Address>),
-            velocity_per_hour: reader.read_optional("velocity_per_hour", parse_threshold),
-            max_bounties_per_day: reader.read_optional("max_bounties_per_day", parse_threshold),
-        };
-        reader.finish()?;
-        Ok(set)
+        read_strict_body(call)
     }
-}
-
-fn banned_schema() -> Value {
-    let host = json!({"type": "string", "format": "hostname", "description": "A host name; subdomains are included"});
-    let mut list = schema::list(host, "Referrals from pages of these hosts are held for review");
-    list["maxItems"] = json!(BANNED_MAX);
-    list
-}
-
-fn methods_schema() -> Value {
-    let method = schema::string_enum(PayoutMethod::WORDS, "A payout method");
-    let mut methods = schema::list(method, "Payout methods that partners can choose");
-    methods["maxItems"] = json!(PayoutMethod::ALL.len());
-    methods["minItems"] = json!(1);
-    methods
-}
-
-fn nullable(mut schema: Value) -> Value {
-    schema::allow_null(&mut schema);
-    schema
-}
-
-fn settings_schema() -> Vec<(&'static str, Value)> {
-    let bounded = |mut list: Value, items_max: usize| {
-        list["maxItems"] = json!(items_max);
-        list
-    };
-    let metadata = |description: &str| {
-        json!({
-            "type": "string", "minLength": 1, "maxLength": METADATA_KEY_BYTES_MAX, "pattern": "^[A-Za-z0-9_.-]+$",
-            "description": description,
-        })
-    };
-    let per = |description: &str| integer_schema(1..=REVIEW_THRESHOLD_MAX.into(), description);
-    vec![
-        ("website_url", page_url_schema("The website that partner links lead to")),
-        ("currency", currency_schema("The program's currency; can be changed only during set-up")),
-        (
-            "mode",
-            schema::string_enum(
-                ProcessorMode::WORDS,
-                "Whether live or test payments count; can be changed only during set-up",
-            ),
-        ),
-        (
-            "attribution",
-            schema::string_enum(Attribution::WORDS, "Which link gets the credit if a visitor came by several"),
-        ),
-        ("new_customers_only", schema::boolean("Whether customers who paid before they were referred earn nothing")),
-        ("metadata_key", metadata("The metadata key that names the referral in the payment processor")),
-        ("exclude_key", metadata("The metadata key that excludes a payment if its value is `false`")),
-        (
-            "min_payout",
-            json!({
-                "type": "object", "maxProperties": MINIMA_MAX, "propertyNames": {"pattern": "^[A-Za-z]{3}$"},
-                "additionalProperties": {"type": "integer", "minimum": 0, "maximum": CENTS_MAX},
-                "description": "The minimum payout in minor units, by currency",
-            }),
-        ),
-        ("allowed_methods", methods_schema()),
-        (
-            "payout_after_refund",
-            schema::string_enum(AfterPayout::WORDS, "What happens if a sale is refunded after the payout"),
-        ),
-        ("count_invoiceless_payments", schema::boolean("Whether checkouts without an invoice earn commissions")),
-        (
-            "share_customer_email",
-            schema::boolean("Whether partners see the email addresses of customers they referred"),
-        ),
-        ("suspended_accrue", schema::boolean("Whether suspended partners continue to earn from existing referrals")),
-        (
-            "allowed_origins",
-            bounded(
-                schema::list(
-                    page_url_schema("An origin"),
-                    "Web origins that may record visits; defaults to the website's origin",
-                ),
-                ORIGINS_MAX,
-            ),
-        ),
-        ("banned_referrers", banned_schema()),
-        (
-            "portal_domain",
-            nullable(
-                json!({"type": "string", "format": "hostname", "description": "The host name of the partner portal"}),
-            ),
-        ),
-        ("terms_url", nullable(page_url_schema("URL of the program's terms"))),
-        (
-            "mail_from",
-            nullable(json!({
-                "type": "string", "format": "email",
-                "description": "Sender address of partner email, on a verified domain; defaults to the sandbox sender",
-            })),
-        ),
-        ("velocity_per_hour", per("Referrals of a partner per hour above which they are held for review")),
-        ("max_bounties_per_day", per("Bounties of a partner per day above which they are held for review")),
-    ]
 }

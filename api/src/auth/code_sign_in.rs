@@ -23,7 +23,7 @@ use store::engine::Batch;
 
 use super::link_page::{EXPIRED_PAGE, LoginPage, redirect, wants_page};
 use super::login_log::LoginKind;
-use super::password_sign_in::begin_session;
+use super::session::begin_session;
 use super::view::{SessionResponse, WithSessionCookie};
 use super::{login_log, user_agent, user_error_problem};
 use crate::fields::{self, FieldDiagnostics, FieldNames};

@@ -17,7 +17,7 @@ use store::engine::Batch;
 use super::code_sign_in::{SignInResponse, finish_first_step};
 use super::link_page::{EXPIRED_PAGE, LoginPage, redirect, wants_page};
 use super::login_log::LoginKind;
-use super::password_sign_in::begin_session;
+use super::session::begin_session;
 use super::{EMAIL, login_links, read_email, user_agent, user_error_problem};
 use crate::fields::{FieldDiagnostics, FieldNames};
 use crate::ok_response::OkResponse;

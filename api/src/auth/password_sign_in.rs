@@ -9,8 +9,7 @@ use queue::users::UserService;
 use store::engine::Batch;
 
 use super::code_sign_in::{SignInResponse, finish_first_step};
-use super::view::{SessionResponse, SessionView, WithSessionCookie};
-use super::{EMAIL, PASSWORD, cookie, login_log, read_email, read_password, user_agent, user_error_problem};
+use super::{EMAIL, PASSWORD, login_log, read_email, read_password, user_agent, user_error_problem};
 use crate::fields::{FieldDiagnostics, FieldNames};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
@@ -98,19 +97,4 @@ async fn verify_credentials(
     let hash = user.as_ref().and_then(|user| user.password.clone());
     let is_correct = state.password_hasher.verify(password, hash).await?;
     Ok(user.filter(|_| is_correct))
-}
-
-/// Starts a session of a user that was read as `before`, and commits `batch` with it. `after` is the user as the batch
-/// stores it.
-pub(super) async fn begin_session(
-    users: &UserService,
-    before: &User,
-    after: &User,
-    start: SessionStart,
-    batch: Batch,
-) -> Result<WithSessionCookie<SessionResponse>, Problem> {
-    let started = users.begin_session(before, start, batch).await;
-    let (token, session) = started.map_err(user_error_problem)?;
-    let reply = SessionResponse { session: SessionView::from_session(&session, after, &token) };
-    Ok(WithSessionCookie { reply, cookie: cookie::set_cookie(&token) })
 }

@@ -1,9 +1,9 @@
-//! The current session and the user's other sessions: show, list and end them.
+//! The current session and the user's other sessions: begin, show, list and end them.
 
 use std::sync::Arc;
 
 use mail::id::SessionId;
-use mail::user::UserSession;
+use mail::user::{SessionStart, User, UserSession};
 use queue::users::UserService;
 use serde::Serialize;
 use store::access::SignedInUser;
@@ -17,6 +17,21 @@ use crate::problem::Problem;
 use crate::request::{FromRequest, NoInput, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
+
+/// Starts a session of a user that was read as `before`, and commits `batch` with it. `after` is the user as the batch
+/// stores it.
+pub(super) async fn begin_session(
+    users: &UserService,
+    before: &User,
+    after: &User,
+    start: SessionStart,
+    batch: Batch,
+) -> Result<WithSessionCookie<SessionResponse>, Problem> {
+    let started = users.begin_session(before, start, batch).await;
+    let (token, session) = started.map_err(user_error_problem)?;
+    let reply = SessionResponse { session: SessionView::from_session(&session, after, &token) };
+    Ok(WithSessionCookie { reply, cookie: cookie::set_cookie(&token) })
+}
 
 /// `POST /auth/sign-out`.
 ///

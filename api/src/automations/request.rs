@@ -7,19 +7,15 @@ use serde_json::{Value, json};
 
 use super::path::AutomationPath;
 use super::view::{steps_schema, trigger_schema};
-use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::schema::{self, Schemas};
+use crate::request_object::{RequestObject, body_spec, bounded_text_schema, read_checked_body, read_optional_body};
+use crate::schema::Schemas;
 use crate::sdk::SdkAction;
 
 /// Twice the size of a definition, because JSON escapes it, plus the other fields.
 pub const REQUEST_BYTES_MAX: usize = 2 * DEFINITION_BYTES_MAX + (64 << 10);
-
-const NAMES: FieldNames = FieldNames {
-    known: &[("name", "name"), ("trigger", "trigger"), ("steps", "steps"), ("action", "action")],
-    foreign: &[("Name", "name"), ("Trigger", "trigger"), ("Steps", "steps"), ("Action", "action")],
-};
 
 #[derive(Debug)]
 pub struct CreateAutomation {
@@ -133,128 +129,126 @@ fn parse_name(value: &RawValue) -> Result<String, String> {
     if name.trim().is_empty() { Err("is empty".to_owned()) } else { Ok(name) }
 }
 
+fn name_schema(_: &mut Schemas) -> Value {
+    bounded_text_schema(1, NAME_BYTES_MAX)
+}
+
 fn json_field(fields: &ObjectFields<'_>, field: &str) -> Option<Value> {
     fields.value(field).and_then(|raw| mail::raw_number::parse(raw.get()).ok())
 }
 
-fn report_warnings(call: &Request, notes: &mut FieldDiagnostics) {
-    call.warnings.borrow_mut().append(&mut notes.warnings);
+/// The definition's parser reports its errors.
+fn read_trigger(fields: &ObjectFields<'_>, _: &mut FieldDiagnostics) -> Option<Value> {
+    json_field(fields, "trigger")
+}
+
+fn read_steps(fields: &ObjectFields<'_>, _: &mut FieldDiagnostics) -> Option<Value> {
+    json_field(fields, "steps")
+}
+
+/// A new automation
+#[derive(Debug, RequestObject)]
+#[schema(name = "CreateAutomation", examples = [{
+    "name": "Trial",
+    "trigger": {"event": "user.created", "cancel_on_events": ["subscription.started"]},
+    "steps": [
+        {"type": "send_email", "template": "welcome", "variables": {"name": "{{event.data.name}}"}},
+        {"type": "wait_for_event", "event": "user.activated", "match": "user_id", "timeout": "3d",
+         "on_timeout": "continue"},
+        {"type": "condition", "all": [{"field": "event.data.plan", "op": "eq", "value": "trial"}]},
+        {"type": "delay", "until": "{{event.data.trial_ends_at}}"},
+        {"type": "send_email", "template": "trial-ending"},
+    ],
+}])]
+struct AutomationFields {
+    /// The name
+    #[field(foreign = ["Name"], required, parse = parse_name, schema = name_schema)]
+    name: Option<String>,
+    #[field(foreign = ["Trigger"], required, read = read_trigger, schema = trigger_schema)]
+    trigger: Option<Value>,
+    #[field(foreign = ["Steps"], required, read = read_steps, schema = steps_schema)]
+    steps: Option<Value>,
 }
 
 impl FromRequest for CreateAutomation {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let (trigger, steps) = (trigger_schema(schemas), steps_schema(schemas));
-        let body = schemas.component("CreateAutomation", |_| {
-            let mut body = schema::object_with(
-                "A new automation",
-                &["name", "trigger", "steps"],
-                [("name", name_schema()), ("trigger", trigger), ("steps", steps)],
-            );
-            body["examples"] = json!([{
-                "name": "Trial",
-                "trigger": {"event": "user.created", "cancel_on_events": ["subscription.started"]},
-                "steps": [
-                    {"type": "send_email", "template": "welcome", "variables": {"name": "{{event.data.name}}"}},
-                    {"type": "wait_for_event", "event": "user.activated", "match": "user_id", "timeout": "3d",
-                     "on_timeout": "continue"},
-                    {"type": "condition", "all": [{"field": "event.data.plan", "op": "eq", "value": "trial"}]},
-                    {"type": "delay", "until": "{{event.data.trial_ends_at}}"},
-                    {"type": "send_email", "template": "trial-ending"},
-                ],
-            }]);
-            body
-        });
-        RequestSpec { parameters: Vec::new(), body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<AutomationFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames {
-            known: &[("name", "name"), ("trigger", "trigger"), ("steps", "steps")],
-            foreign: &[("Name", "name"), ("Trigger", "trigger"), ("Steps", "steps")],
-        };
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let name = match fields.value("name") {
-            None => Err("is required".to_owned()),
-            Some(value) => self::parse_name(value),
-        };
-        let name = name.map_err(|text| notes.errors.add("name", text)).ok();
-        let part = |field: &str| json_field(&fields, field).unwrap_or_default();
-        let definition = read_definition(&part("trigger"), &part("steps"), &mut notes);
-        report_warnings(call, &mut notes);
-        match (name, definition) {
-            (Some(name), Some(definition)) if notes.errors.is_empty() => Ok(Self { name, definition }),
-            _ => Err(notes.errors.into()),
-        }
+        let mut definition = None;
+        let AutomationFields { name, .. } = read_checked_body(call, |given: &AutomationFields, _, notes| {
+            let part = |part: &Option<Value>| part.clone().unwrap_or_default();
+            definition = read_definition(&part(&given.trigger), &part(&given.steps), notes);
+        })?;
+        let whole = name.zip(definition).map(|(name, definition)| Self { name, definition });
+        whole.ok_or_else(|| Problem::internal("an incomplete automation and no error"))
     }
 }
 
-fn name_schema() -> Value {
-    json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": "The name"})
+/// An `action`, or the fields to change
+#[derive(Debug, RequestObject)]
+#[schema(name = "UpdateAutomation", examples = [{"action": "activate"}])]
+struct AutomationChangeFields {
+    /// The action to perform
+    #[field(foreign = ["Action"], parse = parse_action, schema = action_schema)]
+    action: Option<AutomationAction>,
+    /// The name
+    #[field(foreign = ["Name"], parse = parse_name, schema = name_schema)]
+    name: Option<String>,
+    #[field(foreign = ["Trigger"], read = read_trigger, schema = trigger_schema)]
+    trigger: Option<Value>,
+    #[field(foreign = ["Steps"], read = read_steps, schema = steps_schema)]
+    steps: Option<Value>,
 }
 
-impl FromRequest for (AutomationPath, AutomationChange) {
-    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
+fn parse_action(value: &RawValue) -> Result<AutomationAction, String> {
+    let text = || format!("must be one of {}", AutomationAction::WORDS.join(", "));
+    AutomationAction::from_word(&fields::parse_text(value)?).ok_or_else(text)
+}
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let (trigger, steps) = (trigger_schema(schemas), steps_schema(schemas));
-        let body = schemas.component("UpdateAutomation", |_| {
-            let mut body = schema::object_with(
-                "An `action`, or the fields to change",
-                &[],
-                [
-                    ("action", schema::string_enum(AutomationAction::WORDS, "The action to perform")),
-                    ("name", name_schema()),
-                    ("trigger", trigger),
-                    ("steps", steps),
-                ],
-            );
-            body["examples"] = json!([{"action": "activate"}]);
-            body
-        });
-        let parameters = vec![AutomationPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
-    }
+fn action_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "enum": AutomationAction::WORDS})
+}
 
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let action = fields.value("action").map(|value| {
-            let word = fields::parse_text(value)?;
-            let text = || format!("must be one of {}", AutomationAction::WORDS.join(", "));
-            AutomationAction::from_word(&word).ok_or_else(text)
-        });
-        let action = action.transpose().map_err(|text| notes.errors.add("action", text)).unwrap_or_default();
-        let name = fields.value("name").map(parse_name).transpose();
-        let name = name.map_err(|text| notes.errors.add("name", text)).unwrap_or_default();
-        let edit =
-            AutomationEdit { name, trigger: json_field(&fields, "trigger"), steps: json_field(&fields, "steps") };
+impl AutomationChangeFields {
+    fn check(&self, fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) {
         let edits = ["name", "trigger", "steps"].iter().any(|field| fields.is_present_or_misnamed(field));
         if fields.is_present_or_misnamed("action") && edits {
             notes.errors.add("action", "cannot be combined with name, trigger or steps");
         } else if !fields.is_present_or_misnamed("action") && !edits {
             notes.errors.add("action", "is required unless name, trigger or steps is given");
         }
-        if let (Some(trigger), Some(steps)) = (&edit.trigger, &edit.steps) {
+        if let (Some(trigger), Some(steps)) = (&self.trigger, &self.steps) {
             // With both parts given, the definition is validated before the automation is read; otherwise the stored
             // part is needed.
-            let _whole = read_definition(trigger, steps, &mut notes);
+            let _whole = read_definition(trigger, steps, notes);
         }
-        report_warnings(call, &mut notes);
-        if !notes.errors.is_empty() {
-            return Err(notes.errors.into());
-        }
-        let change = action.map_or_else(|| AutomationChange::Edit(Box::new(edit)), AutomationChange::Act);
-        Ok((AutomationPath::from_request(call), change))
     }
 }
 
-/// Body of `POST /automations/{id}/duplicate`.
-#[derive(Debug)]
+impl FromRequest for (AutomationPath, AutomationChange) {
+    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<AutomationChangeFields>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let AutomationChangeFields { action, name, trigger, steps } =
+            read_checked_body(call, AutomationChangeFields::check)?;
+        let edit = || AutomationChange::Edit(Box::new(AutomationEdit { name, trigger, steps }));
+        Ok((AutomationPath::from_request(call), action.map_or_else(edit, AutomationChange::Act)))
+    }
+}
+
+/// Options of the copy
+#[derive(Debug, RequestObject)]
 pub struct DuplicateAutomation {
-    /// Derived from the original's name if absent.
+    /// The name; derived from the original's if absent
+    #[field(foreign = ["Name"], parse = parse_name, schema = name_schema)]
     pub name: Option<String>,
 }
 
@@ -262,18 +256,12 @@ impl FromRequest for (AutomationPath, DuplicateAutomation) {
     const BODY_BYTES_MAX: Option<usize> = Some(16 << 10);
     const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let body = schema::object_with("Options of the copy", &[], [("name", name_schema())]);
-        let parameters = vec![AutomationPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<DuplicateAutomation>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames { known: &[("name", "name")], foreign: &[("Name", "name")] };
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.optional_body_fields(&NAMES, &mut notes)?;
-        let name = fields.value("name").map(parse_name).transpose();
-        let name = name.map_err(|text| Problem::field("name", text))?;
-        Ok((AutomationPath::from_request(call), DuplicateAutomation { name }))
+        let copy = read_optional_body(call)?;
+        Ok((AutomationPath::from_request(call), copy))
     }
 }

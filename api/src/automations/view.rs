@@ -1,10 +1,12 @@
 //! JSON objects of automations, versions and runs.
 
-use mail::automation::condition::Op;
+use mail::automation::condition::{CLAUSES_MAX, FIELD_BYTES_MAX, Op};
 use mail::automation::definition::{Reentry, StepAction};
+use mail::automation::parse::{CANCEL_ON_MAX, KEY_BYTES_MAX, NAME_BYTES_MAX};
 use mail::automation::run::{AutomationRun, CancelSource, CompletionReason, RunMode, RunStatus, StepStatus};
 use mail::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, RunCounts, STEPS_MAX};
 use mail::id::{AutomationId, RunId};
+use mail::product_event::NAME_BYTES_MAX as EVENT_NAME_BYTES_MAX;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -29,14 +31,35 @@ pub struct AutomationView {
     #[serde(serialize_with = "mail::raw_number::serialize")]
     #[schema(with = steps_schema)]
     steps: Value,
-    #[schema(with = counts_schema)]
-    counts: RunCounts,
+    counts: RunCountsView,
     /// When it was created
     created_at: JsonTimestamp,
     /// When it was last changed
     updated_at: JsonTimestamp,
     /// When it was last activated
     activated_at: Option<JsonTimestamp>,
+}
+
+/// Number of runs by status
+#[derive(Debug, Serialize, ToSchema)]
+struct RunCountsView {
+    /// Runs that execute a step
+    running: u64,
+    /// Runs that wait for a time or an event
+    waiting: u64,
+    /// Runs that completed
+    completed: u64,
+    /// Runs that failed
+    failed: u64,
+    /// Runs that were cancelled
+    cancelled: u64,
+}
+
+impl RunCountsView {
+    fn from_counts(counts: RunCounts) -> Self {
+        let RunCounts { running, waiting, completed, failed, cancelled } = counts;
+        Self { running, waiting, completed, failed, cancelled }
+    }
 }
 
 impl AutomationView {
@@ -50,7 +73,7 @@ impl AutomationView {
             version: automation.version,
             trigger: json["trigger"].take(),
             steps: json["steps"].take(),
-            counts,
+            counts: RunCountsView::from_counts(counts),
             created_at: JsonTimestamp(automation.created_at),
             updated_at: JsonTimestamp(automation.updated_at),
             activated_at: automation.activated_at.map(JsonTimestamp),
@@ -260,12 +283,19 @@ fn condition_schema(schemas: &mut Schemas) -> Value {
             "A comparison",
             &["field", "op"],
             [
-                ("field", schema::string("The field to compare: `event.data.plan`, `event.email`, `wait.received`")),
+                (
+                    "field",
+                    schema::bounded_string(
+                        FIELD_BYTES_MAX,
+                        "The field to compare: `event.data.plan`, `event.email`, `wait.received`",
+                    ),
+                ),
                 ("op", schema::string_enum(Op::WORDS, "The comparison operator")),
                 ("value", json!({"description": "The value to compare with; may be a reference"})),
             ],
         );
-        let condition_list = |text: &str| schema::list(question.clone(), text);
+        let condition_list =
+            |text: &str| json!({"type": "array", "items": question, "maxItems": CLAUSES_MAX, "description": text});
         let mut condition = schema::object_with(
             "Comparisons of which all or any must be true",
             &[],
@@ -273,6 +303,12 @@ fn condition_schema(schemas: &mut Schemas) -> Value {
         );
         schema::allow_null_for_optional(&mut condition);
         condition
+    })
+}
+
+fn event_name_schema(description: &str) -> Value {
+    json!({
+        "type": "string", "minLength": 1, "maxLength": EVENT_NAME_BYTES_MAX, "description": description,
     })
 }
 
@@ -287,10 +323,16 @@ pub fn trigger_schema(schemas: &mut Schemas) -> Value {
             [
                 (
                     "event",
-                    schema::string("The event name: your own (`user.created`) or the service's (`email.opened`)"),
+                    event_name_schema("The event name: your own (`user.created`) or the service's (`email.opened`)"),
                 ),
                 ("filter", condition),
-                ("cancel_on_events", schema::list(json!({"type": "string"}), "Events that cancel the person's runs")),
+                (
+                    "cancel_on_events",
+                    json!({
+                        "type": "array", "items": event_name_schema("An event name"), "maxItems": CANCEL_ON_MAX,
+                        "description": "Events that cancel the person's runs",
+                    }),
+                ),
                 ("reentry", schema::string_enum(Reentry::WORDS, "Whether a person can have several runs")),
                 ("include_machine", schema::boolean("Whether opens and clicks by machines trigger as well")),
             ],
@@ -312,8 +354,14 @@ pub fn steps_schema(schemas: &mut Schemas) -> Value {
             &["type"],
             [
                 ("type", schema::string_enum(StepAction::WORDS, "The step type")),
-                ("key", schema::string("Key by which other steps refer to this step")),
-                ("name", schema::string("The name")),
+                (
+                    "key",
+                    json!({
+                        "type": "string", "minLength": 1, "maxLength": KEY_BYTES_MAX, "pattern": "^[A-Za-z0-9_.-]+$",
+                        "description": "Key by which other steps refer to this step",
+                    }),
+                ),
+                ("name", schema::bounded_string(NAME_BYTES_MAX, "The name")),
             ],
         );
         schema::allow_null_for_optional(&mut step);
@@ -322,17 +370,4 @@ pub fn steps_schema(schemas: &mut Schemas) -> Value {
         step
     });
     json!({"type": "array", "items": step, "maxItems": STEPS_MAX, "description": "The steps of a run, in order"})
-}
-
-fn counts_schema(_: &mut Schemas) -> Value {
-    schema::object(
-        "Number of runs by status",
-        [
-            ("running", schema::count("Runs that execute a step")),
-            ("waiting", schema::count("Runs that wait for a time or an event")),
-            ("completed", schema::count("Runs that completed")),
-            ("failed", schema::count("Runs that failed")),
-            ("cancelled", schema::count("Runs that were cancelled")),
-        ],
-    )
 }

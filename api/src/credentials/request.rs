@@ -11,26 +11,26 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::kind::{CreateCredential, CredentialKind};
-use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
+use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::paging::PageParameters;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{
+    RequestObject, RequestValue, body_spec, bounded_text_schema, read_body, read_optional_body,
+};
+use crate::request_value::{Integer, Time};
 use crate::schema::{self, Schemas};
 
 const NAME_BYTES_MAX: usize = 200;
 /// Maximum number of allowed networks per credential.
 const NETWORKS_MAX: usize = 50;
+/// Longest text of a network: an IPv6 address with an IPv4 suffix, a prefix length and some spaces.
+const NETWORK_BYTES_MAX: usize = 64;
 /// Maximum grace period of a rotation: two weeks.
-const GRACE_HOURS_MAX: u64 = 14 * 24;
+const GRACE_HOURS_MAX: i64 = 14 * 24;
 const GRACE_HOURS_DEFAULT: u64 = 24;
 
-const NAME: &str = "name";
 const SCOPE: &str = "scope";
-const DOMAIN: &str = "domain_id";
-const ALLOWED: &str = "allowed_ips";
-const EXPIRES: &str = "expires_at";
-const ENABLED: &str = "enabled";
-const GRACE: &str = "grace_hours";
 
 /// Query of a list.
 #[derive(Debug)]
@@ -66,43 +66,93 @@ pub struct RotateCredential<K> {
     kind: PhantomData<fn() -> K>,
 }
 
-fn note_error<T>(read: Result<T, String>, name: &'static str, notes: &mut FieldDiagnostics) -> Option<T> {
-    read.map_err(|text| notes.errors.add(name, text)).ok()
+/// A new API key
+#[derive(Debug, RequestObject)]
+struct ApiKeyFields {
+    #[field(flatten)]
+    credential: CredentialFields,
+    /// The scope
+    #[field(read = read_scope, schema = scope_schema)]
+    scope: ApiKeyScope,
 }
 
-fn read_name(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<String> {
-    let parsed = fields::parse_header_line(fields.value(NAME)?, NAME_BYTES_MAX).and_then(|text| {
-        let text = text.trim().to_owned();
-        if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(text) }
-    });
-    note_error(parsed, NAME, notes)
+/// A new SMTP credential
+#[derive(Debug, RequestObject)]
+struct CredentialFields {
+    /// The name
+    #[field(parse = parse_name, schema = name_schema)]
+    name: String,
+    /// The only domain (`dom_…`) that the credential may send from; null allows all
+    #[field(parse = parse_domain_id, schema = domain_id_schema, nullable)]
+    domain_id: Option<DomainId>,
+    /// Addresses and networks that may use the credential; empty allows all
+    #[field(reader = Networks, absent = Vec::new())]
+    allowed_ips: Vec<IpNetwork>,
+    /// When the credential expires
+    #[field(reader = Time, nullable)]
+    expires_at: Option<Timestamp>,
 }
 
-fn parse_networks(value: &RawValue) -> Result<Vec<IpNetwork>, String> {
-    let entries = fields::parse_list(value, NETWORKS_MAX)?;
-    entries
-        .into_iter()
-        .map(|entry| {
+/// The fields to change
+#[derive(Debug, RequestObject)]
+struct CredentialChange {
+    /// The name
+    #[field(parse = parse_name, schema = name_schema)]
+    name: Option<String>,
+    /// Addresses and networks that may use the credential; empty allows all
+    #[field(reader = Networks, null = Vec::new())]
+    allowed_ips: Option<Vec<IpNetwork>>,
+    /// Whether the credential is enabled
+    enabled: Option<bool>,
+}
+
+/// Options of the rotation
+#[derive(Debug, RequestObject)]
+struct Rotation {
+    /// For how many hours the previous secret stays valid
+    #[field(reader = Integer<u64, 0, GRACE_HOURS_MAX>, absent = GRACE_HOURS_DEFAULT, default = GRACE_HOURS_DEFAULT)]
+    grace_hours: u64,
+}
+
+fn parse_name(value: &RawValue) -> Result<String, String> {
+    let name = fields::parse_header_line(value, NAME_BYTES_MAX)?.trim().to_owned();
+    if name.is_empty() { Err("must not be empty".to_owned()) } else { Ok(name) }
+}
+
+fn name_schema(_: &mut Schemas) -> Value {
+    bounded_text_schema(1, NAME_BYTES_MAX)
+}
+
+/// IP addresses and networks.
+struct Networks;
+
+impl RequestValue for Networks {
+    type Value = Vec<IpNetwork>;
+
+    fn schema(_: &mut Schemas) -> Value {
+        json!({"type": "array", "items": bounded_text_schema(1, NETWORK_BYTES_MAX), "maxItems": NETWORKS_MAX})
+    }
+
+    fn parse(value: &RawValue) -> Result<Self::Value, String> {
+        let entries = fields::parse_list(value, NETWORKS_MAX)?;
+        let networks = entries.into_iter().map(|entry| {
             let text = fields::parse_text(entry)?;
-            text.trim().parse().map_err(|error| format!("`{}`: {error}", fields::printable_name(&text)))
-        })
-        .collect()
+            let shown = fields::printable_name(&text);
+            if text.len() > NETWORK_BYTES_MAX {
+                return Err(format!("`{shown}`: is longer than {NETWORK_BYTES_MAX} bytes"));
+            }
+            text.trim().parse().map_err(|error| format!("`{shown}`: {error}"))
+        });
+        networks.collect()
+    }
 }
 
-fn read_allowed_networks(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Vec<IpNetwork>> {
-    note_error(parse_networks(fields.value(ALLOWED)?), ALLOWED, notes)
+fn parse_domain_id(value: &RawValue) -> Result<DomainId, String> {
+    fields::parse_text(value)?.parse().map_err(|_| "is not the id of a domain (`dom_…`)".to_owned())
 }
 
-fn read_expires_at(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Timestamp> {
-    let read = fields::parse_text(fields.value(EXPIRES)?)
-        .and_then(|text| mail::timestamp::parse(&text).map_err(str::to_owned));
-    note_error(read, EXPIRES, notes)
-}
-
-fn read_domain(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<DomainId> {
-    let parsed = fields::parse_text(fields.value(DOMAIN)?)
-        .and_then(|text| text.parse().map_err(|_| "is not the id of a domain (`dom_…`)".to_owned()));
-    note_error(parsed, DOMAIN, notes)
+fn domain_id_schema(_: &mut Schemas) -> Value {
+    schema::id(DomainId::PREFIX, "")
 }
 
 fn read_scope(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<ApiKeyScope> {
@@ -115,34 +165,11 @@ fn read_scope(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option
         "sending" => Ok(ApiKeyScope::Sending),
         _ => Err("must be `full` or `sending`".to_owned()),
     });
-    note_error(parsed, SCOPE, notes)
+    parsed.map_err(|text| notes.errors.add(SCOPE, text)).ok()
 }
 
-fn parse_bool(value: &RawValue) -> Result<bool, String> {
-    match value.get() {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err("must be true or false".to_owned()),
-    }
-}
-
-fn parse_hours(value: &RawValue) -> Result<u64, String> {
-    let error = || format!("must be a whole number from 0 to {GRACE_HOURS_MAX}");
-    if JsonKind::of_value(value) != JsonKind::Number {
-        return Err(error());
-    }
-    value.get().parse().ok().filter(|hours| *hours <= GRACE_HOURS_MAX).ok_or_else(error)
-}
-
-fn allowed_schema() -> Value {
-    json!({
-        "type": "array", "items": {"type": "string"}, "maxItems": NETWORKS_MAX,
-        "description": "Addresses and networks that may use the credential; empty allows all",
-    })
-}
-
-fn name_schema() -> Value {
-    json!({"type": "string", "minLength": 1, "maxLength": NAME_BYTES_MAX, "description": "The name"})
+fn scope_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "enum": ["full", "sending"]})
 }
 
 fn parse_id<K: CredentialKind>(call: &Request) -> Result<[u8; 16], Problem> {
@@ -156,49 +183,20 @@ fn id_parameter<K: CredentialKind>() -> Value {
 impl<K: CredentialKind> FromRequest for CreateCredential<K> {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let text = "The only domain (`dom_…`) that the credential may send from; null allows all";
-        let mut domain = schema::id(DomainId::PREFIX, text);
-        schema::allow_null(&mut domain);
-        let fields = [
-            (NAME, name_schema()),
-            (DOMAIN, domain),
-            (ALLOWED, allowed_schema()),
-            (EXPIRES, schema::nullable_time("When the credential expires")),
-        ];
-        let text = format!("A new {}", K::NOUN);
-        let mut body = schema::object_with(&text, &[NAME], fields);
-        if K::HAS_SCOPE {
-            body["properties"][SCOPE] = schema::string_enum(&["full", "sending"], "The scope");
-            body["required"] = json!([NAME, SCOPE]);
-        }
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = if K::HAS_SCOPE { ApiKeyFields::schema(schemas) } else { CredentialFields::schema(schemas) };
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames {
-            known: &[(NAME, NAME), (DOMAIN, DOMAIN), (ALLOWED, ALLOWED), (EXPIRES, EXPIRES), (SCOPE, SCOPE)],
-            foreign: &[],
+        let ApiKeyFields { credential, scope } = match K::HAS_SCOPE {
+            true => read_body(call)?,
+            false => ApiKeyFields { credential: read_body(call)?, scope: ApiKeyScope::Sending },
         };
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let name = read_name(&fields, &mut notes);
-        if !fields.is_present_or_misnamed(NAME) {
-            notes.errors.add(NAME, "is required");
-        }
-        let scope = if K::HAS_SCOPE { read_scope(&fields, &mut notes) } else { Some(ApiKeyScope::Sending) };
-        let policy = CredentialPolicy {
-            domain: read_domain(&fields, &mut notes),
-            allowed: read_allowed_networks(&fields, &mut notes).unwrap_or_default(),
-            expires_at: read_expires_at(&fields, &mut notes),
-            ..CredentialPolicy::default()
-        };
-        match (name, scope) {
-            (Some(name), Some(scope)) if notes.errors.is_empty() => {
-                Ok(Self { name, scope, terms: policy, kind: PhantomData })
-            }
-            _ => Err(notes.errors.into()),
-        }
+        let CredentialFields { name, domain_id, allowed_ips, expires_at } = credential;
+        let terms =
+            CredentialPolicy { domain: domain_id, allowed: allowed_ips, expires_at, ..CredentialPolicy::default() };
+        Ok(Self { name, scope, terms, kind: PhantomData })
     }
 }
 
@@ -225,29 +223,14 @@ impl<K: CredentialKind> FromRequest for CredentialPath<K> {
 impl<K: CredentialKind> FromRequest for UpdateCredential<K> {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let enabled = (ENABLED, schema::boolean("Whether the credential is enabled"));
-        let fields = [(NAME, name_schema()), (ALLOWED, allowed_schema()), enabled];
-        let body = schema::object_with("The fields to change", &[], fields);
-        let parameters = vec![id_parameter::<K>()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<CredentialChange>(schemas, vec![id_parameter::<K>()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames =
-            FieldNames { known: &[(NAME, NAME), (ALLOWED, ALLOWED), (ENABLED, ENABLED)], foreign: &[] };
         let id = parse_id::<K>(call)?;
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let name = read_name(&fields, &mut notes);
-        // Null clears the list.
-        let cleared = fields.fields().iter().any(|(name, _)| *name == ALLOWED).then(Vec::new);
-        let allowed = read_allowed_networks(&fields, &mut notes).or(cleared);
-        let enabled = fields.value(ENABLED).and_then(|value| note_error(parse_bool(value), ENABLED, &mut notes));
-        if !notes.errors.is_empty() {
-            return Err(notes.errors.into());
-        }
-        Ok(Self { id, name, allowed, enabled, kind: PhantomData })
+        let CredentialChange { name, allowed_ips, enabled } = read_body(call)?;
+        Ok(Self { id, name, allowed: allowed_ips, enabled, kind: PhantomData })
     }
 }
 
@@ -255,28 +238,13 @@ impl<K: CredentialKind> FromRequest for RotateCredential<K> {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
     const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let grace = json!({
-            "type": "integer", "minimum": 0, "maximum": GRACE_HOURS_MAX, "default": GRACE_HOURS_DEFAULT,
-            "description": "For how many hours the previous secret stays valid",
-        });
-        let body = schema::object_with("Options of the rotation", &[], [(GRACE, grace)]);
-        let parameters = vec![id_parameter::<K>()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<Rotation>(schemas, vec![id_parameter::<K>()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames { known: &[(GRACE, GRACE)], foreign: &[] };
         let id = parse_id::<K>(call)?;
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.optional_body_fields(&NAMES, &mut notes)?;
-        let hours = fields.value(GRACE).map_or(Ok(GRACE_HOURS_DEFAULT), parse_hours);
-        let hours = note_error(hours, GRACE, &mut notes);
-        match hours {
-            Some(hours) if notes.errors.is_empty() => {
-                Ok(Self { id, grace: Duration::from_secs(hours * 3600), kind: PhantomData })
-            }
-            _ => Err(notes.errors.into()),
-        }
+        let Rotation { grace_hours } = read_optional_body(call)?;
+        Ok(Self { id, grace: Duration::from_secs(grace_hours * 3600), kind: PhantomData })
     }
 }

@@ -14,13 +14,13 @@ use store::access::Tenant;
 
 use super::error::domain_error_problem;
 use super::lookup::domain_limit;
-use super::request;
+use super::request::SendingDomainName;
 use super::view::RecordView;
-use crate::fields::{FieldDiagnostics, FieldNames};
 use crate::json_timestamp::JsonTimestamp;
 use crate::paging::{KIND_CLAIM, PageParameters, after_id};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{RequestObject, body_spec, read_body};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
@@ -128,31 +128,24 @@ impl FromRequest for ListClaims {
     }
 }
 
-/// Body of `POST /domains/claims`.
-#[derive(Debug)]
-pub struct CreateClaim(DomainName);
+/// The domain to claim
+#[derive(Debug, RequestObject)]
+#[schema(name = "ClaimDomain")]
+pub struct CreateClaim {
+    /// The domain
+    #[field(aliases = ["domain"], foreign = ["Name"], reader = SendingDomainName, examples = ["example.net"])]
+    name: DomainName,
+}
 
 impl FromRequest for CreateClaim {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("ClaimDomain", |_| {
-            let mut name = schema::string("The domain");
-            name["examples"] = serde_json::json!(["example.net"]);
-            schema::object("The domain to claim", [("name", name)])
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames =
-            FieldNames { known: &[("name", "name"), ("domain", "name")], foreign: &[("Name", "name")] };
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        match request::read_name(&fields, &mut notes) {
-            Some(name) if notes.errors.is_empty() => Ok(Self(name)),
-            _ => Err(notes.errors.into()),
-        }
+        read_body(call)
     }
 }
 
@@ -180,7 +173,7 @@ impl FromRequest for ClaimPath {
 pub async fn create(
     state: Arc<AppState>,
     tenant: Tenant,
-    CreateClaim(name): CreateClaim,
+    CreateClaim { name }: CreateClaim,
 ) -> Result<ClaimResponse, Problem> {
     let (domains, account) = (state.intake.domains(), tenant.account().id);
     let refused = |error| claim_error_problem(error, &state, &tenant);

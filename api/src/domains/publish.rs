@@ -15,11 +15,12 @@ use super::error::domain_error_problem;
 use super::lookup::find;
 use super::request::{DomainKey, DomainPath};
 use super::view::{DomainView, RecordView};
-use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::fields;
 use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
 use crate::problem::{ErrorCode, FieldErrors, Problem};
 use crate::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{RequestObject, body_spec, read_body, read_checked_body};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
@@ -29,8 +30,12 @@ fn providers() -> Vec<&'static str> {
     Provider::ALL.iter().map(|provider| provider.as_str()).collect()
 }
 
-fn parse_provider(text: &str) -> Result<Provider, String> {
-    text.parse().map_err(|_| format!("must be one of {}", providers().join(", ")))
+fn provider_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "enum": providers()})
+}
+
+fn parse_provider(value: &RawValue) -> Result<Provider, String> {
+    fields::parse_text(value)?.parse().map_err(|_| format!("must be one of {}", providers().join(", ")))
 }
 
 /// Describes the credential fields of each provider; optional ones are marked `?`.
@@ -46,9 +51,13 @@ fn about_credentials() -> String {
     format!("An object. {}", all.join("; "))
 }
 
-fn parse_credentials(value: &RawValue, provider: Provider, errors: &mut FieldErrors) -> Option<ProviderCredentials> {
-    let value: Value = serde_json::from_str(value.get()).unwrap_or_default();
-    match ProviderCredentials::parse(provider, &value) {
+/// The JSON grammar was checked already; an unpaired surrogate counts as null.
+fn parse_json(value: &RawValue) -> Result<Value, String> {
+    Ok(serde_json::from_str(value.get()).unwrap_or_default())
+}
+
+fn parse_credentials(value: &Value, provider: Provider, errors: &mut FieldErrors) -> Option<ProviderCredentials> {
+    match ProviderCredentials::parse(provider, value) {
         Ok(credentials) => Some(credentials),
         Err(field_errors) => {
             for error in field_errors {
@@ -60,7 +69,7 @@ fn parse_credentials(value: &RawValue, provider: Provider, errors: &mut FieldErr
     }
 }
 
-fn credentials_schema() -> Value {
+fn credentials_schema(_: &mut Schemas) -> Value {
     json!({
         "type": "object",
         "description": about_credentials(),
@@ -82,75 +91,54 @@ impl FromRequest for ApplyDnsChanges {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("ApplyDns", |_| {
-            let mut word = schema::string_enum(&providers(), "The DNS provider of the zone");
-            word["examples"] = json!(["rfc2136"]);
-            let flag_schema = |description: &str, default: bool| {
-                json!({"type": "boolean", "default": default, "description": description})
-            };
-            schema::object_with(
-                "How to publish the records",
-                &[PROVIDER],
-                [
-                    (PROVIDER, word),
-                    ("credentials", credentials_schema()),
-                    ("use_saved", flag_schema("Whether to use the saved credentials for the provider", false)),
-                    ("dry_run", flag_schema("Preview the changes without publishing them", false)),
-                    ("merge_spf", flag_schema("Whether to add the service's include to an existing SPF record", true)),
-                ],
-            )
-        });
-        let parameters = vec![DomainKey::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<Publication>(schemas, vec![DomainKey::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames {
-            known: &[
-                (PROVIDER, PROVIDER),
-                ("credentials", "credentials"),
-                ("use_saved", "use_saved"),
-                ("dry_run", "dry_run"),
-                ("merge_spf", "merge_spf"),
-            ],
-            foreign: &[("token", "credentials"), ("api_token", "credentials")],
-        };
         let domain_key = DomainKey::from_request(call)?;
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let word = fields.value(PROVIDER).map(|value| fields::parse_text(value).and_then(|text| parse_provider(&text)));
-        let word = word.unwrap_or_else(|| Err("is required".to_owned()));
-        let provider = word.map_err(|text| notes.errors.add(PROVIDER, text)).ok();
-        let mut boolean = |name, default| match fields.value(name).map(fields::parse_bool) {
-            None => default,
-            Some(Ok(value)) => value,
-            Some(Err(text)) => {
-                notes.errors.add(name, text);
-                default
-            }
-        };
-        let (use_saved, dry_run) = (boolean("use_saved", false), boolean("dry_run", false));
-        let merge_spf = boolean("merge_spf", true);
-        let credentials_source = match (fields.value("credentials"), provider) {
-            (Some(_), _) if use_saved => {
-                notes.errors.add("credentials", "cannot be combined with `use_saved`");
+        let mut source = None;
+        let Publication { dry_run, merge_spf, .. } = read_checked_body(call, |publication: &Publication, _, notes| {
+            source = publication.credential_source(&mut notes.errors);
+        })?;
+        let by = source.ok_or_else(|| Problem::internal("no credentials and no error"))?;
+        Ok(Self { domain_key, by, dry_run, merge_spf })
+    }
+}
+
+/// How to publish the records
+#[derive(Debug, RequestObject)]
+#[schema(name = "ApplyDns")]
+struct Publication {
+    /// The DNS provider of the zone
+    #[field(required, parse = parse_provider, schema = provider_schema, examples = ["rfc2136"])]
+    provider: Option<Provider>,
+    #[field(foreign = ["token", "api_token"], parse = parse_json, schema = credentials_schema)]
+    credentials: Option<Value>,
+    /// Whether to use the saved credentials for the provider
+    #[field(absent = false, default = false)]
+    use_saved: bool,
+    /// Preview the changes without publishing them
+    #[field(absent = false, default = false)]
+    dry_run: bool,
+    /// Whether to add the service's include to an existing SPF record
+    #[field(absent = true, default = true)]
+    merge_spf: bool,
+}
+
+impl Publication {
+    fn credential_source(&self, errors: &mut FieldErrors) -> Option<CredentialSource> {
+        match (&self.credentials, self.provider) {
+            (Some(_), _) if self.use_saved => {
+                errors.add("credentials", "cannot be combined with `use_saved`");
                 None
             }
-            (None, _) if !use_saved => {
-                notes.errors.add("credentials", "are required unless `use_saved` is true");
+            (None, _) if !self.use_saved => {
+                errors.add("credentials", "are required unless `use_saved` is true");
                 None
             }
             (_, None) => None,
             (None, Some(provider)) => Some(CredentialSource::Saved(provider)),
-            (Some(value), Some(provider)) => {
-                parse_credentials(value, provider, &mut notes.errors).map(CredentialSource::OneTime)
-            }
-        };
-        match credentials_source {
-            Some(credentials_source) if notes.errors.is_empty() => {
-                Ok(Self { domain_key, by: credentials_source, dry_run, merge_spf })
-            }
-            _ => Err(notes.errors.into()),
+            (Some(value), Some(provider)) => parse_credentials(value, provider, errors).map(CredentialSource::OneTime),
         }
     }
 }
@@ -224,7 +212,9 @@ pub async fn apply_dns_changes(
 #[schema(name = "ConnectDns")]
 pub struct DomainConnectResponse {
     /// The page at the DNS provider where the domain's owner signs in and approves the records
-    #[schema(examples = ["https://dns.example/v2/domainTemplates/providers/example.net/services/email/apply?domain=example.com"])]
+    #[schema(
+        examples = ["https://dns.example/v2/domainTemplates/providers/example.net/services/email/apply?domain=example.com"],
+    )]
     url: String,
 }
 
@@ -279,27 +269,24 @@ impl FromRequest for SaveDnsCredentials {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("SaveDnsCredentials", |_| {
-            schema::object("Credentials for a DNS provider", [("credentials", credentials_schema())])
-        });
-        let parameters = vec![provider_parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<DnsCredentialFields>(schemas, vec![provider_parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames { known: &[("credentials", "credentials")], foreign: &[] };
         let provider = provider_from_path(call)?;
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let parsed = match fields.value("credentials") {
-            Some(value) => parse_credentials(value, provider, &mut notes.errors),
-            None => {
-                notes.errors.add("credentials", "is required");
-                None
-            }
-        };
-        parsed.filter(|_| notes.errors.is_empty()).map(Self).ok_or_else(|| notes.errors.into())
+        let DnsCredentialFields { credentials } = read_body(call)?;
+        let mut errors = FieldErrors::default();
+        let parsed = parse_credentials(&credentials, provider, &mut errors);
+        parsed.filter(|_| errors.is_empty()).map(Self).ok_or_else(|| errors.into())
     }
+}
+
+/// Credentials for a DNS provider
+#[derive(Debug, RequestObject)]
+#[schema(name = "SaveDnsCredentials")]
+struct DnsCredentialFields {
+    #[field(parse = parse_json, schema = credentials_schema)]
+    credentials: Value,
 }
 
 /// Saved credentials; secrets are never returned
@@ -312,8 +299,6 @@ struct DnsCredentialsView {
     /// When they were saved
     saved_at: JsonTimestamp,
 }
-
-impl DnsCredentialsView {}
 
 /// The saved credentials
 #[derive(Debug, Serialize, ToSchema)]

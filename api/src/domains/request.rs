@@ -1,8 +1,6 @@
 //! Requests for domains.
 
-use std::borrow::Cow;
-
-use mail::address::DomainName;
+use mail::address::{DomainName, NAME_TEXT_BYTES_MAX};
 use mail::address_pattern::AddressPattern;
 use mail::domain::{DeliverySettings, DomainState, INBOUND_ADDRESSES_MAX, SendingDomain, TlsMode};
 use mail::domain_name;
@@ -12,10 +10,14 @@ use queue::domains::{ImportedKey, NewDomain};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
+use crate::fields;
 use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{
+    RequestObject, RequestValue, body_spec, bounded_text_schema, read_body, read_checked_body,
+};
+use crate::request_value::{AddressPatterns, HostName};
 use crate::schema::{self, Schemas};
 
 const ID_OR_NAME: &str = "id_or_name";
@@ -62,34 +64,27 @@ impl FromRequest for DomainPath {
 }
 
 /// Settings to change; `None` leaves a setting unchanged.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, RequestObject)]
 struct DomainSettings {
+    /// Whether opens are tracked by a pixel in the HTML
     open_tracking: Option<bool>,
+    /// Whether links in the HTML are rewritten to track clicks
     click_tracking: Option<bool>,
+    /// `opportunistic`: TLS if the remote host offers it; `enforced`: never without TLS
+    #[field(aliases = ["tls"], parse = parse_tls_mode, schema = tls_mode_schema)]
     tls_mode: Option<TlsMode>,
+    /// Whether mail to the domain is received
     inbound_enabled: Option<bool>,
+    /// Addresses that receive mail: `support@example.com`, sub-addresses (`support+*@example.com`) or all
+    /// (`*@example.com`); empty means all. `postmaster` always receives mail
+    #[field(reader = AddressPatterns<INBOUND_ADDRESSES_MAX>, null = Vec::new(), examples = [[]])]
     inbound_addresses: Option<Vec<AddressPattern>>,
-    /// `Some(None)`: null removes the custom host.
+    /// Your own host for tracking links; null uses the service's host
+    #[field(foreign = ["tracking_subdomain"], reader = HostName)]
     tracking_host: Option<Option<DomainName>>,
 }
 
 impl DomainSettings {
-    fn read(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
-        let mut boolean = |name| {
-            let parsed = fields.value(name).map(fields::parse_bool).transpose();
-            parsed.map_err(|text| notes.errors.add(name, text)).ok().flatten()
-        };
-        let (open_tracking, click_tracking) = (boolean("open_tracking"), boolean("click_tracking"));
-        let inbound_enabled = boolean("inbound_enabled");
-        let mode = fields.value("tls_mode").map(parse_tls_mode).transpose();
-        let tls_mode = mode.map_err(|text| notes.errors.add("tls_mode", text)).ok().flatten();
-        let host = fields.fields().iter().find(|(name, _)| *name == "tracking_host");
-        let host = host.map(|(_, value)| parse_tracking_host(value)).transpose();
-        let tracking_host = host.map_err(|text| notes.errors.add("tracking_host", text)).ok().flatten();
-        let inbound_addresses = read_inbound_addresses(fields, notes);
-        Self { open_tracking, click_tracking, tls_mode, inbound_enabled, inbound_addresses, tracking_host }
-    }
-
     /// The first setting that does not fit the domain: the field and the reason.
     fn find_mismatch(&self, domain: &DomainName) -> Option<(&'static str, String)> {
         if let Err(text) = self.check_tracking_host(domain) {
@@ -130,44 +125,6 @@ impl DomainSettings {
             delivery.tracking_host.clone_from(host);
         }
     }
-
-    fn properties() -> Vec<(&'static str, Value)> {
-        let mut addresses = schema::list(
-            schema::string("An address, or a pattern of addresses"),
-            "Addresses that receive mail: `support@example.com`, sub-addresses \
-             (`support+*@example.com`) or all (`*@example.com`); empty means all. `postmaster` always receives mail",
-        );
-        addresses["maxItems"] = json!(INBOUND_ADDRESSES_MAX);
-        addresses["examples"] = json!([[]]);
-        vec![
-            ("open_tracking", schema::boolean("Whether opens are tracked by a pixel in the HTML")),
-            ("click_tracking", schema::boolean("Whether links in the HTML are rewritten to track clicks")),
-            (
-                "tls_mode",
-                schema::string_enum(
-                    TLS_MODES,
-                    "`opportunistic`: TLS if the remote host offers it; `enforced`: never without TLS",
-                ),
-            ),
-            ("inbound_enabled", schema::boolean("Whether mail to the domain is received")),
-            ("inbound_addresses", addresses),
-            (
-                "tracking_host",
-                schema::nullable_string("Your own host for tracking links; null uses the service's host"),
-            ),
-        ]
-    }
-}
-
-/// Null means all addresses, like an empty list.
-fn read_inbound_addresses(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Vec<AddressPattern>> {
-    const NAME: &str = "inbound_addresses";
-    if fields.is_null(NAME) {
-        return Some(Vec::new());
-    }
-    let parsed =
-        fields.value(NAME).map(|value| fields::parse_address_patterns(value, INBOUND_ADDRESSES_MAX)).transpose();
-    parsed.map_err(|text| notes.errors.add(NAME, text)).ok().flatten()
 }
 
 fn parse_tls_mode(value: &RawValue) -> Result<TlsMode, String> {
@@ -178,13 +135,25 @@ fn parse_tls_mode(value: &RawValue) -> Result<TlsMode, String> {
     }
 }
 
-fn parse_tracking_host(value: &RawValue) -> Result<Option<DomainName>, String> {
-    if JsonKind::of_value(value) == JsonKind::Null {
-        return Ok(None);
-    }
-    let text = fields::parse_text(value)?;
-    let name = text.parse::<DomainName>().ok().filter(|name| name.as_str().contains('.'));
-    name.map(Some).ok_or_else(|| "must be a host name, like `links.example.com`".to_owned())
+fn tls_mode_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "enum": TLS_MODES})
+}
+
+/// A domain to send from
+#[derive(Debug, RequestObject)]
+#[schema(name = "CreateDomain")]
+struct NewDomainFields {
+    /// The domain, like `example.com` or a subdomain, `mail.example.com`
+    #[field(aliases = ["domain"], foreign = ["Name"], reader = SendingDomainName, examples = ["example.org"])]
+    name: DomainName,
+    #[field(flatten)]
+    settings: DomainSettings,
+    /// The selector of the RSA key; generated if omitted
+    #[field(parse = parse_selector, schema = selector_schema, examples = ["mail2026"])]
+    dkim_selector: Option<String>,
+    /// An existing RSA key of 2,048 to 4,096 bits in PEM; a new key is generated if omitted
+    #[field(parse = parse_private_key, schema = private_key_schema, nullable, examples = [null])]
+    dkim_private_key: Option<ImportedKey>,
 }
 
 /// Body of `POST /domains`.
@@ -195,71 +164,35 @@ impl FromRequest for CreateDomain {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("CreateDomain", |_| {
-            let mut name = schema::string("The domain, like `example.com` or a subdomain, `mail.example.com`");
-            name["examples"] = json!(["example.org"]);
-            let mut selector = schema::string("The selector of the RSA key; generated if omitted");
-            selector["examples"] = json!(["mail2026"]);
-            let mut key =
-                schema::string("An existing RSA key of 2,048 to 4,096 bits in PEM; a new key is generated if omitted");
-            key["examples"] = json!([null]);
-            key["type"] = json!(["string", "null"]);
-            let mut properties = vec![("name", name)];
-            properties.extend(DomainSettings::properties());
-            properties.extend([("dkim_selector", selector), ("dkim_private_key", key)]);
-            schema::object_with("A domain to send from", &["name"], properties)
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<NewDomainFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames {
-            known: &[
-                ("name", "name"),
-                ("domain", "name"),
-                ("open_tracking", "open_tracking"),
-                ("click_tracking", "click_tracking"),
-                ("tls_mode", "tls_mode"),
-                ("tls", "tls_mode"),
-                ("inbound_enabled", "inbound_enabled"),
-                ("inbound_addresses", "inbound_addresses"),
-                ("tracking_host", "tracking_host"),
-                ("dkim_selector", "dkim_selector"),
-                ("dkim_private_key", "dkim_private_key"),
-            ],
-            foreign: &[("Name", "name"), ("tracking_subdomain", "tracking_host")],
-        };
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let name = read_name(&fields, &mut notes);
-        let settings = DomainSettings::read(&fields, &mut notes);
-        let selector = fields.value("dkim_selector").map(parse_selector).transpose();
-        let selector = selector.map_err(|text| notes.errors.add("dkim_selector", text)).ok().flatten();
-        let rsa = fields.value("dkim_private_key").map(parse_private_key).transpose();
-        let rsa = rsa.map_err(|text| notes.errors.add("dkim_private_key", text)).ok().flatten();
-        if let Some((field, text)) = name.as_ref().and_then(|name| settings.find_mismatch(name)) {
-            notes.errors.add(field, text);
-        }
-        match name {
-            Some(name) if notes.errors.is_empty() => {
-                let mut new = NewDomain { selector, rsa, ..NewDomain::with_name(name) };
-                settings.apply(&mut new.delivery, &mut new.inbound_enabled, &mut new.inbound_addresses);
-                Ok(Self(new))
+        let fields = read_checked_body(call, |fields: &NewDomainFields, _, notes| {
+            if let Some((field, text)) = fields.settings.find_mismatch(&fields.name) {
+                notes.errors.add(field, text);
             }
-            _ => Err(notes.errors.into()),
-        }
+        })?;
+        let NewDomainFields { name, settings, dkim_selector, dkim_private_key } = fields;
+        let mut new = NewDomain { selector: dkim_selector, rsa: dkim_private_key, ..NewDomain::with_name(name) };
+        settings.apply(&mut new.delivery, &mut new.inbound_enabled, &mut new.inbound_addresses);
+        Ok(Self(new))
     }
 }
 
-/// Reads the domain's name from the field `name`.
-pub(super) fn read_name(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<DomainName> {
-    let parsed = match fields.value("name") {
-        None if fields.is_present_or_misnamed("name") => return None,
-        None => Err("is required".to_owned()),
-        Some(value) => fields::parse_text(value)
-            .and_then(|text: Cow<'_, str>| domain_name::parse(&text).map_err(|refused| refused.to_string())),
-    };
-    parsed.map_err(|text| notes.errors.add("name", text)).ok()
+/// The name of a domain to send from.
+pub(super) struct SendingDomainName;
+
+impl RequestValue for SendingDomainName {
+    type Value = DomainName;
+
+    fn schema(_: &mut Schemas) -> Value {
+        bounded_text_schema(1, NAME_TEXT_BYTES_MAX)
+    }
+
+    fn parse(value: &RawValue) -> Result<DomainName, String> {
+        domain_name::parse(&fields::parse_text(value)?).map_err(|refused| refused.to_string())
+    }
 }
 
 /// Parses a DKIM selector (RFC 6376 3.1). Only one label is accepted; the Ed25519 key's selector appends an `e` to it.
@@ -273,8 +206,19 @@ fn parse_selector(value: &RawValue) -> Result<String, String> {
     Ok(text)
 }
 
+fn selector_schema(_: &mut Schemas) -> Value {
+    let mut schema = bounded_text_schema(1, LABEL_BYTES_MAX - 1);
+    schema["pattern"] = json!("^[0-9A-Za-z]([0-9A-Za-z-]*[0-9A-Za-z])?$");
+    schema
+}
+
 fn parse_private_key(value: &RawValue) -> Result<ImportedKey, String> {
     ImportedKey::from_pem(&fields::parse_text(value)?).map_err(|refused| refused.to_string())
+}
+
+/// The whole body is at most as long.
+fn private_key_schema(_: &mut Schemas) -> Value {
+    bounded_text_schema(0, SMALL_BYTES_MAX)
 }
 
 /// Path and body of `PATCH /domains/{id_or_name}`.
@@ -300,32 +244,22 @@ impl FromRequest for UpdateDomain {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("UpdateDomain", |_| {
-            schema::object_with("The fields to change", &[], DomainSettings::properties())
-        });
-        let parameters = vec![DomainKey::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<ChangedDomainFields>(schemas, vec![DomainKey::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames {
-            known: &[
-                ("open_tracking", "open_tracking"),
-                ("click_tracking", "click_tracking"),
-                ("tls_mode", "tls_mode"),
-                ("tls", "tls_mode"),
-                ("inbound_enabled", "inbound_enabled"),
-                ("inbound_addresses", "inbound_addresses"),
-                ("tracking_host", "tracking_host"),
-            ],
-            foreign: &[("tracking_subdomain", "tracking_host")],
-        };
         let domain_key = DomainKey::from_request(call)?;
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let settings = DomainSettings::read(&fields, &mut notes);
-        if notes.errors.is_empty() { Ok(Self { domain_key, settings }) } else { Err(notes.errors.into()) }
+        let ChangedDomainFields { settings } = read_body(call)?;
+        Ok(Self { domain_key, settings })
     }
+}
+
+/// The fields to change
+#[derive(Debug, RequestObject)]
+#[schema(name = "UpdateDomain")]
+struct ChangedDomainFields {
+    #[field(flatten)]
+    settings: DomainSettings,
 }
 
 /// Path and query of `DELETE /domains/{id_or_name}`.

@@ -130,7 +130,7 @@ fn batch_fingerprint(items: &[Result<SendRequest, Problem>], strict: bool) -> St
                 send_fields::add_to_fingerprint(&mut fingerprint, email, warnings);
                 fingerprint.add_optional(claim.as_ref().map(|claim| &claim.key));
             }
-            Err(problem) => fingerprint.add(problem.batch_entry_error().to_string()),
+            Err(problem) => fingerprint.add(json!(problem.batch_entry_error()).to_string()),
         }
     }
     fingerprint.finish()

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use mail::metric::{Counter, Dimension, Hour, MetricCounts, ratio};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use store::access::Tenant;
 
 use crate::json_timestamp::JsonTimestamp;
@@ -42,16 +42,6 @@ const COUNTERS: &[&str] = &[
     "suppressed",
     "unsubscribed",
 ];
-/// Rates: name, numerator and denominator.
-const RATES: &[(&str, Counter, Counter)] = &[
-    ("delivery_rate", Counter::Delivered, Counter::Sent),
-    ("bounce_rate", Counter::Bounced, Counter::Sent),
-    ("complaint_rate", Counter::Complained, Counter::Delivered),
-    ("open_rate", Counter::Opened, Counter::Delivered),
-    ("click_rate", Counter::Clicked, Counter::Delivered),
-    ("unsubscribe_rate", Counter::Unsubscribed, Counter::Delivered),
-];
-
 fn parse_counter(word: &str) -> Option<Counter> {
     Counter::ALL.into_iter().find(|counter| counter.word() == word)
 }
@@ -104,94 +94,132 @@ impl FromRequest for MetricsQuery {
 }
 
 impl MetricsQuery {
-    fn shown_counters(&self, counts: &MetricCounts) -> Map<String, Value> {
-        self.counters.iter().map(|c| (c.word().to_owned(), counts.get(*c).into())).collect()
+    fn shown_counts(&self, counts: &MetricCounts) -> ShownCounts {
+        let count = |counter| self.counters.contains(&counter).then(|| counts.get(counter));
+        ShownCounts {
+            sent: count(Counter::Sent),
+            delivered: count(Counter::Delivered),
+            bounced: count(Counter::Bounced),
+            failed: count(Counter::Failed),
+            delayed: count(Counter::Delayed),
+            complained: count(Counter::Complained),
+            opened: count(Counter::Opened),
+            clicked: count(Counter::Clicked),
+            suppressed: count(Counter::Suppressed),
+            unsubscribed: count(Counter::Unsubscribed),
+        }
     }
 
-    fn totals_with_rates(&self, counts: &MetricCounts) -> Map<String, Value> {
-        let mut totals = self.shown_counters(counts);
-        for (name, part, base) in RATES.iter().filter(|(_, part, _)| self.counters.contains(part)) {
-            totals.insert((*name).to_owned(), ratio(counts.get(*part), counts.get(*base)).into());
+    fn totals_with_rates(&self, counts: &MetricCounts) -> MetricTotals {
+        let rate =
+            |counter, base| self.counters.contains(&counter).then(|| ratio(counts.get(counter), counts.get(base)));
+        MetricTotals {
+            counts: self.shown_counts(counts),
+            delivery_rate: rate(Counter::Delivered, Counter::Sent),
+            bounce_rate: rate(Counter::Bounced, Counter::Sent),
+            complaint_rate: rate(Counter::Complained, Counter::Delivered),
+            open_rate: rate(Counter::Opened, Counter::Delivered),
+            click_rate: rate(Counter::Clicked, Counter::Delivered),
+            unsubscribe_rate: rate(Counter::Unsubscribed, Counter::Delivered),
         }
-        totals
     }
 }
 
-/// One period, or one value of a dimension in a period.
-#[derive(Debug, Serialize)]
-pub struct MetricRow {
-    period_start: JsonTimestamp,
+/// The requested counters
+#[derive(Debug, Serialize, ToSchema)]
+struct ShownCounts {
+    /// Recipients of accepted email; scheduled email counts when it is sent
     #[serde(skip_serializing_if = "Option::is_none")]
+    sent: Option<u64>,
+    /// Recipients whose server accepted the email
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delivered: Option<u64>,
+    /// Recipients whose server rejected the email
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounced: Option<u64>,
+    /// Recipients that failed for another reason
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<u64>,
+    /// Recipients deferred at the first attempt
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delayed: Option<u64>,
+    /// Recipients who reported spam
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complained: Option<u64>,
+    /// Recipients who opened the email, each counted once, without machines
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opened: Option<u64>,
+    /// Recipients who clicked a link, each counted once, without machines
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clicked: Option<u64>,
+    /// Recipients that were suppressed or opted out
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppressed: Option<u64>,
+    /// Unsubscribes by the email's link
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unsubscribed: Option<u64>,
+}
+
+/// Totals of the range
+#[derive(Debug, Serialize, ToSchema)]
+struct MetricTotals {
+    #[serde(flatten)]
+    counts: ShownCounts,
+    /// `delivered` divided by `sent`, rounded to four digits
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    delivery_rate: Option<f64>,
+    /// `bounced` divided by `sent`, rounded to four digits
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    bounce_rate: Option<f64>,
+    /// `complained` divided by `delivered`, rounded to four digits
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    complaint_rate: Option<f64>,
+    /// `opened` divided by `delivered`, rounded to four digits
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    open_rate: Option<f64>,
+    /// `clicked` divided by `delivered`, rounded to four digits
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    click_rate: Option<f64>,
+    /// `unsubscribed` divided by `delivered`, rounded to four digits
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    unsubscribe_rate: Option<f64>,
+}
+
+/// One period, or one value of a dimension in a period
+#[derive(Debug, Serialize, ToSchema)]
+struct MetricRow {
+    /// Start of the hour or day
+    period_start: JsonTimestamp,
+    /// The dimension of the row, if dimensions were requested
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(enum = DIMENSIONS)]
     dimension: Option<&'static str>,
+    /// The value of the dimension
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
     #[serde(flatten)]
-    counts: Map<String, Value>,
+    counts: ShownCounts,
 }
 
-#[derive(Debug, Serialize)]
-pub struct MetricsView {
-    totals: Map<String, Value>,
+/// Email metrics, counted per recipient; contains the requested counters
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "EmailMetrics")]
+struct MetricsView {
+    totals: MetricTotals,
+    /// The periods, oldest first: without dimensions all periods, with dimensions those in which a value was counted
     rows: Vec<MetricRow>,
 }
 
-#[derive(Debug, Serialize)]
+/// Metrics
+#[derive(Debug, Serialize, ToSchema)]
 pub struct MetricsResponse {
     metrics: MetricsView,
-}
-
-impl ToSchema for MetricsResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let metrics = schemas.component("EmailMetrics", |_| {
-            let counts = || {
-                Counter::ALL
-                    .into_iter()
-                    .map(|counter| (counter.word().to_owned(), schema::count(counter_description(counter))))
-            };
-            let rates = RATES.iter().map(|(name, part, base)| {
-                let text = format!("`{}` divided by `{}`, rounded to four digits", part.word(), base.word());
-                ((*name).to_owned(), json!({"type": "number", "minimum": 0, "description": text}))
-            });
-            let totals: Map<String, Value> = counts().chain(rates).collect();
-            let mut row: Map<String, Value> = counts().collect();
-            row.insert("period_start".to_owned(), schema::time("Start of the hour or day"));
-            row.insert(
-                "dimension".to_owned(),
-                schema::string_enum(DIMENSIONS, "The dimension of the row, if dimensions were requested"),
-            );
-            row.insert("value".to_owned(), schema::string("The value of the dimension"));
-            schema::object(
-                "Email metrics, counted per recipient; contains the requested counters",
-                [
-                    ("totals", json!({"type": "object", "description": "Totals of the range", "properties": totals})),
-                    (
-                        "rows",
-                        schema::list(
-                            json!({"type": "object", "properties": row, "required": ["period_start"]}),
-                            "The periods, oldest first: without dimensions all periods, with dimensions those in \
-                             which a value was counted",
-                        ),
-                    ),
-                ],
-            )
-        });
-        schema::object("Metrics", [("metrics", metrics)])
-    }
-}
-
-fn counter_description(counter: Counter) -> &'static str {
-    match counter {
-        Counter::Sent => "Recipients of accepted email; scheduled email counts when it is sent",
-        Counter::Delivered => "Recipients whose server accepted the email",
-        Counter::Bounced => "Recipients whose server rejected the email",
-        Counter::Failed => "Recipients that failed for another reason",
-        Counter::Delayed => "Recipients deferred at the first attempt",
-        Counter::Complained => "Recipients who reported spam",
-        Counter::Opened => "Recipients who opened the email, each counted once, without machines",
-        Counter::Clicked => "Recipients who clicked a link, each counted once, without machines",
-        Counter::Suppressed => "Recipients that were suppressed or opted out",
-        Counter::Unsubscribed => "Unsubscribes by the email's link",
-    }
 }
 
 fn too_many_rows(name: &str) -> Problem {
@@ -214,12 +242,7 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, request: MetricsQuery) ->
         while period < hours.end {
             let counts = by_period.get(&(period, String::new())).cloned().unwrap_or_default();
             let period_start = JsonTimestamp(period.begins_at());
-            rows.push(MetricRow {
-                period_start,
-                dimension: None,
-                value: None,
-                counts: request.shown_counters(&counts),
-            });
+            rows.push(MetricRow { period_start, dimension: None, value: None, counts: request.shown_counts(&counts) });
             period = Hour(period.0 + request.period.granularity.hours());
         }
     }
@@ -230,7 +253,7 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, request: MetricsQuery) ->
             if rows.len() == ROWS_MAX {
                 return Err(too_many_rows("dimensions"));
             }
-            let (period_start, counts) = (JsonTimestamp(period.begins_at()), request.shown_counters(&counts));
+            let (period_start, counts) = (JsonTimestamp(period.begins_at()), request.shown_counts(&counts));
             rows.push(MetricRow { period_start, dimension: Some(dimension.word()), value: Some(value), counts });
         }
     }

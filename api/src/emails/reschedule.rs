@@ -5,25 +5,37 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use queue::intake::RescheduleError;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::path::{EmailPath, email_not_found, find, find_without_recipients, id_parameter};
-use super::send_options::parse_time;
 use crate::emails::view::{EmailDetail, EmailResponse};
-use crate::fields::{FieldDiagnostics, FieldNames};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
+use crate::request_object::{RequestObject, RequestValue as _, body_spec, read_checked_body};
+use crate::request_value::Time;
+use crate::schema::Schemas;
 use crate::state::AppState;
 
 /// Enough for a body with two fields.
 const BODY_BYTES_MAX: usize = 16 << 10;
 
-const NAMES: FieldNames = FieldNames {
-    known: &[("scheduled_at", "scheduled_at"), ("scheduledAt", "scheduled_at"), ("cancel", "cancel")],
-    foreign: &[("ScheduledAt", "scheduled_at"), ("Cancel", "cancel")],
-};
+/// A new time or a cancellation; give one of the fields
+#[derive(Debug, RequestObject)]
+#[schema(name = "AmendEmail", examples = [{"cancel": true}])]
+struct ScheduleFields {
+    /// The new time to send the email
+    #[field(aliases = ["scheduledAt"], foreign = ["ScheduledAt"], reader = Time)]
+    scheduled_at: Option<Timestamp>,
+    /// Cancels the email; must be true
+    #[field(foreign = ["Cancel"], parse = parse_cancel, schema = bool::schema)]
+    cancel: Option<ScheduleChange>,
+}
+
+fn parse_cancel(value: &RawValue) -> Result<ScheduleChange, String> {
+    if value.get() == "true" { Ok(ScheduleChange::Cancel) } else { Err("must be true".to_owned()) }
+}
 
 /// A change of a scheduled email.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,42 +55,23 @@ impl FromRequest for RescheduleEmail {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("AmendEmail", |_| {
-            let mut body = schema::object_with(
-                "A new time or a cancellation; give one of the fields",
-                &[],
-                [
-                    ("scheduled_at", schema::time("The new time to send the email")),
-                    ("cancel", schema::boolean("Cancels the email; must be true")),
-                ],
-            );
-            body["examples"] = json!([{"cancel": true}]);
-            body
-        });
-        RequestSpec { parameters: vec![id_parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<ScheduleFields>(schemas, vec![id_parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
+        const ONE_OF: &str = "give either scheduled_at or cancel";
         let email = EmailPath::read(call)?;
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let change = match (fields.value("scheduled_at"), fields.value("cancel")) {
-            (Some(at), None) => parse_time(at).map(ScheduleChange::SendAt).map_err(|text| ("scheduled_at", text)),
-            (None, Some(cancel)) => match cancel.get() {
-                "true" => Ok(ScheduleChange::Cancel),
-                _ => Err(("cancel", "must be true".to_owned())),
-            },
-            (Some(_), Some(_)) => Err(("cancel", "give either scheduled_at or cancel".to_owned())),
-            (None, None) if notes.errors.is_empty() => {
-                Err(("scheduled_at", "give either scheduled_at or cancel".to_owned()))
-            }
-            (None, None) => return Err(notes.errors.into()),
-        };
-        let change = change.map_err(|(name, text)| notes.errors.add(name, text));
-        match change {
-            Ok(change) if notes.errors.is_empty() => Ok(Self { email, change }),
-            _ => Err(notes.errors.into()),
-        }
+        let ScheduleFields { scheduled_at, cancel } =
+            read_checked_body(call, |_: &ScheduleFields, fields, notes| {
+                match (fields.value("scheduled_at"), fields.value("cancel")) {
+                    (Some(_), Some(_)) => notes.errors.add("cancel", ONE_OF),
+                    (None, None) if notes.errors.is_empty() => notes.errors.add("scheduled_at", ONE_OF),
+                    _ => {}
+                }
+            })?;
+        let change = scheduled_at.map(ScheduleChange::SendAt).or(cancel);
+        let change = change.ok_or_else(|| Problem::field("scheduled_at", ONE_OF))?;
+        Ok(Self { email, change })
     }
 }
 

@@ -22,11 +22,11 @@ use store::email::EmailWithRecipients;
 use super::path::{EmailPath, find, id_parameter};
 use super::send::SendResponse;
 use super::send_idempotent;
-use crate::fields::{FieldDiagnostics, FieldNames};
 use crate::idempotency::{self, IdempotentResponse};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas};
+use crate::request_object::{RequestObject, body_spec, read_optional_body};
+use crate::schema::Schemas;
 use crate::state::AppState;
 
 /// Warning if the stored email had attachments.
@@ -43,23 +43,21 @@ impl FromRequest for ResendEmail {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
     const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let body = schema::object("No fields: the email is resent as stored", []);
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
         let parameters = vec![id_parameter(), idempotency::header_parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<ResendFields>(schemas, parameters, Self::BODY_BYTES_MAX)
     }
 
     /// Fields such as other recipients are not supported; they are reported as ignored.
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames { known: &[], foreign: &[] };
-        let mut notes = FieldDiagnostics::default();
-        call.optional_body_fields(&NAMES, &mut notes)?;
-        if !notes.errors.is_empty() {
-            return Err(notes.errors.into());
-        }
+        let ResendFields {} = read_optional_body(call)?;
         Ok(Self { email: EmailPath::read(call)?, headers: call.headers.clone() })
     }
 }
+
+/// No fields: the email is resent as stored
+#[derive(Debug, RequestObject)]
+struct ResendFields {}
 
 /// `POST /emails/{id}/resend`.
 ///
@@ -104,7 +102,7 @@ async fn draft_from_stored(state: &AppState, found: EmailWithRecipients) -> Resu
     if email.unsubscribe
         && let Some(link) = contents.take_managed_unsubscribe()
     {
-        email.facts.subject = unsubscribe::restore_placeholder(&email.facts.subject, &link);
+        email.header.subject = unsubscribe::restore_placeholder(&email.header.subject, &link);
     }
     let warnings = contents.files.iter().take(1).map(|_| ATTACHMENTS_OMITTED.to_owned()).collect();
     let headers = contents.headers.iter();
@@ -113,11 +111,11 @@ async fn draft_from_stored(state: &AppState, found: EmailWithRecipients) -> Resu
     let text = contents.text.or_else(|| contents.html.is_none().then(String::new));
     let parts = Composition {
         from: email.from.clone(),
-        to: email.facts.to,
-        cc: email.facts.cc,
-        bcc: email.facts.bcc,
-        reply_to: email.facts.reply_to,
-        subject: email.facts.subject,
+        to: email.header.to,
+        cc: email.header.cc,
+        bcc: email.header.bcc,
+        reply_to: email.header.reply_to,
+        subject: email.header.subject,
         // Restores the original links, so that the new email is tracked under its own id.
         html: contents.html.map(|html| restore_html(&html, state.intake.link_key())),
         text,

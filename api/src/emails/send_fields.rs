@@ -18,7 +18,7 @@ use super::template;
 use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::request_field::{RequestField, fingerprint_with_other, read_with_other};
 use crate::request_fingerprint::RequestFingerprint;
-use crate::schema;
+use crate::schema::{self, Schemas};
 
 /// Maximum size of `html` and of `text`.
 pub(crate) const CONTENT_BYTES_MAX: usize = 5 << 20;
@@ -36,7 +36,7 @@ pub(crate) static FIELDS: &[RequestField<SendEmail>] = &[
         aliases: &[],
         foreign: &["From"],
         description: "The author: `Ada <ada@example.com>`; its domain must be verified",
-        schema: author_schema,
+        schema: || author_schema(&mut Schemas::default()),
         read: |email, fields, notes| {
             // A template can provide it.
             if !has_template(fields) || fields.is_present_or_misnamed("from") {
@@ -50,11 +50,7 @@ pub(crate) static FIELDS: &[RequestField<SendEmail>] = &[
         aliases: &[],
         foreign: &["To"],
         description: "Recipients",
-        schema: || {
-            let mut schema = addresses_schema(RECIPIENTS_MAX);
-            schema["oneOf"][1]["minItems"] = json!(1);
-            schema
-        },
+        schema: || recipients_schema(&mut Schemas::default()),
         // With `cc` and `bcc`: the limit and duplicates concern all three.
         read: |email, fields, notes| email.recipients = recipients::read_recipients(fields, notes),
         fingerprint: |email, fingerprint| fingerprint.add_mailboxes(&email.recipients.to),
@@ -236,7 +232,7 @@ pub(crate) static FIELDS: &[RequestField<SendEmail>] = &[
         aliases: &["template_data", "templateData", "data_variables", "dataVariables", "dynamic_template_data"],
         foreign: &["TemplateModel"],
         description: "The template's variables by name",
-        schema: template::variables_schema,
+        schema: || template::variables_schema(&mut Schemas::default()),
         read: read_with_other,
         fingerprint: fingerprint_with_other,
     },
@@ -340,12 +336,20 @@ fn content_schema() -> Value {
 }
 
 /// An address or a list. JSON Schema counts characters and the reader bytes, so the limit refuses nothing valid.
-fn addresses_schema(entries_max: usize) -> Value {
+pub(crate) fn addresses_schema(entries_max: usize) -> Value {
     let address = json!({"type": "string", "minLength": 1, "maxLength": MAILBOX_BYTES_MAX});
     json!({"oneOf": [address, {"type": "array", "items": address, "maxItems": entries_max}]})
 }
 
-fn author_schema() -> Value {
+/// Schema of `to`.
+pub(crate) fn recipients_schema(_: &mut Schemas) -> Value {
+    let mut schema = addresses_schema(RECIPIENTS_MAX);
+    schema["oneOf"][1]["minItems"] = json!(1);
+    schema
+}
+
+/// Schema of `from`.
+pub(crate) fn author_schema(_: &mut Schemas) -> Value {
     let email = schema::address("The address");
     let name = schema::bounded_string(NAME_BYTES_MAX, "The display name");
     json!({"oneOf": [

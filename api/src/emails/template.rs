@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
-use crate::schema;
+use crate::schema::{self, Schemas};
 
 const OBJECT_NAMES: FieldNames = FieldNames {
     known: &[("id", "id"), ("alias", "alias"), ("version", "version"), ("variables", "variables")],
@@ -105,6 +105,11 @@ pub(crate) fn parse_version(value: &RawValue) -> Result<u32, String> {
     value.get().parse().ok().filter(|n| *n > 0).ok_or_else(|| "must be the number of a version".to_owned())
 }
 
+/// Schema of a version's number.
+pub(crate) fn version_schema(_: &mut Schemas) -> Value {
+    json!({"type": "integer", "minimum": 1, "maximum": u32::MAX})
+}
+
 /// Parses template variables: an object whose size is checked before it is built. Numbers keep their digits: 19.90 is
 /// rendered as 19.90.
 pub(crate) fn parse_variables(
@@ -127,14 +132,14 @@ pub(crate) fn parse_variables(
 }
 
 /// Schema of `variables`.
-pub(crate) fn variables_schema() -> Value {
+pub(crate) fn variables_schema(_: &mut Schemas) -> Value {
     json!({"type": "object", "description": "The template's variables by name"})
 }
 
 /// Schema of `template`, without its description.
 pub(super) fn template_schema() -> Value {
     let reference = json!({"type": "string", "minLength": 1, "maxLength": ALIAS_BYTES_MAX});
-    let version = json!({"type": "integer", "minimum": 1, "maximum": u32::MAX});
+    let version = version_schema(&mut Schemas::default());
     let described = |schema, text| schema::describe(schema, Some(text));
     json!({"oneOf": [
         reference,
@@ -142,7 +147,7 @@ pub(super) fn template_schema() -> Value {
             ("id", described(reference.clone(), "Its id")),
             ("alias", described(reference.clone(), "The template's alias, instead of its id")),
             ("version", described(version, "A version other than the published one")),
-            ("variables", variables_schema()),
+            ("variables", variables_schema(&mut Schemas::default())),
         ]),
     ]})
 }
@@ -164,7 +169,7 @@ mod tests {
         if notes.errors.is_empty() {
             return Ok(found);
         }
-        let problem = crate::problem::Problem::from(notes.errors).batch_entry_error();
+        let problem = json!(crate::problem::Problem::from(notes.errors).batch_entry_error());
         Err(problem["details"]["fields"].as_object().unwrap().keys().cloned().collect())
     }
 

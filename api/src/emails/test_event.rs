@@ -4,6 +4,7 @@
 //! that a receiver can distinguish it from a real event.
 
 mod affiliate_examples;
+pub(crate) mod example_event;
 pub(crate) mod example_payloads;
 
 use std::sync::Arc;
@@ -15,101 +16,89 @@ use mail::webhook::Webhook;
 use mail::webhook_delivery::WebhookDeliveryStatus;
 use mail::webhook_payload::email_event_data;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
+use self::example_event::ExampleEvent;
 use self::example_payloads::{UNSUBSCRIBED, WHOLE_EMAIL_EVENTS};
 use super::path::{email_not_found, find};
 use super::timeline::TIMELINE_MAX;
-use crate::fields::{self, FieldDiagnostics, FieldNames};
 use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec};
+use crate::request_object::{RequestObject, body_spec, read_body};
+use crate::request_value::AnyText;
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Enough for a body with three short fields.
 const BODY_BYTES_MAX: usize = 16 << 10;
 
-const NAMES: FieldNames = FieldNames {
-    known: &[("event", "event"), ("email_id", "email_id"), ("emailId", "email_id"), ("deliver", "deliver")],
-    foreign: &[("Event", "event"), ("MessageID", "email_id")],
-};
-
-/// Body of `POST /emails/test`.
-#[derive(Debug)]
+/// A test event
+#[derive(Debug, RequestObject)]
+#[schema(name = "TestEvent")]
 pub struct TestEvent {
-    event: String,
-    example: Value,
-    email: Option<EmailId>,
+    /// The event name
+    #[field(foreign = ["Event"], examples = ["email.delivered"])]
+    event: ExampleEvent,
+    /// The email that the event is about (`msg_…`)
+    #[field(aliases = ["emailId"], foreign = ["MessageID"], reader = AnyText, schema = email_id_schema)]
+    email_id: Option<String>,
+    /// Whether to send it to subscribed endpoints; defaults to true
+    #[field(absent = true)]
     deliver: bool,
+}
+
+fn email_id_schema(_: &mut Schemas) -> Value {
+    schema::id(EmailId::PREFIX, "")
 }
 
 impl FromRequest for TestEvent {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("TestEvent", |_| {
-            schema::object_with(
-                "A test event",
-                &["event"],
-                [
-                    (
-                        "event",
-                        json!({"type": "string", "examples": ["email.delivered"], "description": "The event name"}),
-                    ),
-                    ("email_id", schema::id(EmailId::PREFIX, "The email that the event is about (`msg_…`)")),
-                    ("deliver", schema::boolean("Whether to send it to subscribed endpoints; defaults to true")),
-                ],
-            )
-        });
-        RequestSpec { parameters: Vec::new(), body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let event = match fields.value("event").map(fields::parse_text) {
-            None => Err("is required".to_owned()),
-            Some(text) => text.map(std::borrow::Cow::into_owned),
-        };
-        let found = event.and_then(|event| {
-            let example = example_payloads::example_for(&event).ok_or_else(|| "is not a known event".to_owned())?;
-            Ok((event, example))
-        });
-        let found = found.map_err(|text| notes.errors.add("event", text)).ok();
-        let deliver = fields.value("deliver").map_or(Ok(true), fields::parse_bool);
-        let deliver = deliver.map_err(|text| notes.errors.add("deliver", text)).unwrap_or(true);
-        let email = fields.value("email_id").map(fields::parse_text);
-        let email = email.transpose().map_err(|text| notes.errors.add("email_id", text)).ok().flatten();
-        match found {
-            Some((event, example)) if notes.errors.is_empty() => {
-                if email.is_some() && example_payloads::has_own_payload(&event) {
-                    return Err(Problem::field("email_id", format!("`{event}` is not about an email that was sent")));
-                }
-                // A malformed id is answered 404, like an unknown one.
-                let email = email.map(|id| id.parse().map_err(|_| email_not_found())).transpose()?;
-                Ok(Self { event, example, email, deliver })
-            }
-            _ => Err(notes.errors.into()),
+        let test: Self = read_body(call)?;
+        let name = &test.event.name;
+        if test.email_id.is_some() && example_payloads::has_own_payload(name) {
+            return Err(Problem::field("email_id", format!("`{name}` is not about an email that was sent")));
         }
+        test.email()?;
+        Ok(test)
     }
 }
 
-/// The body of a webhook delivery.
-#[derive(Debug, Serialize)]
+impl TestEvent {
+    /// The id of the email. A malformed id is answered 404, like an unknown one.
+    fn email(&self) -> Result<Option<EmailId>, Problem> {
+        self.email_id.as_ref().map(|id| id.parse().map_err(|_| email_not_found())).transpose()
+    }
+}
+
+/// The body of a delivery
+#[derive(Debug, Serialize, ToSchema)]
 pub struct TestEventPayload {
+    /// The event's name
     r#type: String,
+    /// When it happened
     created_at: JsonTimestamp,
+    /// The event data; `test` is true
+    #[schema(as = Value, type = "object")]
     data: Map<String, Value>,
 }
 
-/// The payload and its deliveries.
-#[derive(Debug, Serialize)]
+/// A test event as sent to webhooks
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "TestedEvent")]
 pub struct TestEventResponse {
     payload: TestEventPayload,
+    /// Whether deliveries were enqueued
     queued: bool,
+    /// One delivery per endpoint
     deliveries: Vec<QueuedTestDelivery>,
 }
 
@@ -126,38 +115,6 @@ pub struct QueuedTestDelivery {
     status: WebhookDeliveryStatus,
 }
 
-impl ToSchema for TestEventResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("TestedEvent", |_| {
-            let payload = schema::object(
-                "The body of a delivery",
-                [
-                    ("type", schema::string("The event's name")),
-                    ("created_at", schema::time("When it happened")),
-                    ("data", json!({"type": "object", "description": "The event data; `test` is true"})),
-                ],
-            );
-            let queued = schema::object(
-                "A delivery",
-                [
-                    ("id", schema::string("`whd_…`")),
-                    ("webhook_id", schema::string("The endpoint (`whk_…`)")),
-                    ("url", schema::string("The endpoint's URL")),
-                    ("status", schema::string_enum(WebhookDeliveryStatus::WORDS, "The status")),
-                ],
-            );
-            schema::object(
-                "A test event as sent to webhooks",
-                [
-                    ("payload", payload),
-                    ("queued", schema::boolean("Whether deliveries were enqueued")),
-                    ("deliveries", schema::list(queued, "One delivery per endpoint")),
-                ],
-            )
-        })
-    }
-}
-
 /// `POST /emails/test`.
 ///
 /// # Errors
@@ -167,7 +124,8 @@ pub async fn send_test_event(
     tenant: Tenant,
     input: TestEvent,
 ) -> Result<TestEventResponse, Problem> {
-    let TestEvent { event, example, email, deliver } = input;
+    let email = input.email()?;
+    let TestEvent { event: ExampleEvent { name: event, example }, deliver, .. } = input;
     let now = state.intake.clock().now();
     let mut created_at = now;
     let mut example = example;

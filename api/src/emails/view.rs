@@ -7,7 +7,7 @@ use mail::address::Mailbox;
 use mail::credential::ApiKeyScope;
 use mail::email::{Category, EmailRollup, EmailStatus, RecipientCounts, SourceTemplate, Tag};
 use mail::event::EventKind;
-use mail::id::EmailId;
+use mail::id::{EmailId, TemplateId};
 use mail::parsed_body::{ParsedAttachment, ParsedBody};
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use mail::reply::SmtpReply;
@@ -17,14 +17,13 @@ use mail::tracking::counters::{HitCount, TrackingCounters};
 use mail::tracking::restore_html;
 use queue::queue_admin::{WaitCause, WaitStatus};
 use serde::Serialize;
-use serde_json::{Value, json};
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
 use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
 use crate::request::READ_INLINE_BYTES_MAX;
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::ToSchema;
 use crate::state::AppState;
 
 /// An email
@@ -52,8 +51,8 @@ pub struct EmailView {
     last_event: EventKind,
     /// The response of the first server that rejected the email
     bounce_reason: Option<String>,
-    #[schema(with = tags_schema)]
-    tags: Vec<Tag>,
+    /// The tags
+    tags: Vec<TagView>,
     /// When the email is scheduled to be sent
     scheduled_at: Option<JsonTimestamp>,
     /// When it was cancelled
@@ -87,15 +86,15 @@ impl EmailView {
         Self {
             id: email.id,
             from: email.from.to_string(),
-            to: mailbox_texts(&email.facts.to),
-            cc: mailbox_texts(&email.facts.cc),
-            bcc: mailbox_texts(&email.facts.bcc),
-            reply_to: mailbox_texts(&email.facts.reply_to),
-            subject: email.facts.subject.clone(),
+            to: mailbox_texts(&email.header.to),
+            cc: mailbox_texts(&email.header.cc),
+            bcc: mailbox_texts(&email.header.bcc),
+            reply_to: mailbox_texts(&email.header.reply_to),
+            subject: email.header.subject.clone(),
             status: rollup.status,
             last_event: last_event(found, &rollup, tally),
             bounce_reason: rollup.bounce_reason,
-            tags: email.tags.clone(),
+            tags: email.tags.iter().map(TagView::from_tag).collect(),
             scheduled_at: found.schedule.as_ref().map(|schedule| JsonTimestamp(schedule.scheduled_at)),
             cancelled_at: cancelled_at.map(JsonTimestamp),
             created_at: JsonTimestamp(email.created_at),
@@ -162,8 +161,8 @@ pub struct EmailDetail {
     category: Category,
     /// The attachments without their content
     attachments: Vec<EmailAttachmentView>,
-    #[schema(with = template_schema)]
-    template: Option<SourceTemplate>,
+    /// The template that was used
+    template: Option<SourceTemplateView>,
     /// The email that this one was resent from
     resent_from: Option<EmailId>,
     /// Lifetime in seconds
@@ -174,8 +173,7 @@ pub struct EmailDetail {
     size: u64,
     /// Recipients with their status
     recipients: Vec<RecipientView>,
-    #[schema(with = counts_schema)]
-    counts: RecipientCounts,
+    counts: RecipientCountsView,
 }
 
 impl EmailDetail {
@@ -221,20 +219,20 @@ impl EmailDetail {
         waits: &[WaitStatus],
     ) -> Self {
         let rollup = EmailRollup::from_recipients(&found.recipients);
-        let counts = rollup.counts;
         let email = &found.email;
         // With several recipients an open or click cannot be attributed to one of them.
         let named = Some(tally).filter(|_| found.recipients.len() == 1);
         Self {
+            counts: RecipientCountsView::from_counts(rollup.counts),
             email: EmailView::from_rollup(found, rollup, tally),
-            message_id: format!("<{}>", email.facts.message_id),
+            message_id: format!("<{}>", email.header.message_id),
             html: contents.html,
             text: contents.text,
             // Decoded: encoded words (RFC 2047) are only a transport encoding.
             headers: contents.headers.into_iter().map(|(name, value)| (name, decode_encoded_words(&value))).collect(),
             category: email.category,
             attachments: contents.files.into_iter().map(EmailAttachmentView::from_file).collect(),
-            template: email.template.clone(),
+            template: email.template.as_ref().map(SourceTemplateView::from_template),
             resent_from: email.resent_from,
             expires_in: email.expires_in.map(|after| after.as_secs()),
             unsubscribe: email.unsubscribe,
@@ -247,7 +245,72 @@ impl EmailDetail {
                     RecipientView::from_recipient(recipient, named, waits_for)
                 })
                 .collect(),
-            counts,
+        }
+    }
+}
+
+/// A tag
+#[derive(Debug, Serialize, ToSchema)]
+struct TagView {
+    /// The name
+    name: String,
+    /// The value
+    value: String,
+}
+
+impl TagView {
+    fn from_tag(tag: &Tag) -> Self {
+        Self { name: tag.name.clone(), value: tag.value.clone() }
+    }
+}
+
+/// A template
+#[derive(Debug, Serialize, ToSchema)]
+struct SourceTemplateView {
+    /// The template's id (`tpl_…`)
+    id: TemplateId,
+    /// The template's alias at that time
+    alias: Option<String>,
+    /// The version
+    version: u32,
+}
+
+impl SourceTemplateView {
+    fn from_template(template: &SourceTemplate) -> Self {
+        Self { id: template.id, alias: template.alias.clone(), version: template.version }
+    }
+}
+
+/// Number of recipients by status; `suppressed` and `cancelled` are omitted if zero
+#[derive(Debug, Serialize, ToSchema)]
+struct RecipientCountsView {
+    /// In the queue
+    queued: u32,
+    /// Delivered
+    delivered: u32,
+    /// Bounced
+    bounced: u32,
+    /// Failed
+    failed: u32,
+    /// Not sent because suppressed or opted out
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppressed: Option<u32>,
+    /// Cancelled
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancelled: Option<u32>,
+}
+
+impl RecipientCountsView {
+    fn from_counts(counts: RecipientCounts) -> Self {
+        let RecipientCounts { queued, delivered, bounced, failed, suppressed, cancelled } = counts;
+        let unless_zero = |count| (count > 0).then_some(count);
+        Self {
+            queued,
+            delivered,
+            bounced,
+            failed,
+            suppressed: unless_zero(suppressed),
+            cancelled: unless_zero(cancelled),
         }
     }
 }
@@ -404,31 +467,3 @@ impl SmtpResponseView {
 const STATUSES: &[&str] = &["queued", "scheduled", "sent", "delivered", "bounced", "failed", "cancelled"];
 const RECIPIENT_STATUSES: &[&str] =
     &["queued", "deferred", "delivered", "bounced", "failed", "cancelled", "suppressed"];
-
-fn template_schema(_: &mut Schemas) -> Value {
-    json!({"description": "The template that was used", "oneOf": [{"type": "null"}, schema::object("A template", [
-        ("id", schema::string("The template's id (`tpl_…`)")),
-        ("alias", schema::nullable_string("The template's alias at that time")),
-        ("version", schema::count("The version")),
-    ])]})
-}
-
-fn tags_schema(_: &mut Schemas) -> Value {
-    let tag = schema::object("A tag", [("name", schema::string("The name")), ("value", schema::string("The value"))]);
-    schema::list(tag, "The tags")
-}
-
-fn counts_schema(_: &mut Schemas) -> Value {
-    schema::object_with(
-        "Number of recipients by status; `suppressed` and `cancelled` are omitted if zero",
-        &["queued", "delivered", "bounced", "failed"],
-        [
-            ("queued", schema::count("In the queue")),
-            ("delivered", schema::count("Delivered")),
-            ("bounced", schema::count("Bounced")),
-            ("failed", schema::count("Failed")),
-            ("suppressed", schema::count("Not sent because suppressed or opted out")),
-            ("cancelled", schema::count("Cancelled")),
-        ],
-    )
-}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mail::metric::Hour;
 use mail::product_event::NAME_BYTES_MAX;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::access::Tenant;
 use store::product_event_count::{self, ProductEventCounts};
 
@@ -73,14 +73,19 @@ pub(super) fn parse_event_names(
     Ok(names)
 }
 
-/// The counts of one period.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
 pub struct EventCountsView {
+    /// Counted events (or visits)
     count: u64,
+    /// `user.created` events of invited teammates, which are seats and not sign-ups
     seats: u64,
+    /// Events of your own team, which are excluded
     excluded: u64,
+    /// Sign-ups, each user counted once
     sign_ups: u64,
+    /// Subscriptions, each counted once
     subscriptions: u64,
+    /// First-time visitors
     visitors: u64,
 }
 
@@ -90,66 +95,36 @@ impl EventCountsView {
         let ProductEventCounts { count, seats, excluded, sign_ups, subscriptions, visitors } = counts;
         Self { count, seats, excluded, sign_ups, subscriptions, visitors }
     }
-
-    /// Schemas of the fields.
-    #[must_use]
-    pub fn schema_fields() -> Vec<(&'static str, Value)> {
-        vec![
-            ("count", schema::count("Counted events (or visits)")),
-            ("seats", schema::count("`user.created` events of invited teammates, which are seats and not sign-ups")),
-            ("excluded", schema::count("Events of your own team, which are excluded")),
-            ("sign_ups", schema::count("Sign-ups, each user counted once")),
-            ("subscriptions", schema::count("Subscriptions, each counted once")),
-            ("visitors", schema::count("First-time visitors")),
-        ]
-    }
 }
 
-/// The counts of one name in one period.
-#[derive(Debug, Serialize)]
+/// The counts of one period
+#[derive(Debug, Serialize, ToSchema)]
 pub struct EventCountRow {
+    /// The event name
     name: String,
+    /// Start of the hour or day
     period_start: JsonTimestamp,
     #[serde(flatten)]
     counts: EventCountsView,
 }
 
-/// The totals of one name in the range.
-#[derive(Debug, Serialize)]
+/// The totals of one event name
+#[derive(Debug, Serialize, ToSchema)]
 pub struct EventCountTotal {
+    /// The event name
     name: String,
     #[serde(flatten)]
     counts: EventCountsView,
 }
 
-#[derive(Debug, Serialize)]
+/// Counts
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "EventCounts")]
 pub struct EventCountsResponse {
+    /// Totals of the range by name
     totals: Vec<EventCountTotal>,
+    /// Counts by name, for periods with events, oldest first
     counts: Vec<EventCountRow>,
-}
-
-impl ToSchema for EventCountsResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("EventCounts", |_| {
-            let name = || ("name", schema::string("The event name"));
-            let total = schema::object(
-                "The totals of one event name",
-                [vec![name()], EventCountsView::schema_fields()].concat(),
-            );
-            let start = ("period_start", schema::time("Start of the hour or day"));
-            let row = schema::object(
-                "The counts of one period",
-                [vec![name(), start], EventCountsView::schema_fields()].concat(),
-            );
-            schema::object(
-                "Counts",
-                [
-                    ("totals", schema::list(total, "Totals of the range by name")),
-                    ("counts", schema::list(row, "Counts by name, for periods with events, oldest first")),
-                ],
-            )
-        })
-    }
 }
 
 /// `GET /events/counts`.

@@ -1,5 +1,6 @@
 //! `POST /events`: parses an event, ingests it once per idempotency key, and returns the stored copy.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use mail::address::Address;
@@ -13,6 +14,7 @@ use queue::automations::DryRunError;
 use queue::idempotency::IdempotencyKey;
 use queue::product_events::{IncomingProductEvent, IngestedProductEvent};
 use queue::submit_error::SubmitError;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use store::access::{Actor, Tenant};
 use store::engine::Batch;
@@ -20,36 +22,68 @@ use store::engine::Batch;
 use super::view::SendEventResponse;
 use crate::automations::path::automation_not_found;
 use crate::automations::view::AutomationRunView;
-use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, stored_outcome};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec};
 use crate::request_fingerprint::RequestFingerprint;
+use crate::request_object::{RequestObject, RequestValue, body_spec, bounded_text_schema, read_checked_body};
+use crate::request_value::AnyText;
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Maximum body size: the event's data and the other fields.
 const BODY_BYTES_MAX: usize = 128 << 10;
 
-const NAMES: FieldNames = FieldNames {
-    known: &[
-        ("name", "name"),
-        ("type", "name"),
-        ("user_id", "user_id"),
-        ("userId", "user_id"),
-        ("email", "email"),
-        ("data", "data"),
-        ("dry_run", "dry_run"),
-        ("dryRun", "dry_run"),
-        ("test_send", "test_send"),
-        ("testSend", "test_send"),
-        ("automation_id", "automation_id"),
-        ("automationId", "automation_id"),
-    ],
-    foreign: &[("Name", "name"), ("UserId", "user_id"), ("Email", "email"), ("Data", "data")],
-};
-/// Fields that request a dry run; accepted from dashboard sessions only.
-const DRY_RUN_FIELDS: [&str; 3] = ["dry_run", "test_send", "automation_id"];
+/// A product event; `name` or `type` is required
+#[derive(Debug, RequestObject)]
+#[schema(name = "SendEvent", examples = [{
+    "name": "user.created",
+    "user_id": "u_42",
+    "email": "grace@example.net",
+    "data": {"id": "u_42", "plan": "trial", "signup_method": "google"},
+}])]
+struct EventFields {
+    /// The event name, like `user.created`. No control characters, no leading or trailing spaces, no name of an event of
+    /// the service (`email.delivered`)
+    #[field(foreign = ["Name"], parse = parse_name, schema = name_schema)]
+    name: Option<String>,
+    /// Alias of `name`; one of them is required
+    #[field(read = read_type, schema = name_schema)]
+    r#type: Option<String>,
+    /// The person's user id in your product
+    #[field(aliases = ["userId"], foreign = ["UserId"], parse = parse_user_id, schema = user_id_schema)]
+    user_id: Option<String>,
+    /// The person's email address
+    #[field(foreign = ["Email"], parse = parse_email, schema = email_schema)]
+    email: Option<String>,
+    #[field(foreign = ["Data"], parse = parse_data, schema = data_schema, absent = Value::Object(Map::new()))]
+    data: Value,
+    /// Dashboard sessions only: run an automation as a test without sending anything
+    #[field(aliases = ["dryRun"], reader = Deferred<bool>)]
+    dry_run: Option<Result<bool, String>>,
+    /// Dashboard sessions only: run an automation as a test and send its messages
+    #[field(aliases = ["testSend"], reader = Deferred<bool>)]
+    test_send: Option<Result<bool, String>>,
+    /// Dashboard sessions only: the automation to test
+    #[field(aliases = ["automationId"], reader = Deferred<AnyText>)]
+    automation_id: Option<Result<String, String>>,
+}
+
+/// A value whose error is reported only to those who may use the field.
+struct Deferred<R>(PhantomData<R>);
+
+impl<R: RequestValue> RequestValue for Deferred<R> {
+    type Value = Result<R::Value, String>;
+
+    fn schema(schemas: &mut Schemas) -> Value {
+        R::schema(schemas)
+    }
+
+    fn parse(value: &RawValue) -> Result<Self::Value, String> {
+        Ok(R::parse(value))
+    }
+}
 
 /// A requested dry run of an automation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,29 +108,16 @@ impl FromRequest for SendEvent {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("SendEvent", |_| event_schema());
-        RequestSpec {
-            parameters: vec![idempotency::header_parameter()],
-            body: Some(body),
-            body_bytes_max: Self::BODY_BYTES_MAX,
-        }
+        body_spec::<EventFields>(schemas, vec![idempotency::header_parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let mut field = |name: &str, outcome: Result<Option<String>, String>| {
-            outcome.map_err(|text| notes.errors.add(name, text)).ok().flatten()
-        };
-        let name = field("name", read_name(&fields)).unwrap_or_default();
-        let user_id = field("user_id", read_text(&fields, "user_id", parse_user_id));
-        let email = field("email", read_text(&fields, "email", parse_email));
-        let data = read_data(&fields).map_err(|text| notes.errors.add("data", text)).unwrap_or_default();
-        let dry_run_fields: Vec<_> = DRY_RUN_FIELDS.into_iter().filter(|name| fields.value(name).is_some()).collect();
-        if !notes.errors.is_empty() {
-            return Err(notes.errors.into());
-        }
-        let dry_run_request = read_dry_run(&fields).transpose();
+        let mut body: EventFields = read_checked_body(call, check_names)?;
+        let name = body.name.take().or(body.r#type.take());
+        let name = name.ok_or_else(|| Problem::internal("an event without a name and no error"))?;
+        let dry_run_fields = body.dry_run_fields();
+        let dry_run_request = body.read_dry_run().transpose();
+        let EventFields { user_id, email, data, .. } = body;
         // Clients cannot send events of the service, because these must be true. A dry run sends no event.
         if dry_run_request.is_none() && EventKind::from_name_ignoring_case(&name).is_some() {
             return Err(Problem::field("name", "is reserved for an event of the service; use another name"));
@@ -109,37 +130,50 @@ impl FromRequest for SendEvent {
     }
 }
 
-fn read_name(fields: &ObjectFields<'_>) -> Result<Option<String>, String> {
-    let Some(value) = fields.value("name") else {
-        return if fields.is_present_or_misnamed("name") { Ok(None) } else { Err("is required".to_owned()) };
-    };
+fn parse_name(value: &RawValue) -> Result<String, String> {
     let name = fields::parse_text(value)?.into_owned();
-    check_name(&name).map(|()| Some(name))
+    check_name(&name).map(|()| name)
 }
 
-fn read_text(
-    fields: &ObjectFields<'_>,
-    name: &str,
-    check: impl Fn(&str) -> Result<String, String>,
-) -> Result<Option<String>, String> {
-    fields.value(name).map(|value| fields::parse_text(value).and_then(|text| check(&text))).transpose()
+/// Its errors are those of the name.
+fn read_type(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<String> {
+    parse_name(fields.value("type")?).map_err(|text| notes.errors.add("name", text)).ok()
 }
 
-fn parse_user_id(text: &str) -> Result<String, String> {
+fn check_names(_: &EventFields, fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) {
+    match (fields.is_present_or_misnamed("name"), fields.value("type")) {
+        (true, Some(_)) => notes.errors.add("name", "is given more than once"),
+        (false, None) => notes.errors.add("name", "is required"),
+        _ => {}
+    }
+}
+
+fn name_schema(_: &mut Schemas) -> Value {
+    bounded_text_schema(1, NAME_BYTES_MAX)
+}
+
+fn parse_user_id(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_text(value)?.into_owned();
     if text.is_empty() || text.len() > USER_ID_BYTES_MAX || text.chars().any(char::is_control) {
         return Err(format!("must be 1 to {USER_ID_BYTES_MAX} bytes without control characters"));
     }
-    Ok(text.to_owned())
+    Ok(text)
 }
 
-fn parse_email(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    text.parse::<Address>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+fn user_id_schema(_: &mut Schemas) -> Value {
+    bounded_text_schema(1, USER_ID_BYTES_MAX)
 }
 
-/// Reads the event's data: an object, empty if absent.
-fn read_data(fields: &ObjectFields<'_>) -> Result<Value, String> {
-    let Some(value) = fields.value("data") else { return Ok(Value::Object(Map::new())) };
+fn parse_email(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_text(value)?.trim().to_owned();
+    text.parse::<Address>().map(|_| text.clone()).map_err(|error| error.to_string())
+}
+
+fn email_schema(_: &mut Schemas) -> Value {
+    schema::address("")
+}
+
+fn parse_data(value: &RawValue) -> Result<Value, String> {
     if fields::JsonKind::of_value(value) != fields::JsonKind::Object {
         return Err("must be an object".to_owned());
     }
@@ -154,6 +188,16 @@ fn read_data(fields: &ObjectFields<'_>) -> Result<Value, String> {
     Ok(data)
 }
 
+fn data_schema(_: &mut Schemas) -> Value {
+    let text = format!(
+        "Event data, at most {DATA_BYTES_MAX} bytes and {DATA_LEVELS_MAX} levels. Automations receive it unchanged; \
+         credentials in it are stored as `REDACTED`. For sign-ups and subscriptions: `id`, `visitor_id`, `gclid`, \
+         `gbraid`, `wbraid` (or the cookie `rnl_ad`), `came_from`, `signup_method`, `invited`, `internal`, `value`, \
+         `currency`"
+    );
+    json!({"type": "object", "description": text})
+}
+
 /// Nesting depth of lists and objects. Recursion is bounded by `unparsed::LEVELS_MAX`.
 fn nesting_depth(value: &Value) -> usize {
     match value {
@@ -164,25 +208,35 @@ fn nesting_depth(value: &Value) -> usize {
     }
 }
 
-/// Reads the dry-run fields.
-fn read_dry_run(fields: &ObjectFields<'_>) -> Result<Option<DryRunRequest>, Problem> {
-    let flag = |name: &str| match fields.value(name) {
-        Some(value) => fields::parse_bool(value).map_err(|text| Problem::field(name, text)),
-        None => Ok(false),
-    };
-    let mode = match (flag("dry_run")?, flag("test_send")?) {
-        (true, true) => return Err(Problem::field("test_send", "cannot be combined with `dry_run`")),
-        (true, false) => RunMode::DryRun,
-        (false, true) => RunMode::TestSend,
-        (false, false) if fields.value("automation_id").is_some() => {
-            return Err(Problem::field("automation_id", "requires `dry_run` or `test_send`"));
-        }
-        (false, false) => return Ok(None),
-    };
-    let id = fields.value("automation_id");
-    let id = id.ok_or_else(|| Problem::field("automation_id", "is required"))?;
-    let automation = fields::parse_text(id).map_err(|text| Problem::field("automation_id", text))?.into_owned();
-    Ok(Some(DryRunRequest { mode, automation }))
+impl EventFields {
+    /// The given fields that request a dry run; accepted from dashboard sessions only.
+    fn dry_run_fields(&self) -> Vec<&'static str> {
+        let given = [
+            ("dry_run", self.dry_run.is_some()),
+            ("test_send", self.test_send.is_some()),
+            ("automation_id", self.automation_id.is_some()),
+        ];
+        given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
+    }
+
+    fn read_dry_run(&self) -> Result<Option<DryRunRequest>, Problem> {
+        let flag = |name: &str, value: &Option<Result<bool, String>>| match value {
+            Some(value) => value.clone().map_err(|text| Problem::field(name, text)),
+            None => Ok(false),
+        };
+        let mode = match (flag("dry_run", &self.dry_run)?, flag("test_send", &self.test_send)?) {
+            (true, true) => return Err(Problem::field("test_send", "cannot be combined with `dry_run`")),
+            (true, false) => RunMode::DryRun,
+            (false, true) => RunMode::TestSend,
+            (false, false) if self.automation_id.is_some() => {
+                return Err(Problem::field("automation_id", "requires `dry_run` or `test_send`"));
+            }
+            (false, false) => return Ok(None),
+        };
+        let automation = self.automation_id.clone().unwrap_or_else(|| Err("is required".to_owned()));
+        let automation = automation.map_err(|text| Problem::field("automation_id", text))?;
+        Ok(Some(DryRunRequest { mode, automation }))
+    }
 }
 
 /// Fingerprint of an event's content, independent of its JSON formatting.
@@ -256,48 +310,4 @@ async fn dry_run(
         DryRunError::Read(error) => error.into(),
     })?;
     Ok(SendEventResponse::from_dry_run(&event, AutomationRunView::from_run_in_mode(&run, mode)))
-}
-
-fn event_schema() -> Value {
-    let text = |bytes_max: usize, description: &str| json!({"type": "string", "minLength": 1, "maxLength": bytes_max, "description": description});
-    let for_sessions = |description: &str| format!("Dashboard sessions only: {description}");
-    let mut event = schema::object_with(
-        "A product event; `name` or `type` is required",
-        &[],
-        [
-            (
-                "name",
-                text(
-                    NAME_BYTES_MAX,
-                    "The event name, like `user.created`. No control characters, no leading or trailing spaces, no \
-                     name of an event of the service (`email.delivered`)",
-                ),
-            ),
-            ("type", text(NAME_BYTES_MAX, "Alias of `name`; one of them is required")),
-            ("user_id", text(USER_ID_BYTES_MAX, "The person's user id in your product")),
-            ("email", json!({"type": "string", "format": "email", "description": "The person's email address"})),
-            (
-                "data",
-                json!({
-                    "type": "object",
-                    "description": format!(
-                        "Event data, at most {DATA_BYTES_MAX} bytes and {DATA_LEVELS_MAX} levels. Automations receive \
-                         it unchanged; credentials in it are stored as `REDACTED`. For sign-ups and \
-                         subscriptions: `id`, `visitor_id`, `gclid`, `gbraid`, `wbraid` (or the cookie `rnl_ad`), \
-                         `came_from`, `signup_method`, `invited`, `internal`, `value`, `currency`"
-                    ),
-                }),
-            ),
-            ("dry_run", schema::boolean(&for_sessions("run an automation as a test without sending anything"))),
-            ("test_send", schema::boolean(&for_sessions("run an automation as a test and send its messages"))),
-            ("automation_id", schema::string(&for_sessions("the automation to test"))),
-        ],
-    );
-    event["examples"] = json!([{
-        "name": "user.created",
-        "user_id": "u_42",
-        "email": "grace@example.net",
-        "data": {"id": "u_42", "plan": "trial", "signup_method": "google"},
-    }]);
-    event
 }

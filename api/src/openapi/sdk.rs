@@ -166,7 +166,9 @@ fn describe_action(action: &SdkAction, risk: Risk, mut entry: Value) -> Value {
 
 fn error_codes(operation: &Operation) -> Vec<String> {
     let request_spec = (operation.request_spec)(&mut crate::schema::Schemas::default());
-    super::responses::operation_error_codes(operation, &request_spec).iter().map(ErrorCode::name).collect()
+    // SDKs use API keys, and only sessions have to prove the user's identity again.
+    let codes = super::responses::operation_error_codes(operation, &request_spec);
+    codes.iter().filter(|code| **code != ErrorCode::REAUTHENTICATION_REQUIRED).map(ErrorCode::name).collect()
 }
 
 fn webhook_event((kind, entry): (&String, &Value)) -> Value {

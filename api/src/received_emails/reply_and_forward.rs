@@ -13,20 +13,23 @@ use mail::email::{Category, Ingress};
 use mail::idempotency::IdempotencyScope;
 use mail::received::{ReceivedEmail, thread_headers};
 use mail::recipient::{DsnOptions, RecipientKind};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::path::{ReceivedEmailPath, find, id_parameter, load_message};
 use crate::emails::recipients::{RecipientLists, read_recipients};
 use crate::emails::send::SendResponse;
-use crate::emails::send_fields::CONTENT_BYTES_MAX;
+use crate::emails::send_fields::{CONTENT_BYTES_MAX, recipients_schema};
 use crate::emails::send_idempotent;
-use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::idempotency::{self, IdempotentResponse};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
+use crate::request_object::{
+    RequestObject, RequestValue, body_spec, bounded_text_schema, read_body, read_checked_body,
+};
+use crate::schema::Schemas;
 use crate::state::AppState;
 
 /// Both texts with JSON escapes.
@@ -34,25 +37,19 @@ const BODY_BYTES_MAX: usize = 4 * CONTENT_BYTES_MAX;
 /// Longest subject in bytes, including the prefix.
 const SUBJECT_BYTES_MAX: usize = 900;
 
-const REPLY_NAMES: FieldNames = FieldNames {
-    known: &[
-        ("html", "html"),
-        ("htmlBody", "html"),
-        ("html_body", "html"),
-        ("text", "text"),
-        ("textBody", "text"),
-        ("text_body", "text"),
-        ("plain_body", "text"),
-    ],
-    foreign: &[("HtmlBody", "html"), ("TextBody", "text")],
-};
+/// A reply; `html` or `text` is required
+#[derive(Debug, RequestObject)]
+#[schema(name = "ReplyToReceivedEmail")]
+struct ReplyFields {
+    /// The HTML body
+    #[field(aliases = ["htmlBody", "html_body"], foreign = ["HtmlBody"], reader = BodyText)]
+    html: Option<String>,
+    /// The plain-text body
+    #[field(aliases = ["textBody", "text_body", "plain_body"], foreign = ["TextBody"], reader = BodyText)]
+    text: Option<String>,
+}
 
-const FORWARD_NAMES: FieldNames = FieldNames {
-    known: &[("to", "to"), ("text", "text"), ("textBody", "text"), ("text_body", "text"), ("plain_body", "text")],
-    foreign: &[("To", "to"), ("TextBody", "text")],
-};
-
-/// The request body of `POST /received-emails/{id}/reply`.
+/// The request of `POST /received-emails/{id}/reply`.
 #[derive(Debug)]
 pub struct ReplyToReceivedEmail {
     id: ReceivedEmailPath,
@@ -61,49 +58,39 @@ pub struct ReplyToReceivedEmail {
     headers: HeaderMap,
 }
 
-fn text_schema() -> serde_json::Value {
-    json!({"type": "string", "maxLength": CONTENT_BYTES_MAX})
-}
-
 /// A text of the new message.
-fn parse_body_text(value: &RawValue) -> Result<String, String> {
-    let text = fields::parse_text(value)?;
-    match text.len() > CONTENT_BYTES_MAX {
-        true => Err(format!("is larger than {CONTENT_BYTES_MAX} bytes")),
-        false => Ok(text.into_owned()),
-    }
-}
+struct BodyText;
 
-fn read_text(fields: &ObjectFields<'_>, name: &'static str, notes: &mut FieldDiagnostics) -> Option<String> {
-    let parsed = fields.value(name).map(parse_body_text).transpose();
-    parsed.map_err(|text| notes.errors.add(name, text)).ok().flatten()
+impl RequestValue for BodyText {
+    type Value = String;
+
+    fn schema(_: &mut Schemas) -> Value {
+        bounded_text_schema(0, CONTENT_BYTES_MAX)
+    }
+
+    fn parse(value: &RawValue) -> Result<String, String> {
+        let text = fields::parse_text(value)?;
+        match text.len() > CONTENT_BYTES_MAX {
+            true => Err(format!("is larger than {CONTENT_BYTES_MAX} bytes")),
+            false => Ok(text.into_owned()),
+        }
+    }
 }
 
 impl FromRequest for ReplyToReceivedEmail {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("ReplyToReceivedEmail", |_| {
-            schema::object_with(
-                "A reply; `html` or `text` is required",
-                &[],
-                [("html", text_schema()), ("text", text_schema())],
-            )
-        });
         let parameters = vec![id_parameter(), idempotency::header_parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<ReplyFields>(schemas, parameters, Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&REPLY_NAMES, &mut notes)?;
-        let (html, text) = (read_text(&fields, "html", &mut notes), read_text(&fields, "text", &mut notes));
-        if html.is_none() && text.is_none() && notes.errors.is_empty() {
-            notes.errors.add("html", "`html` or `text` is required");
-        }
-        if !notes.errors.is_empty() {
-            return Err(notes.errors.into());
-        }
+        let ReplyFields { html, text } = read_checked_body(call, |reply: &ReplyFields, _, notes| {
+            if reply.html.is_none() && reply.text.is_none() && notes.errors.is_empty() {
+                notes.errors.add("html", "`html` or `text` is required");
+            }
+        })?;
         Ok(Self { id: ReceivedEmailPath::read(call)?, html, text, headers: call.headers.clone() })
     }
 }
@@ -168,30 +155,30 @@ impl FromRequest for ForwardReceivedEmail {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("ForwardReceivedEmail", |_| {
-            let string_schema = || json!({"type": "string"});
-            let to = json!({
-                "description": "Recipients",
-                "oneOf": [string_schema(), {"type": "array", "items": string_schema(), "minItems": 1, "maxItems": 1000}],
-            });
-            let mut text = text_schema();
-            text["description"] = json!("Text above the forwarded message");
-            schema::object_with("Recipients and text of the forwarded email", &["to"], [("to", to), ("text", text)])
-        });
         let parameters = vec![id_parameter(), idempotency::header_parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<ForwardFields>(schemas, parameters, Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&FORWARD_NAMES, &mut notes)?;
-        let recipients = read_recipients(&fields, &mut notes);
-        let text = read_text(&fields, "text", &mut notes);
-        if !notes.errors.is_empty() {
-            return Err(notes.errors.into());
-        }
+        let ForwardFields { to: recipients, text } = read_body(call)?;
         Ok(Self { id: ReceivedEmailPath::read(call)?, recipients, text, headers: call.headers.clone() })
     }
+}
+
+/// Recipients and text of the forwarded email
+#[derive(Debug, RequestObject)]
+#[schema(name = "ForwardReceivedEmail")]
+struct ForwardFields {
+    /// Recipients
+    #[field(foreign = ["To"], read = read_to, schema = recipients_schema)]
+    to: RecipientLists,
+    /// Text above the forwarded message
+    #[field(aliases = ["textBody", "text_body", "plain_body"], foreign = ["TextBody"], reader = BodyText)]
+    text: Option<String>,
+}
+
+fn read_to(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<RecipientLists> {
+    Some(read_recipients(fields, notes))
 }
 
 /// `POST /received-emails/{id}/forward`.

@@ -2,80 +2,125 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mail::id::ReceivedId;
 use mail::received::{
-    AuthResult, AuthenticationResults, ParsedReceivedEmail, ReceivedAttachment, ReceivedEmail, SpamStatus,
-    attachment_id, received_event_data,
+    AttachmentSummary, AuthResult, AuthenticationResults, ParsedReceivedEmail, ReceivedAttachment, ReceivedEmail,
+    SpamStatus, attachment_id,
 };
 use serde::Serialize;
-use serde_json::{Map, Value, json};
 
-use crate::schema::{self, Schemas, ToSchema};
+use crate::json_timestamp::JsonTimestamp;
+use crate::schema::ToSchema;
 
-/// A received email in a list; the same fields as in its webhook event.
-#[derive(Debug, Serialize)]
-#[serde(transparent)]
-pub struct ReceivedEmailView(Map<String, Value>);
+/// The fields that lists, webhooks and the detail share.
+#[derive(Debug, Serialize, ToSchema)]
+struct ReceivedEmailFields {
+    /// Id (`inb_…`)
+    email_id: ReceivedId,
+    /// Addresses of the `To` header field
+    to: Vec<String>,
+    /// Author: `Ada <ada@example.com>`
+    from: String,
+    /// Subject
+    subject: String,
+    #[schema(const = "received")]
+    status: &'static str,
+    /// Envelope recipient
+    rcpt_to: String,
+    /// Addresses of the `Cc` header field
+    cc: Vec<String>,
+    /// Message-ID with angle brackets; empty if missing
+    message_id: String,
+    /// Message-ID of the email that this one replies to
+    in_reply_to: Option<String>,
+    /// Message-IDs of the thread, oldest first
+    references: Vec<String>,
+    /// Spam status
+    spam_status: SpamStatus,
+    /// Number of attachments; those beyond 2,000 parts are not counted
+    attachment_count: u64,
+    /// Time of receipt
+    received_at: JsonTimestamp,
+    /// Receiving domain
+    domain: String,
+    /// Envelope sender; null for the null reverse path of bounces
+    envelope_from: Option<String>,
+}
 
-impl ReceivedEmailView {
-    #[must_use]
-    pub fn from_received(received: &ReceivedEmail) -> Self {
-        Self(received_event_data(received))
+impl ReceivedEmailFields {
+    fn from_received(received: &ReceivedEmail) -> Self {
+        let heading = &received.heading;
+        Self {
+            email_id: received.id,
+            to: heading.to.clone(),
+            from: heading.from.clone(),
+            subject: heading.subject.clone(),
+            status: "received",
+            rcpt_to: received.rcpt_to.to_string(),
+            cc: heading.cc.clone(),
+            message_id: heading.message_id.clone(),
+            in_reply_to: heading.in_reply_to.clone(),
+            references: heading.references.clone(),
+            spam_status: received.spam_status,
+            attachment_count: heading.attachment_count,
+            received_at: JsonTimestamp(received.received_at),
+            domain: received.rcpt_to.domain().to_string(),
+            envelope_from: received.envelope_from.as_ref().map(ToString::to_string),
+        }
     }
 }
 
-fn attachment_fields_schema() -> Vec<(&'static str, Value)> {
-    vec![
-        ("filename", schema::string("File name; generated if the sender gave none")),
-        ("content_type", schema::string("MIME type")),
-        ("size", schema::count("Decoded size in bytes")),
-    ]
+/// An attachment
+#[derive(Debug, Serialize, ToSchema)]
+struct AttachmentSummaryView {
+    /// File name; generated if the sender gave none
+    filename: String,
+    /// MIME type
+    content_type: String,
+    /// Decoded size in bytes
+    size: u64,
 }
 
-fn auth_result_schema(description: &str) -> Value {
-    schema::string_enum(&AuthResult::WORDS, description)
+impl AttachmentSummaryView {
+    fn from_summary(file: AttachmentSummary) -> Self {
+        let AttachmentSummary { filename, content_type, size_bytes } = file;
+        Self { filename, content_type, size: size_bytes }
+    }
 }
 
-fn text_list_schema(description: &str) -> Value {
-    schema::list(json!({"type": "string"}), description)
+/// Authentication results
+#[derive(Debug, Serialize, ToSchema)]
+struct AuthSummaryView {
+    /// SPF result of the envelope sender
+    spf: AuthResult,
+    /// DKIM result
+    dkim: AuthResult,
+    /// DMARC result of the author's domain
+    dmarc: AuthResult,
 }
 
-/// The fields that lists and webhooks share.
-fn summary_fields_schema() -> Vec<(&'static str, Value)> {
-    let auth = schema::object(
-        "Authentication results",
-        [
-            ("spf", auth_result_schema("SPF result of the envelope sender")),
-            ("dkim", auth_result_schema("DKIM result")),
-            ("dmarc", auth_result_schema("DMARC result of the author's domain")),
-        ],
-    );
-    vec![
-        ("email_id", schema::string("Id (`inb_…`)")),
-        ("to", text_list_schema("Addresses of the `To` header field")),
-        ("from", schema::string("Author: `Ada <ada@example.com>`")),
-        ("subject", schema::string("Subject")),
-        ("status", json!({"type": "string", "const": "received"})),
-        ("rcpt_to", schema::string("Envelope recipient")),
-        ("cc", text_list_schema("Addresses of the `Cc` header field")),
-        ("message_id", schema::string("Message-ID with angle brackets; empty if missing")),
-        ("in_reply_to", schema::nullable_string("Message-ID of the email that this one replies to")),
-        ("references", text_list_schema("Message-IDs of the thread, oldest first")),
-        ("spam_status", schema::string_enum(&SpamStatus::WORDS, "Spam status")),
-        ("attachment_count", schema::count("Number of attachments; those beyond 2,000 parts are not counted")),
-        (
-            "attachments",
-            schema::list(schema::object("An attachment", attachment_fields_schema()), "The first attachments"),
-        ),
-        ("received_at", schema::time("Time of receipt")),
-        ("domain", schema::string("Receiving domain")),
-        ("envelope_from", schema::nullable_string("Envelope sender; null for the null reverse path of bounces")),
-        ("auth", auth),
-    ]
+/// A received email
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "ReceivedEmail")]
+pub struct ReceivedEmailView {
+    #[serde(flatten)]
+    fields: ReceivedEmailFields,
+    /// The first attachments
+    attachments: Vec<AttachmentSummaryView>,
+    auth: AuthSummaryView,
 }
 
-impl ToSchema for ReceivedEmailView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("ReceivedEmail", |_| schema::object("A received email", summary_fields_schema()))
+impl ReceivedEmailView {
+    /// The view of lists; the same fields as in the webhook event.
+    #[must_use]
+    pub fn from_received(received: &ReceivedEmail) -> Self {
+        let AuthenticationResults { spf, dkim, dmarc, .. } = received.auth;
+        let attachments = received.heading.attachments.iter().cloned();
+        Self {
+            fields: ReceivedEmailFields::from_received(received),
+            attachments: attachments.map(AttachmentSummaryView::from_summary).collect(),
+            auth: AuthSummaryView { spf, dkim, dmarc },
+        }
     }
 }
 
@@ -105,14 +150,10 @@ struct HeaderFieldView {
 struct ReceivedAttachmentView {
     /// `att_` and its index, from 0
     id: String,
-    /// File name; generated if the sender gave none
-    filename: String,
-    /// MIME type
-    content_type: String,
+    #[serde(flatten)]
+    file: AttachmentSummaryView,
     /// Declared character set; the bytes are unchanged
     charset: Option<String>,
-    /// Decoded size in bytes
-    size: u64,
     /// Content-ID, by which HTML refers to it
     content_id: Option<String>,
     /// Content-Disposition
@@ -126,10 +167,8 @@ impl ReceivedAttachmentView {
     fn from_attachment(index: usize, attachment: ReceivedAttachment, inline: bool) -> Self {
         Self {
             id: attachment_id(index),
-            filename: attachment.file.filename,
-            content_type: attachment.file.content_type,
+            file: AttachmentSummaryView::from_summary(attachment.file),
             charset: attachment.charset,
-            size: attachment.file.size_bytes,
             content_id: attachment.content_id,
             disposition: attachment.disposition,
             data: inline.then(|| STANDARD.encode(&attachment.data)),
@@ -137,18 +176,39 @@ impl ReceivedAttachmentView {
     }
 }
 
-/// A received email with its texts, header fields and attachments.
-#[derive(Debug, Serialize)]
+/// Authentication results
+#[derive(Debug, Serialize, ToSchema)]
+struct AuthDetailView {
+    /// Result of the check
+    spf: AuthResult,
+    /// Result of the check
+    dkim: AuthResult,
+    /// Result of the check
+    dmarc: AuthResult,
+    /// Result of the check
+    arc: AuthResult,
+}
+
+/// A received email with texts, header fields and attachments
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "ReceivedEmailDetail")]
 pub struct ReceivedEmailDetail {
     #[serde(flatten)]
-    listed: Map<String, Value>,
+    fields: ReceivedEmailFields,
+    /// Plain text
     text: Option<String>,
+    /// HTML, unchanged: sanitize it before you display it
     html: Option<String>,
+    /// Plain text without quoted replies
     stripped_text: Option<String>,
+    /// Header fields in order
     headers: Vec<HeaderFieldView>,
-    auth: AuthenticationResults,
+    auth: AuthDetailView,
+    /// Spam score
     spam_score: Option<f64>,
+    /// Size of the message in bytes
     size: u64,
+    /// Attachments
     attachments: Vec<ReceivedAttachmentView>,
 }
 
@@ -156,60 +216,22 @@ impl ReceivedEmailDetail {
     /// Builds the view; `inline` includes the attachments' bytes.
     #[must_use]
     pub fn from_received(received: &ReceivedEmail, content: ParsedReceivedEmail, inline: bool) -> Self {
-        // These two fields are replaced by fuller versions below.
-        let again = |name: &str| matches!(name, "auth" | "attachments");
-        let listed = received_event_data(received).into_iter().filter(|(name, _)| !again(name)).collect();
+        let AuthenticationResults { spf, dkim, dmarc, arc } = received.auth;
         let files = content.attachments.into_iter().enumerate();
         let headers = content.headers.into_iter();
         Self {
-            listed,
+            fields: ReceivedEmailFields::from_received(received),
             text: content.text,
             html: content.html,
             stripped_text: content.stripped_text,
             headers: headers.map(|(name, value)| HeaderFieldView { name, value }).collect(),
-            auth: received.auth,
+            auth: AuthDetailView { spf, dkim, dmarc, arc },
             spam_score: received.spam_score.map(mail::received::SpamScore::points),
             size: received.size_bytes,
             attachments: files
                 .map(|(index, file)| ReceivedAttachmentView::from_attachment(index, file, inline))
                 .collect(),
         }
-    }
-}
-
-impl ToSchema for ReceivedEmailDetail {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("ReceivedEmailDetail", |_| {
-            let auth = schema::object(
-                "Authentication results",
-                ["spf", "dkim", "dmarc", "arc"].map(|name| (name, auth_result_schema("Result of the check"))),
-            );
-            let header = schema::object(
-                "A header field",
-                [("name", schema::string("Name")), ("value", schema::string("Value, unfolded"))],
-            );
-            let mut attachment = vec![("id", schema::string("`att_` and its index, from 0"))];
-            attachment.extend(attachment_fields_schema());
-            attachment.extend([
-                ("charset", schema::nullable_string("Declared character set; the bytes are unchanged")),
-                ("content_id", schema::nullable_string("Content-ID, by which HTML refers to it")),
-                ("disposition", schema::string_enum(&["attachment", "inline"], "Content-Disposition")),
-                ("data", schema::nullable_string("Bytes in base64; null with `attachments=none`")),
-            ]);
-            let mut all = summary_fields_schema();
-            all.retain(|(name, _)| !["auth", "attachments"].contains(name));
-            all.extend([
-                ("text", schema::nullable_string("Plain text")),
-                ("html", schema::nullable_string("HTML, unchanged: sanitize it before you display it")),
-                ("stripped_text", schema::nullable_string("Plain text without quoted replies")),
-                ("headers", schema::list(header, "Header fields in order")),
-                ("auth", auth),
-                ("spam_score", json!({"type": ["number", "null"], "description": "Spam score"})),
-                ("size", schema::count("Size of the message in bytes")),
-                ("attachments", schema::list(schema::object("An attachment", attachment), "Attachments")),
-            ]);
-            schema::object("A received email with texts, header fields and attachments", all)
-        })
     }
 }
 

@@ -18,29 +18,19 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::view::SuppressionResponse;
-use crate::emails::send_options::parse_time;
-use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::fields;
 use crate::json_timestamp::JsonTimestamp;
-use crate::problem::Problem;
+use crate::problem::{BatchEntryError, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
+use crate::request_object::{RequestObject, body_spec, bounded_text_schema, read_checked_body};
+use crate::request_value::Time;
+use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Most addresses of one request.
 pub const EMAILS_MAX: usize = 1_000;
 /// Longest body: a thousand addresses of maximum length, and a note.
 pub(super) const BODY_BYTES_MAX: usize = 512 << 10;
-
-const NAMES: FieldNames = FieldNames {
-    known: &[
-        ("email", "email"),
-        ("emails", "emails"),
-        ("note", "note"),
-        ("expires_at", "expires_at"),
-        ("expiresAt", "expires_at"),
-    ],
-    foreign: &[("EmailAddress", "email"), ("Suppressions", "emails"), ("address", "email")],
-};
 
 /// The targets of a request: `email` or `emails`.
 #[derive(Debug)]
@@ -50,7 +40,25 @@ enum SuppressionTargets {
     Many(Vec<Result<SuppressionTarget, String>>),
 }
 
-/// The request body of `POST /suppressions`.
+/// The addresses or domains to suppress: `email` or `emails`
+#[derive(Debug, RequestObject)]
+#[schema(name = "AddSuppressions", examples = [{"email": "grace@example.net", "note": "Asked by phone"}])]
+struct SuppressionFields {
+    /// An address, or `@domain.tld`
+    #[field(foreign = ["EmailAddress", "address"], parse = parse_target, schema = target_schema)]
+    email: Option<SuppressionTarget>,
+    /// Several addresses or domains
+    #[field(foreign = ["Suppressions"], parse = parse_targets, schema = targets_schema)]
+    emails: Option<Vec<Result<SuppressionTarget, String>>>,
+    /// Free text
+    #[field(parse = parse_note, schema = note_schema)]
+    note: Option<String>,
+    /// Expiry; never if omitted
+    #[field(aliases = ["expiresAt"], reader = Time)]
+    expires_at: Option<Timestamp>,
+}
+
+/// The request of `POST /suppressions`.
 #[derive(Debug)]
 pub struct AddSuppressions {
     targets: SuppressionTargets,
@@ -62,53 +70,21 @@ impl FromRequest for AddSuppressions {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("AddSuppressions", |_| {
-            let emails = json!({
-                "type": "array", "items": {"type": "string", "maxLength": 4 * ADDRESS_BYTES_MAX},
-                "minItems": 1, "maxItems": EMAILS_MAX,
-                "description": "Several addresses or domains",
-            });
-            let note = json!({"type": "string", "maxLength": NOTE_CHARS_MAX, "description": "Free text"});
-            let mut body = schema::object_with(
-                "The addresses or domains to suppress: `email` or `emails`",
-                &[],
-                [
-                    ("email", schema::bounded_string(4 * ADDRESS_BYTES_MAX, "An address, or `@domain.tld`")),
-                    ("emails", emails),
-                    ("note", note),
-                    ("expires_at", schema::time("Expiry; never if omitted")),
-                ],
-            );
-            body["examples"] = json!([{"email": "grace@example.net", "note": "Asked by phone"}]);
-            body
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<SuppressionFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let targets = match (fields.value("email"), fields.value("emails")) {
-            (Some(entry), None) => parse_target(entry).map(SuppressionTargets::One).map_err(|text| ("email", text)),
-            (None, Some(many)) => match fields::parse_list(many, EMAILS_MAX) {
-                Ok(entries) if entries.is_empty() => Err(("emails", "has no entries".to_owned())),
-                Ok(entries) => Ok(SuppressionTargets::Many(entries.into_iter().map(parse_target).collect())),
-                Err(text) => Err(("emails", text)),
-            },
-            (Some(_), Some(_)) => Err(("emails", "cannot be combined with `email`".to_owned())),
-            (None, None) => Err(("email", "`email` or `emails` is required".to_owned())),
-        };
-        let targets = targets.map_err(|(name, text)| notes.errors.add(name, text));
-        let note = fields.value("note").map(parse_note).transpose();
-        let note = note.map_err(|text| notes.errors.add("note", text));
-        let expires_at = fields.value("expires_at").map(parse_time).transpose();
-        let expires_at = expires_at.map_err(|text| notes.errors.add("expires_at", text));
-        match (targets, note, expires_at) {
-            (Ok(targets), Ok(note), Ok(expires_at)) if notes.errors.is_empty() => {
-                Ok(Self { targets, note, expires_at })
+        let fields = read_checked_body(call, |_: &SuppressionFields, fields, notes| {
+            match (fields.value("email"), fields.value("emails")) {
+                (Some(_), Some(_)) => notes.errors.add("emails", "cannot be combined with `email`"),
+                (None, None) => notes.errors.add("email", "`email` or `emails` is required"),
+                _ => {}
             }
-            _ => Err(notes.errors.into()),
-        }
+        })?;
+        let SuppressionFields { email, emails, note, expires_at } = fields;
+        let targets = email.map(SuppressionTargets::One).or(emails.map(SuppressionTargets::Many));
+        let targets = targets.ok_or_else(|| Problem::internal("neither an address nor addresses"))?;
+        Ok(Self { targets, note, expires_at })
     }
 }
 
@@ -124,80 +100,74 @@ fn parse_note(value: &RawValue) -> Result<String, String> {
     Ok(text)
 }
 
-/// The result for one address of `emails`.
-#[derive(Debug, Serialize)]
-pub struct AddSuppressionEntry {
+fn note_schema(_: &mut Schemas) -> Value {
+    bounded_text_schema(0, NOTE_CHARS_MAX)
+}
+
+fn target_schema(_: &mut Schemas) -> Value {
+    bounded_text_schema(0, 4 * ADDRESS_BYTES_MAX)
+}
+
+/// Each entry has its own error.
+fn parse_targets(value: &RawValue) -> Result<Vec<Result<SuppressionTarget, String>>, String> {
+    let entries = fields::parse_list(value, EMAILS_MAX)?;
+    if entries.is_empty() {
+        return Err("has no entries".to_owned());
+    }
+    Ok(entries.into_iter().map(parse_target).collect())
+}
+
+fn targets_schema(schemas: &mut Schemas) -> Value {
+    json!({"type": "array", "items": target_schema(schemas), "minItems": 1, "maxItems": EMAILS_MAX})
+}
+
+/// The result for one address
+#[derive(Debug, Serialize, ToSchema)]
+struct AddSuppressionEntry {
+    /// Index in the request, from 0
     index: usize,
+    /// The suppression's id (`sup_…`)
     id: Option<SuppressionId>,
+    /// `created` by this request, `exists` already, or `failed`
+    #[schema(enum = ["created", "exists", "failed"])]
     status: &'static str,
+    /// Differences from the request or from the suppression before
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    /// The error
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Value>,
+    error: Option<BatchEntryError>,
+}
+
+/// The response to `email`.
+#[derive(Debug, Serialize)]
+pub struct AddedSuppression {
+    #[serde(flatten)]
+    suppression: SuppressionResponse,
+    /// Differences from the request or from the suppression before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// The results
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "SuppressionsAdded")]
+pub struct AddedSuppressions {
+    /// An entry for each address, in the order of the request
+    data: Vec<AddSuppressionEntry>,
 }
 
 /// The response: the suppression of `email`, or an entry for each of `emails`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum AddSuppressionsResponse {
-    /// Response to `email`.
-    One {
-        /// The stored suppression.
-        #[serde(flatten)]
-        one: SuppressionResponse,
-        /// Differences from the request or from the suppression before.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        warnings: Vec<String>,
-    },
-    /// Response to `emails`.
-    Many {
-        /// An entry for each address, in the order of the request.
-        data: Vec<AddSuppressionEntry>,
-    },
+    One(AddedSuppression),
+    Many(AddedSuppressions),
 }
 
 impl ToSchema for AddSuppressionsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let single = SuppressionResponse::schema(schemas);
-        let many = schemas.component("SuppressionsAdded", |_| {
-            let entry = schema::object_with(
-                "The result for one address",
-                &["index", "id", "status"],
-                [
-                    ("index", schema::count("Index in the request, from 0")),
-                    ("id", schema::nullable_string("The suppression's id (`sup_…`)")),
-                    (
-                        "status",
-                        schema::string_enum(
-                            &["created", "exists", "failed"],
-                            "`created` by this request, `exists` already, or `failed`",
-                        ),
-                    ),
-                    (
-                        "warnings",
-                        schema::list(
-                            json!({"type": "string"}),
-                            "Differences from the request or from the suppression before",
-                        ),
-                    ),
-                    (
-                        "error",
-                        schema::object_with(
-                            "The error",
-                            &["message", "code"],
-                            [
-                                ("message", schema::string("Message for people")),
-                                ("code", schema::string("Code for programs")),
-                                ("details", json!({"type": "object", "description": "Details"})),
-                            ],
-                        ),
-                    ),
-                ],
-            );
-            let data = schema::list(entry, "An entry for each address, in the order of the request");
-            schema::object("The results", [("data", data)])
-        });
-        json!({"oneOf": [single, many]})
+        json!({"oneOf": [SuppressionResponse::schema(schemas), AddedSuppressions::schema(schemas)]})
     }
 }
 
@@ -234,10 +204,10 @@ pub async fn add(
             let outcome = outcomes.first().ok_or_else(|| Problem::internal("one address, no outcome"))?;
             reserved.confirm_part(count_created(&outcomes));
             let warnings = terms.difference_warning(outcome).into_iter().collect();
-            return Ok(AddSuppressionsResponse::One {
-                one: SuppressionResponse::from_suppression(&outcome.suppression),
+            return Ok(AddSuppressionsResponse::One(AddedSuppression {
+                suppression: SuppressionResponse::from_suppression(&outcome.suppression),
                 warnings,
-            });
+            }));
         }
     };
     let all: Vec<SuppressionCause> = many.iter().flatten().map(cause_for).collect();
@@ -249,7 +219,7 @@ pub async fn add(
         Ok(_) => AddSuppressionEntry::from_outcome(index, outcomes.next(), &terms),
         Err(text) => AddSuppressionEntry::from_problem(index, &Problem::field("email", text.as_str())),
     });
-    Ok(AddSuppressionsResponse::Many { data: data.collect() })
+    Ok(AddSuppressionsResponse::Many(AddedSuppressions { data: data.collect() }))
 }
 
 fn count_created(outcomes: &[SuppressionResult]) -> u64 {

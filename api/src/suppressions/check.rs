@@ -13,20 +13,20 @@ use store::access::Tenant;
 use store::suppression::AddressSuppression;
 
 use super::add::{BODY_BYTES_MAX, EMAILS_MAX};
-use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::json_timestamp::JsonTimestamp;
-use crate::problem::Problem;
+use crate::problem::{BatchEntryError, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
+use crate::request_object::{RequestObject, body_spec, read_body};
+use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
-const NAMES: FieldNames =
-    FieldNames { known: &[("emails", "emails")], foreign: &[("email", "emails"), ("EmailAddresses", "emails")] };
-
-/// The request body of `POST /suppressions/check`.
-#[derive(Debug)]
+/// The addresses to check
+#[derive(Debug, RequestObject)]
+#[schema(name = "CheckSuppressions")]
 pub struct CheckSuppressions {
-    targets: Vec<Result<SuppressionTarget, InvalidTarget>>,
+    #[field(foreign = ["email", "EmailAddresses"], read = read_targets, schema = targets_schema)]
+    emails: Vec<Result<SuppressionTarget, InvalidTarget>>,
 }
 
 /// An entry that is not an address, with the error.
@@ -40,40 +40,45 @@ impl FromRequest for CheckSuppressions {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("CheckSuppressions", |_| {
-            let emails = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": EMAILS_MAX});
-            schema::object("The addresses to check", [("emails", emails)])
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let mut targets = Vec::new();
-        match fields.value("emails").map(|emails| fields::parse_list(emails, EMAILS_MAX)) {
-            None if fields.is_present_or_misnamed("emails") => {}
-            None => notes.errors.add("emails", "is required"),
-            Some(Err(text)) => notes.errors.add("emails", text),
-            Some(Ok(entries)) if entries.is_empty() => notes.errors.add("emails", "has no entries"),
-            Some(Ok(entries)) => {
-                for (index, entry) in entries.into_iter().enumerate() {
-                    match fields::parse_text(entry) {
-                        Ok(text) => targets.push(Self::parse_target(&text)),
-                        Err(error) => notes.errors.add(&format!("emails[{index}]"), error),
-                    }
-                }
-            }
-        }
-        if notes.errors.is_empty() { Ok(Self { targets }) } else { Err(notes.errors.into()) }
+        read_body(call)
     }
 }
 
-impl CheckSuppressions {
-    fn parse_target(text: &str) -> Result<SuppressionTarget, InvalidTarget> {
-        SuppressionTarget::parse(text)
-            .map_err(|error| InvalidTarget { text: text.to_owned(), message: error.to_string() })
+fn targets_schema(_: &mut Schemas) -> Value {
+    json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": EMAILS_MAX})
+}
+
+/// An entry that is not an address is answered; one that is not a string is an error.
+fn read_targets(
+    fields: &ObjectFields<'_>,
+    notes: &mut FieldDiagnostics,
+) -> Option<Vec<Result<SuppressionTarget, InvalidTarget>>> {
+    let Some(value) = fields.value("emails") else {
+        if !fields.is_present_or_misnamed("emails") {
+            notes.errors.add("emails", "is required");
+        }
+        return None;
+    };
+    let entries = fields::parse_list(value, EMAILS_MAX).and_then(|entries| match entries.is_empty() {
+        true => Err("has no entries".to_owned()),
+        false => Ok(entries),
+    });
+    let mut targets = Vec::new();
+    for (index, entry) in entries.map_err(|text| notes.errors.add("emails", text)).ok()?.into_iter().enumerate() {
+        match fields::parse_text(entry) {
+            Ok(text) => targets.push(parse_target(&text)),
+            Err(error) => notes.errors.add(&format!("emails[{index}]"), error),
+        }
     }
+    Some(targets)
+}
+
+fn parse_target(text: &str) -> Result<SuppressionTarget, InvalidTarget> {
+    SuppressionTarget::parse(text).map_err(|error| InvalidTarget { text: text.to_owned(), message: error.to_string() })
 }
 
 /// The result for one address
@@ -93,8 +98,8 @@ pub struct SuppressionStatus {
     /// Expiry of the suppression; null means never
     expires_at: Option<JsonTimestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(with = error_schema)]
-    error: Option<Value>,
+    /// Present if the entry is not an address
+    error: Option<BatchEntryError>,
 }
 
 /// The results
@@ -114,7 +119,7 @@ pub async fn check(
     tenant: Tenant,
     request: CheckSuppressions,
 ) -> Result<CheckSuppressionsResponse, Problem> {
-    let CheckSuppressions { targets: entries } = request;
+    let CheckSuppressions { emails: entries } = request;
     let (store, now) = (state.intake.store(), state.intake.clock().now());
     let targets: Vec<SuppressionTarget> = entries.iter().flatten().cloned().collect();
     let suppressions = store::suppression::list_address_suppressions(store, tenant.account().id, &targets, now).await?;
@@ -153,16 +158,4 @@ impl SuppressionStatus {
             error: Some(Problem::field("email", none.message).batch_entry_error()),
         }
     }
-}
-
-fn error_schema(_: &mut Schemas) -> Value {
-    schema::object_with(
-        "Present if the entry is not an address",
-        &["message", "code"],
-        [
-            ("message", schema::string("The error message")),
-            ("code", schema::string_enum(&["validation_error"], "The error code")),
-            ("details", json!({"type": "object", "description": "Errors by field name"})),
-        ],
-    )
 }

@@ -12,15 +12,15 @@ use mail::csv::CsvReader;
 use mail::id::ImportId;
 use mail::import::{ImportColumns, ImportCounts, ImportStatus, SuppressionImport};
 use serde::Serialize;
-use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
 use super::commit_error::commit_error_problem;
-use crate::fields::{self, FieldDiagnostics, FieldNames};
 use crate::json_timestamp::JsonTimestamp;
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Media, Request, RequestSpec};
+use crate::request_object::{RequestObject, body_spec, read_body};
+use crate::request_value::AnyText;
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
@@ -30,8 +30,6 @@ const BODY_BYTES_MAX: usize = 16 << 20;
 const UNFINISHED_IMPORTS_MAX: usize = 10;
 /// Most imports of one account that are retained.
 const IMPORTS_KEPT_MAX: usize = 100;
-
-const NAMES: FieldNames = FieldNames { known: &[("csv", "csv")], foreign: &[] };
 
 /// A checked list.
 #[derive(Debug)]
@@ -45,17 +43,13 @@ impl FromRequest for ImportSuppressions {
     const MEDIA: Media = Media::JsonOrCsv;
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("ImportSuppressions", |_| {
-            let csv = schema::string("The list: CSV with a column of addresses, with or without a header line");
-            schema::object("A CSV list; it may also be sent as `text/csv`", [("csv", csv)])
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<CsvField>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let kind = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_csv = kind.trim_start().get(..8).is_some_and(|kind| kind.eq_ignore_ascii_case("text/csv"));
-        let text = if is_csv { call.body.clone() } else { csv_field(call)? };
+        let text = if is_csv { call.body.clone() } else { read_body::<CsvField>(call)?.csv.into() };
         let error = |message: &str| Problem::field("csv", message);
         let list = std::str::from_utf8(&text).map_err(|_| error("is not UTF-8"))?;
         let columns = ImportColumns::detect(list).map_err(|message| error(&message))?;
@@ -64,15 +58,13 @@ impl FromRequest for ImportSuppressions {
     }
 }
 
-fn csv_field(call: &Request) -> Result<Bytes, Problem> {
-    let mut notes = FieldDiagnostics::default();
-    let fields = call.body_fields(&NAMES, &mut notes)?;
-    match fields.value("csv").map(fields::parse_text) {
-        Some(Ok(text)) => return Ok(Bytes::from(text.into_owned())),
-        Some(Err(text)) => notes.errors.add("csv", text),
-        None => notes.errors.add("csv", "is required"),
-    }
-    Err(notes.errors.into())
+/// A CSV list; it may also be sent as `text/csv`
+#[derive(Debug, RequestObject)]
+#[schema(name = "ImportSuppressions")]
+struct CsvField {
+    /// The list: CSV with a column of addresses, with or without a header line
+    #[field(reader = AnyText)]
+    csv: String,
 }
 
 /// An invalid line
@@ -92,8 +84,7 @@ struct ImportView {
     /// Status
     #[schema(as = String, enum = ["queued", "running", "completed", "failed"])]
     status: ImportStatus,
-    #[schema(with = counts_schema)]
-    counts: ImportCounts,
+    counts: ImportCountsView,
     /// The first invalid lines
     errors: Vec<BadLineView>,
     /// Time of the request
@@ -102,18 +93,28 @@ struct ImportView {
     completed_at: Option<JsonTimestamp>,
 }
 
-fn counts_schema(_: &mut Schemas) -> Value {
-    schema::object(
-        "Progress",
-        [
-            ("total", schema::count("Records in the list")),
-            ("processed", schema::count("Records read so far")),
-            ("created", schema::count("Suppressions created")),
-            ("exists", schema::count("Addresses that were already suppressed")),
-            ("invalid", schema::count("Invalid records")),
-            ("refused", schema::count("Records refused because the plan's quota is used up")),
-        ],
-    )
+/// Progress
+#[derive(Debug, Serialize, ToSchema)]
+struct ImportCountsView {
+    /// Records in the list
+    total: u64,
+    /// Records read so far
+    processed: u64,
+    /// Suppressions created
+    created: u64,
+    /// Addresses that were already suppressed
+    exists: u64,
+    /// Invalid records
+    invalid: u64,
+    /// Records refused because the plan's quota is used up
+    refused: u64,
+}
+
+impl ImportCountsView {
+    fn from_counts(counts: ImportCounts) -> Self {
+        let ImportCounts { total, processed, created, exists, invalid, refused } = counts;
+        Self { total, processed, created, exists, invalid, refused }
+    }
 }
 
 /// An import of suppressions
@@ -130,7 +131,7 @@ impl ImportResponse {
         let import = ImportView {
             id: import.id,
             status: import.status,
-            counts: import.counts,
+            counts: ImportCountsView::from_counts(import.counts),
             errors: errors.collect(),
             created_at: JsonTimestamp(import.created_at),
             completed_at: import.completed_at.map(JsonTimestamp),

@@ -10,7 +10,6 @@ use crate::paging::{self, PageParameters};
 use crate::problem::{FieldErrors, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
-use crate::suppression_words::{reason_words, source_words};
 
 /// The filter of a list or export of suppressions.
 #[derive(Debug, Clone, Default)]
@@ -36,11 +35,11 @@ impl SuppressionQuery {
         }
         if let Some(text) = parameter("reason")? {
             selection.filter.reasons =
-                parse_words(text, "reason", SuppressionReason::from_word, &reason_words(), &mut errors);
+                parse_words(text, "reason", SuppressionReason::from_word, SuppressionReason::WORDS, &mut errors);
         }
         if let Some(text) = parameter("source")? {
             selection.filter.sources =
-                parse_words(text, "source", SuppressionSource::from_word, &source_words(), &mut errors);
+                parse_words(text, "source", SuppressionSource::from_word, SuppressionSource::WORDS, &mut errors);
         }
         if let Some(text) = parameter("created_after")? {
             selection.filter.created_after = parse_time(text, "created_after", &mut errors);
@@ -55,8 +54,8 @@ impl SuppressionQuery {
     #[must_use]
     pub fn parameters() -> Vec<Value> {
         let text = || json!({"type": "string"});
-        let reason = format!("Any of these reasons, separated by commas: {}", reason_words().join(", "));
-        let source = format!("Any of these sources, separated by commas: {}", source_words().join(", "));
+        let reason = format!("Any of these reasons, separated by commas: {}", SuppressionReason::WORDS.join(", "));
+        let source = format!("Any of these sources, separated by commas: {}", SuppressionSource::WORDS.join(", "));
         vec![
             schema::query_parameter("email", "An address, or `@domain.tld`", text()),
             schema::query_parameter("reason", &reason, text()),

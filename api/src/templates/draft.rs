@@ -9,117 +9,105 @@ use mail::id::{AccountId, TemplateId};
 use mail::raw_number;
 use mail::suppression::{OPTIONAL_CATEGORIES, category_word};
 use mail::template::{
-    ALIAS_BYTES_MAX, FALLBACKS_BYTES_MAX, MARKUP_BYTES_MAX, NAME_BYTES_MAX, PREHEADER_BYTES_MAX, ParsedTemplate,
-    SUBJECT_BYTES_MAX, Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable, VARIABLES_MAX,
-    VariableType, check_alias, check_key,
+    ALIAS_BYTES_MAX, FALLBACKS_BYTES_MAX, KEY_BYTES_MAX, MARKUP_BYTES_MAX, NAME_BYTES_MAX, PREHEADER_BYTES_MAX,
+    ParsedTemplate, SUBJECT_BYTES_MAX, Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable,
+    VARIABLES_MAX, VariableType, check_alias, check_key,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::path::TemplatePath;
-use super::view::variable_schema;
-use crate::emails::recipients::{self, MAILBOX_BYTES_MAX, REPLY_TO_MAX, read_author, read_reply_to};
+use crate::emails::recipients::{REPLY_TO_MAX, read_author, read_reply_to};
+use crate::emails::send_fields::{addresses_schema, author_schema};
 use crate::emails::tags_and_headers::read_category;
-use crate::emails::template::parse_version;
-use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::emails::template::{parse_version, version_schema};
+use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::schema::{self, Schemas};
+use crate::request_object::{
+    FieldReader, RequestObject, RequestValue, body_spec, bounded_text_schema, read_optional_body,
+};
+use crate::request_value::{Line, Name};
+use crate::schema::{Schemas, ToSchema};
 
 /// Longest body: both bodies at twice their size in JSON, and the other fields.
 pub const REQUEST_BYTES_MAX: usize = 4 * MARKUP_BYTES_MAX + (256 << 10);
 
-const NAMES: FieldNames = FieldNames {
-    known: &[
-        ("name", "name"),
-        ("alias", "alias"),
-        ("category", "category"),
-        ("unsubscribe_enabled", "unsubscribe_enabled"),
-        ("unsubscribeEnabled", "unsubscribe_enabled"),
-        ("from", "from"),
-        ("reply_to", "reply_to"),
-        ("replyTo", "reply_to"),
-        ("subject", "subject"),
-        ("preheader", "preheader"),
-        ("html", "html"),
-        ("htmlBody", "html"),
-        ("html_body", "html"),
-        ("text", "text"),
-        ("textBody", "text"),
-        ("text_body", "text"),
-        ("plain_body", "text"),
-        ("variables", "variables"),
-        ("status", "status"),
-        ("if_version", "if_version"),
-        ("ifVersion", "if_version"),
-    ],
-    foreign: &[
-        ("Name", "name"),
-        ("Alias", "alias"),
-        ("From", "from"),
-        ("ReplyTo", "reply_to"),
-        ("Subject", "subject"),
-        ("HtmlBody", "html"),
-        ("TextBody", "text"),
-        ("HtmlPart", "html"),
-        ("TextPart", "text"),
-        ("TemplateName", "name"),
-        ("SubjectPart", "subject"),
-    ],
-};
-
-const VARIABLE_NAMES: FieldNames = FieldNames {
-    known: &[
-        ("key", "key"),
-        ("type", "type"),
-        ("required", "required"),
-        ("fallback_value", "fallback_value"),
-        ("fallbackValue", "fallback_value"),
-    ],
-    foreign: &[("Key", "key"), ("Type", "type")],
-};
-
-/// A change of a template: `None` leaves a field as it is, `Some(None)` (JSON null) removes it.
-#[derive(Debug, Default)]
+/// A template; `name` or `alias` is required. Markup is Handlebars: `{{a.b}}` (escaped in HTML), `{{{raw}}}`,
+/// `{{#if}}`, `{{#unless}}`, `{{#each}}`, `{{#with}}`
+// `None` leaves a field as it is, `Some(None)` (null) removes it.
+#[derive(Debug, Default, RequestObject)]
+#[schema(name = "TemplateDraft")]
 struct TemplateEdit {
+    /// Name, unique in the account
+    #[field(foreign = ["Name", "TemplateName"], reader = Name<NAME_BYTES_MAX>)]
     name: Option<String>,
+    /// Name for API calls, unique in the account
+    #[field(foreign = ["Alias"], parse = parse_alias, schema = alias_schema)]
     alias: Option<Option<String>>,
+    /// Category
+    #[field(read = read_given_category, schema = Category::schema)]
     category: Option<Category>,
+    /// Managed unsubscribe; always on for product and newsletter
+    #[field(aliases = ["unsubscribeEnabled"], null = false)]
     unsubscribe_enabled: Option<bool>,
+    /// Default author, unless the send request has one: `Ada <ada@example.com>` or an object
+    #[field(foreign = ["From"], read = read_given_author, schema = author_schema)]
     from: Option<Option<Mailbox>>,
+    /// Default `Reply-To`, unless the send request has one
+    #[field(
+        aliases = ["replyTo"], foreign = ["ReplyTo"], read = read_given_reply_to, schema = reply_to_schema, nullable,
+    )]
     reply_to: Option<Vec<Mailbox>>,
+    /// Markup of the subject
+    #[field(foreign = ["Subject", "SubjectPart"], reader = Line<SUBJECT_BYTES_MAX>)]
     subject: Option<Option<String>>,
+    /// Markup of the preview line after the subject
+    #[field(reader = Line<PREHEADER_BYTES_MAX>)]
     preheader: Option<Option<String>>,
+    /// Markup of the HTML body
+    #[field(aliases = ["htmlBody", "html_body"], foreign = ["HtmlBody", "HtmlPart"], reader = Markup)]
     html: Option<Option<String>>,
+    /// Markup of the plain-text body
+    #[field(aliases = ["textBody", "text_body", "plain_body"], foreign = ["TextBody", "TextPart"], reader = Markup)]
     text: Option<Option<String>>,
+    /// Declared variables; undeclared ones are required
+    #[field(read = read_given_variables, schema = variables_schema)]
     variables: Option<Vec<TemplateVariable>>,
 }
 
-impl TemplateEdit {
-    fn read(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
-        Self {
-            name: read_nullable(fields, "name", notes, parse_name).flatten(),
-            alias: read_nullable(fields, "alias", notes, |value| {
-                let alias = fields::parse_text(value)?;
-                check_alias(&alias).map(|()| alias.into_owned())
-            }),
-            category: is_present(fields, "category").then(|| read_category(fields, notes).unwrap_or_default()),
-            unsubscribe_enabled: read_nullable(fields, "unsubscribe_enabled", notes, fields::parse_bool)
-                .map(Option::unwrap_or_default),
-            from: is_present(fields, "from").then(|| fields.value("from").and_then(|_| read_author(fields, notes))),
-            reply_to: is_present(fields, "reply_to").then(|| read_reply_to(fields, notes)),
-            subject: read_nullable(fields, "subject", notes, |value| {
-                fields::parse_header_line(value, SUBJECT_BYTES_MAX)
-            }),
-            preheader: read_nullable(fields, "preheader", notes, |value| {
-                fields::parse_header_line(value, PREHEADER_BYTES_MAX)
-            }),
-            html: read_nullable(fields, "html", notes, parse_markup),
-            text: read_nullable(fields, "text", notes, parse_markup),
-            variables: is_present(fields, "variables").then(|| read_variables(fields, notes)),
-        }
-    }
+/// The fields to change; null removes a field
+#[derive(Debug, RequestObject)]
+#[schema(name = "TemplateChange")]
+struct TemplateChange {
+    #[field(flatten)]
+    edit: TemplateEdit,
+    /// `archived`, or the status before archiving
+    #[field(parse = parse_status, schema = TemplateStatus::schema)]
+    status: Option<TemplateStatus>,
+    /// The `draft_version` that the client has seen: 409 if it has changed
+    #[field(aliases = ["ifVersion"], parse = parse_version, schema = version_schema)]
+    if_version: Option<u32>,
+}
 
+/// A declared variable
+#[derive(Debug, RequestObject)]
+#[schema(name = "TemplateVariable")]
+pub(super) struct VariableFields {
+    /// Name
+    #[field(foreign = ["Key"], parse = parse_key, schema = key_schema)]
+    key: String,
+    /// Type; default: `string`
+    #[field(foreign = ["Type"], parse = parse_type, schema = VariableType::schema, absent = VariableType::String)]
+    r#type: VariableType,
+    /// Whether a send without it is refused; default: true unless there is a fallback
+    required: Option<bool>,
+    /// Value if the send request has none
+    #[field(aliases = ["fallbackValue"], parse = parse_fallback, schema = any_schema)]
+    fallback_value: Option<Value>,
+}
+
+impl TemplateEdit {
     /// Parses the given markup, and adds its errors with line and column.
     fn check_markup(&self, notes: &mut FieldDiagnostics) -> Vec<Value> {
         let part = |part: &Option<Option<String>>| part.clone().flatten();
@@ -177,37 +165,60 @@ fn is_present(fields: &ObjectFields<'_>, name: &str) -> bool {
     fields.fields().iter().any(|(n, _)| *n == name)
 }
 
-/// `None` for a missing or invalid field, `Some(None)` for null, else the parsed value.
-fn read_nullable<T>(
-    fields: &ObjectFields<'_>,
-    name: &str,
-    notes: &mut FieldDiagnostics,
-    parse: impl Fn(&RawValue) -> Result<T, String>,
-) -> Option<Option<T>> {
-    let Some(value) = fields.value(name) else { return is_present(fields, name).then_some(None) };
-    match parse(value) {
-        Ok(value) => Some(Some(value)),
-        Err(text) => {
-            notes.errors.add(name, text);
-            None
+fn parse_alias(value: &RawValue) -> Result<String, String> {
+    let alias = fields::parse_text(value)?;
+    check_alias(&alias).map(|()| alias.into_owned())
+}
+
+fn alias_schema(_: &mut Schemas) -> Value {
+    bounded_text_schema(1, ALIAS_BYTES_MAX)
+}
+
+fn read_given_category(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Category> {
+    is_present(fields, "category").then(|| read_category(fields, notes).unwrap_or_default())
+}
+
+fn read_given_author(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Option<Mailbox>> {
+    is_present(fields, "from").then(|| fields.value("from").and_then(|_| read_author(fields, notes)))
+}
+
+fn read_given_reply_to(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Vec<Mailbox>> {
+    is_present(fields, "reply_to").then(|| read_reply_to(fields, notes))
+}
+
+fn read_given_variables(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Vec<TemplateVariable>> {
+    is_present(fields, "variables").then(|| read_variables(fields, notes))
+}
+
+fn variables_schema(schemas: &mut Schemas) -> Value {
+    json!({"type": "array", "maxItems": VARIABLES_MAX, "items": VariableFields::schema(schemas)})
+}
+
+fn parse_status(value: &RawValue) -> Result<TemplateStatus, String> {
+    let text = || format!("must be one of {}", TemplateStatus::WORDS.join(", "));
+    TemplateStatus::from_word(&fields::parse_text(value)?).ok_or_else(text)
+}
+
+/// Markup of a body, with line ends as LF.
+struct Markup;
+
+impl RequestValue for Markup {
+    type Value = String;
+
+    fn schema(_: &mut Schemas) -> Value {
+        bounded_text_schema(0, MARKUP_BYTES_MAX)
+    }
+
+    fn parse(value: &RawValue) -> Result<String, String> {
+        let text = fields::parse_text(value)?;
+        if text.len() > MARKUP_BYTES_MAX {
+            return Err(format!("is longer than {MARKUP_BYTES_MAX} bytes"));
         }
+        if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+            return Err("must not contain control characters".to_owned());
+        }
+        Ok(text.replace("\r\n", "\n").replace('\r', "\n"))
     }
-}
-
-fn parse_name(value: &RawValue) -> Result<String, String> {
-    let name = fields::parse_header_line(value, NAME_BYTES_MAX)?.trim().to_owned();
-    if name.is_empty() { Err("is empty".to_owned()) } else { Ok(name) }
-}
-
-fn parse_markup(value: &RawValue) -> Result<String, String> {
-    let text = fields::parse_text(value)?;
-    if text.len() > MARKUP_BYTES_MAX {
-        return Err(format!("is longer than {MARKUP_BYTES_MAX} bytes"));
-    }
-    if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-        return Err("must not contain control characters".to_owned());
-    }
-    Ok(text.replace("\r\n", "\n").replace('\r', "\n"))
 }
 
 fn read_variables(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<TemplateVariable> {
@@ -230,7 +241,7 @@ fn read_variables(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Ve
                 continue;
             }
         };
-        let entry = ObjectFields::from_object(object, &VARIABLE_NAMES, &format!("{path}."), notes);
+        let entry = ObjectFields::from_object(object, &VariableFields::FIELDS, &format!("{path}."), notes);
         fallback_bytes += entry.value("fallback_value").map_or(0, |value| value.get().len());
         if fallback_bytes > FALLBACKS_BYTES_MAX {
             let text = format!("have fallback values of more than {FALLBACKS_BYTES_MAX} bytes");
@@ -247,35 +258,36 @@ fn read_variables(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Ve
 }
 
 fn read_variable(fields: &ObjectFields<'_>, path: &str, notes: &mut FieldDiagnostics) -> Option<TemplateVariable> {
-    let key = match fields.value("key") {
-        Some(value) => fields::parse_text(value).and_then(|key| check_key(&key).map(|()| key.into_owned())),
-        None if fields.is_present_or_misnamed("key") => return None,
-        None => Err("is required".to_owned()),
-    };
-    let kind = fields.value("type").map_or(Ok(VariableType::String), |value| {
-        let word = fields::parse_text(value).ok().and_then(|word| VariableType::from_word(&word));
-        word.ok_or_else(|| format!("must be one of {}", VariableType::WORDS.join(", ")))
-    });
-    let required = fields.value("required").map(fields::parse_bool).transpose();
-    let fallback = fields.value("fallback_value").map(|value| {
-        let value = raw_number::parse(value.get()).map_err(|_| "cannot be parsed".to_owned())?;
-        match &kind {
-            Ok(kind) if !kind.accepts(&value) => Err(format!("must be {}", kind.phrase())),
-            _ => Ok(value),
-        }
-    });
-    let mut note = |name: &str, text: &String| notes.errors.add(&format!("{path}.{name}"), text);
-    let fallback = fallback.transpose().inspect_err(|text| note("fallback_value", text));
-    let key = key.inspect_err(|text| note("key", text));
-    let kind = kind.inspect_err(|text| note("type", text));
-    let required = required.inspect_err(|text| note("required", text));
-    match (key, kind, required, fallback) {
-        (Ok(key), Ok(kind), Ok(required), Ok(fallback_value)) => {
-            let required = required.unwrap_or(fallback_value.is_none());
-            Some(TemplateVariable { key, r#type: kind, required, fallback_value })
-        }
-        _ => None,
+    let prefix = format!("{path}.");
+    let variable = VariableFields::read_fields(&mut FieldReader::nested(fields, &prefix, notes))?;
+    let VariableFields { key, r#type, required, fallback_value } = variable;
+    if fallback_value.as_ref().is_some_and(|value| !r#type.accepts(value)) {
+        notes.errors.add(&format!("{path}.fallback_value"), format!("must be {}", r#type.phrase()));
     }
+    let required = required.unwrap_or(fallback_value.is_none());
+    Some(TemplateVariable { key, r#type, required, fallback_value })
+}
+
+fn parse_key(value: &RawValue) -> Result<String, String> {
+    let key = fields::parse_text(value)?.into_owned();
+    check_key(&key).map(|()| key)
+}
+
+fn key_schema(_: &mut Schemas) -> Value {
+    bounded_text_schema(1, KEY_BYTES_MAX)
+}
+
+fn parse_type(value: &RawValue) -> Result<VariableType, String> {
+    let word = fields::parse_text(value).ok().and_then(|word| VariableType::from_word(&word));
+    word.ok_or_else(|| format!("must be one of {}", VariableType::WORDS.join(", ")))
+}
+
+fn parse_fallback(value: &RawValue) -> Result<Value, String> {
+    raw_number::parse(value.get()).map_err(|_| "cannot be parsed".to_owned())
+}
+
+fn any_schema(_: &mut Schemas) -> Value {
+    json!({})
 }
 
 /// All errors, with the position of the first syntax error and all syntax errors in `markup`.
@@ -295,8 +307,6 @@ fn validation_problem(notes: FieldDiagnostics, markup: &[Value]) -> Problem {
 pub struct CreateTemplate {
     name: String,
     edit: TemplateEdit,
-    /// Warnings about ignored fields.
-    pub warnings: Vec<String>,
 }
 
 impl CreateTemplate {
@@ -326,15 +336,14 @@ impl FromRequest for CreateTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let variable = variable_schema(schemas);
-        let body = schemas.component("TemplateDraft", |_| draft_schema(variable));
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+        body_spec::<TemplateEdit>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
-        let edit = TemplateEdit::read(&fields, &mut notes);
+        // The fields of a change are known: they have warnings of their own.
+        let fields = call.body_fields(&TemplateChange::FIELDS, &mut notes)?;
+        let edit = TemplateEdit::read_fields(&mut FieldReader::new(&fields, &mut notes)).unwrap_or_default();
         for name in ["status", "if_version"] {
             if is_present(&fields, name) {
                 notes.warn(format!("`{name}` has no effect on a new template and was ignored"));
@@ -348,8 +357,9 @@ impl FromRequest for CreateTemplate {
             notes.errors.add("name", "is required");
         }
         let markup = edit.check_markup(&mut notes);
+        call.warnings.borrow_mut().append(&mut notes.warnings);
         match name {
-            Some(name) if notes.errors.is_empty() => Ok(Self { name, edit, warnings: notes.warnings }),
+            Some(name) if notes.errors.is_empty() => Ok(Self { name, edit }),
             _ => Err(validation_problem(notes, &markup)),
         }
     }
@@ -361,8 +371,6 @@ pub struct UpdateTemplate {
     edit: TemplateEdit,
     status: Option<TemplateStatus>,
     if_version: Option<u32>,
-    /// Warnings about ignored fields.
-    pub warnings: Vec<String>,
 }
 
 impl UpdateTemplate {
@@ -423,135 +431,52 @@ impl FromRequest for (TemplatePath, UpdateTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let variable = variable_schema(schemas);
-        let body = schemas.component("TemplateChange", |_| {
-            let mut change = draft_schema(variable);
-            change["description"] = json!("The fields to change; null removes a field");
-            change["properties"]["status"] =
-                schema::string_enum(TemplateStatus::WORDS, "`archived`, or the status before archiving");
-            change["properties"]["if_version"] = json!({
-                "type": "integer", "minimum": 1,
-                "description": "The `draft_version` that the client has seen: 409 if it has changed",
-            });
-            change
-        });
-        let parameters = vec![TemplatePath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<TemplateChange>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
-        let edit = TemplateEdit::read(&fields, &mut notes);
-        if is_present(&fields, "name") && fields.value("name").is_none() {
+        let fields = call.body_fields(&TemplateChange::FIELDS, &mut notes)?;
+        let change = TemplateChange::read_fields(&mut FieldReader::new(&fields, &mut notes));
+        let TemplateChange { edit, status, if_version } =
+            change.ok_or_else(|| Problem::internal("a change without required fields is incomplete"))?;
+        if fields.is_null("name") {
             notes.errors.add("name", "cannot be removed");
         }
-        let status = read_nullable(&fields, "status", &mut notes, |value| {
-            let word = fields::parse_text(value)?;
-            let text = || format!("must be one of {}", TemplateStatus::WORDS.join(", "));
-            TemplateStatus::from_word(&word).ok_or_else(text)
-        });
-        let if_version = read_nullable(&fields, "if_version", &mut notes, parse_version);
         let markup = edit.check_markup(&mut notes);
+        call.warnings.borrow_mut().append(&mut notes.warnings);
         if !notes.errors.is_empty() {
             return Err(validation_problem(notes, &markup));
         }
-        let warnings = notes.warnings;
-        let (status, if_version) = (status.flatten(), if_version.flatten());
-        Ok((TemplatePath::from_request(call), UpdateTemplate { edit, status, if_version, warnings }))
+        Ok((TemplatePath::from_request(call), UpdateTemplate { edit, status, if_version }))
     }
 }
 
-/// The request body of a duplication.
-#[derive(Debug)]
+/// The copy
+#[derive(Debug, RequestObject)]
 pub struct DuplicateTemplate {
-    /// The name; generated from the original's name if `None`.
+    /// Name; default: `… (copy)`
+    #[field(foreign = ["Name"], reader = Name<NAME_BYTES_MAX>)]
     pub name: Option<String>,
-    /// The alias; the copy has none if `None`.
+    /// Alias; none by default
+    #[field(foreign = ["Alias"], parse = parse_alias, schema = alias_schema)]
     pub alias: Option<String>,
-    /// Warnings about ignored fields.
-    pub warnings: Vec<String>,
 }
-
-const COPY_NAMES: FieldNames =
-    FieldNames { known: &[("name", "name"), ("alias", "alias")], foreign: &[("Name", "name"), ("Alias", "alias")] };
 
 impl FromRequest for (TemplatePath, DuplicateTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(16 << 10);
     const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let body = schema::object_with(
-            "The copy",
-            &[],
-            [
-                ("name", schema::bounded_string(NAME_BYTES_MAX, "Name; default: `… (copy)`")),
-                ("alias", schema::bounded_string(ALIAS_BYTES_MAX, "Alias; none by default")),
-            ],
-        );
-        let parameters = vec![TemplatePath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<DuplicateTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let mut notes = FieldDiagnostics::default();
-        let fields = ObjectFields::from_object(fields::parse_optional_body(&call.body)?, &COPY_NAMES, "", &mut notes);
-        let edit = TemplateEdit::read(&fields, &mut notes);
-        if !notes.errors.is_empty() {
-            return Err(notes.errors.into());
-        }
-        let (name, alias) = (edit.name, edit.alias.flatten());
-        Ok((TemplatePath::from_request(call), DuplicateTemplate { name, alias, warnings: notes.warnings }))
+        let copy = read_optional_body(call)?;
+        Ok((TemplatePath::from_request(call), copy))
     }
 }
 
-fn draft_schema(variable: Value) -> Value {
-    let nullable = |bytes_max: usize, description: &str| {
-        let mut text = schema::bounded_string(bytes_max, description);
-        schema::allow_null(&mut text);
-        text
-    };
-    let mailbox = json!({"type": "string", "minLength": 1, "maxLength": MAILBOX_BYTES_MAX});
-    let mailboxes = json!({
-        "description": "Default `Reply-To`, unless the send request has one",
-        "oneOf": [mailbox, {"type": "array", "items": mailbox, "maxItems": REPLY_TO_MAX}, {"type": "null"}],
-    });
-    let author = json!({
-        "description": "Default author, unless the send request has one: `Ada <ada@example.com>` or an object",
-        "oneOf": [mailbox, {"type": "null"}, schema::object_with(
-            "An address and a display name",
-            &["email"],
-            [
-                ("email", schema::address("The address")),
-                ("name", schema::bounded_string(recipients::NAME_BYTES_MAX, "The display name")),
-            ],
-        )],
-    });
-    schema::object_with(
-        "A template; `name` or `alias` is required. Markup is Handlebars: `{{a.b}}` (escaped in HTML), `{{{raw}}}`, \
-         `{{#if}}`, `{{#unless}}`, `{{#each}}`, `{{#with}}`",
-        &[],
-        [
-            (
-                "name",
-                json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": "Name, unique in the account"}),
-            ),
-            ("alias", nullable(ALIAS_BYTES_MAX, "Name for API calls, unique in the account")),
-            ("category", schema::string_enum(Category::WORDS, "Category")),
-            ("unsubscribe_enabled", schema::boolean("Managed unsubscribe; always on for product and newsletter")),
-            ("from", author),
-            ("reply_to", mailboxes),
-            ("subject", nullable(SUBJECT_BYTES_MAX, "Markup of the subject")),
-            ("preheader", nullable(PREHEADER_BYTES_MAX, "Markup of the preview line after the subject")),
-            ("html", nullable(MARKUP_BYTES_MAX, "Markup of the HTML body")),
-            ("text", nullable(MARKUP_BYTES_MAX, "Markup of the plain-text body")),
-            (
-                "variables",
-                json!({
-                    "type": "array", "maxItems": VARIABLES_MAX, "items": variable,
-                    "description": "Declared variables; undeclared ones are required",
-                }),
-            ),
-        ],
-    )
+fn reply_to_schema(_: &mut Schemas) -> Value {
+    addresses_schema(REPLY_TO_MAX)
 }

@@ -13,6 +13,7 @@ use mail::idempotency::IdempotencyScope;
 use mail::template::render::VARIABLES_BYTES_MAX;
 use mail::template::{ParsedTemplate, RenderedTemplate, TemplateKey, UNSUBSCRIBE_URL};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
@@ -21,13 +22,15 @@ use super::render_error::render_error_problem;
 use super::storage::{find, find_with_bodies};
 use crate::emails::recipients::{RecipientLists, read_author, read_recipients};
 use crate::emails::send::SendResponse;
+use crate::emails::send_fields::{author_schema, recipients_schema};
 use crate::emails::send_idempotent;
-use crate::emails::template::{parse_variables, parse_version, variables_schema};
-use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
+use crate::emails::template::{parse_variables, parse_version, variables_schema, version_schema};
+use crate::fields::{self, FieldDiagnostics, JsonKind, ObjectFields};
 use crate::idempotency::IdempotentResponse;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
+use crate::request_object::{RequestObject, body_spec, read_body, read_optional_body};
+use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Gmail clips a message whose HTML is longer than this.
@@ -35,25 +38,40 @@ const GMAIL_BYTES_MAX: usize = 102 << 10;
 /// Longest body: the variables, and some addresses.
 const REQUEST_BYTES_MAX: usize = 2 * VARIABLES_BYTES_MAX + (256 << 10);
 
-/// The draft or version to render, and its variables.
-#[derive(Debug)]
-struct RenderRequest {
-    variables: Value,
-    version: Option<u32>,
+/// The variables and version to render
+#[derive(Debug, RequestObject)]
+pub struct RenderRequest {
+    /// The template's variables by name
+    #[field(foreign = ["TestRenderModel"], read = read_variables, schema = variables_schema)]
+    variables: Option<Map<String, Value>>,
+    /// The version to render; default: the draft
+    #[field(parse = parse_rendered_version, schema = rendered_version_schema)]
+    version: Option<RenderedVersion>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RenderedVersion {
+    Draft,
+    Published(u32),
+}
+
+fn parse_rendered_version(value: &RawValue) -> Result<RenderedVersion, String> {
+    if JsonKind::of_value(value) == JsonKind::Text && fields::parse_text(value).is_ok_and(|word| word == "draft") {
+        return Ok(RenderedVersion::Draft);
+    }
+    let number = parse_version(value).map_err(|_| "must be \"draft\" or a version's number".to_owned());
+    number.map(RenderedVersion::Published)
+}
+
+fn rendered_version_schema(schemas: &mut Schemas) -> Value {
+    json!({"oneOf": [{"const": "draft"}, version_schema(schemas)]})
+}
+
+fn read_variables(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Map<String, Value>> {
+    parse_variables(fields.value("variables")?, "variables", notes)
 }
 
 impl RenderRequest {
-    fn read(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
-        let version = fields.value("version").map_or(Ok(None), |value| {
-            let is_draft = JsonKind::of_value(value) == JsonKind::Text
-                && fields::parse_text(value).is_ok_and(|word| word == "draft");
-            if is_draft { Ok(None) } else { parse_version(value).map(Some) }
-        });
-        let version = version.map_err(|_| notes.errors.add("version", "must be \"draft\" or a version's number"));
-        let variables = fields.value("variables").and_then(|value| parse_variables(value, "variables", notes));
-        Self { variables: Value::Object(variables.unwrap_or_default()), version: version.unwrap_or_default() }
-    }
-
     /// Loads and parses the template, and runs `work` on a blocking thread.
     async fn render_blocking<T: Send + 'static>(
         self,
@@ -63,11 +81,11 @@ impl RenderRequest {
         work: impl FnOnce(&ParsedTemplate, &Value) -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let (settings, bodies) = match self.version {
-            None => {
+            None | Some(RenderedVersion::Draft) => {
                 let (template, bodies) = find_with_bodies(state, tenant, key).await?;
                 (template.draft, bodies)
             }
-            Some(number) => {
+            Some(RenderedVersion::Published(number)) => {
                 let template = find(state, tenant, key).await?;
                 let (store, account) = (state.intake.store(), template.account);
                 let found = store::template::get_version(store, account, template.id, number).await?;
@@ -81,46 +99,23 @@ impl RenderRequest {
                 let first = errors.first().map(|(part, error)| format!("{part}: {error}"));
                 Problem::internal(format!("a stored template cannot be parsed: {}", first.unwrap_or_default()))
             })?;
-            Ok(work(&program, &self.variables))
+            Ok(work(&program, &Value::Object(self.variables.unwrap_or_default())))
         });
         done.await.map_err(Problem::internal)?
     }
 }
 
-fn rendering_schema() -> [(&'static str, Value); 2] {
-    let version = json!({
-        "description": "The version to render; default: the draft",
-        "oneOf": [{"const": "draft"}, {"type": "integer", "minimum": 1}],
-    });
-    [("variables", variables_schema()), ("version", version)]
-}
-
-/// The request body of a preview.
-#[derive(Debug)]
-pub struct PreviewTemplate(RenderRequest, Vec<String>);
-
-impl FromRequest for (TemplatePath, PreviewTemplate) {
+impl FromRequest for (TemplatePath, RenderRequest) {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
     const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let body = schema::object_with("The variables and version to render", &[], rendering_schema());
-        let parameters = vec![TemplatePath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<RenderRequest>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames {
-            known: &[("variables", "variables"), ("version", "version")],
-            foreign: &[("TestRenderModel", "variables")],
-        };
-        let mut notes = FieldDiagnostics::default();
-        let fields = ObjectFields::from_object(fields::parse_optional_body(&call.body)?, &NAMES, "", &mut notes);
-        let rendering = RenderRequest::read(&fields, &mut notes);
-        if !notes.errors.is_empty() {
-            return Err(notes.errors.into());
-        }
-        Ok((TemplatePath::from_request(call), PreviewTemplate(rendering, notes.warnings)))
+        let rendering = read_optional_body(call)?;
+        Ok((TemplatePath::from_request(call), rendering))
     }
 }
 
@@ -213,52 +208,42 @@ fn content_warnings(program: &ParsedTemplate, rendered: &RenderedTemplate) -> Ve
 pub async fn preview(
     state: Arc<AppState>,
     tenant: Tenant,
-    (TemplatePath(key), PreviewTemplate(rendering, mut warnings)): (TemplatePath, PreviewTemplate),
+    (TemplatePath(key), rendering): (TemplatePath, RenderRequest),
 ) -> Result<PreviewResponse, Problem> {
-    let mut preview = rendering.render_blocking(&state, &tenant, &key, PreviewResponse::render).await?;
-    warnings.append(&mut preview.warnings);
-    Ok(PreviewResponse { warnings, ..preview })
+    rendering.render_blocking(&state, &tenant, &key, PreviewResponse::render).await
 }
 
-/// The request body of a test send.
-#[derive(Debug)]
+/// A test email
+#[derive(Debug, RequestObject)]
 pub struct SendTestTemplate {
-    rendering: RenderRequest,
-    recipients: RecipientLists,
+    /// Recipients: an address or a list
+    #[field(foreign = ["To"], read = read_to, schema = recipients_schema)]
+    to: RecipientLists,
+    /// Author; default: the template's
+    #[field(foreign = ["From"], read = read_given_author, schema = author_schema)]
     from: Option<Mailbox>,
-    warnings: Vec<String>,
+    #[field(flatten)]
+    rendering: RenderRequest,
+}
+
+fn read_to(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<RecipientLists> {
+    Some(read_recipients(fields, notes))
+}
+
+fn read_given_author(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Mailbox> {
+    fields.value("from").and_then(|_| read_author(fields, notes))
 }
 
 impl FromRequest for (TemplatePath, SendTestTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let to = json!({
-            "description": "Recipients: an address or a list",
-            "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-        });
-        let [variables, version] = rendering_schema();
-        let from = ("from", schema::string("Author; default: the template's"));
-        let body = schema::object_with("A test email", &["to"], [("to", to), from, variables, version]);
-        let parameters = vec![TemplatePath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<SendTestTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames {
-            known: &[("to", "to"), ("from", "from"), ("variables", "variables"), ("version", "version")],
-            foreign: &[("To", "to"), ("From", "from")],
-        };
-        let mut notes = FieldDiagnostics::default();
-        let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
-        let rendering = RenderRequest::read(&fields, &mut notes);
-        let recipients = read_recipients(&fields, &mut notes);
-        let from = fields.value("from").and_then(|_| read_author(&fields, &mut notes));
-        if !notes.errors.is_empty() {
-            return Err(notes.errors.into());
-        }
-        let warnings = notes.warnings;
-        Ok((TemplatePath::from_request(call), SendTestTemplate { rendering, recipients, from, warnings }))
+        let test = read_body(call)?;
+        Ok((TemplatePath::from_request(call), test))
     }
 }
 
@@ -282,7 +267,7 @@ async fn build_test_draft(
     key: TemplateKey,
     test: SendTestTemplate,
 ) -> Result<(Draft, Vec<String>), Problem> {
-    let SendTestTemplate { rendering, recipients: people, from, warnings } = test;
+    let SendTestTemplate { rendering, to: people, from } = test;
     let work = |program: &ParsedTemplate, variables: &Value| {
         program.render(variables).map(|rendered| (rendered, program.settings().clone()))
     };
@@ -317,5 +302,5 @@ async fn build_test_draft(
         category: settings.category,
         options: SendOptions { unsubscribe, ..SendOptions::default() },
     };
-    Ok((draft, warnings))
+    Ok((draft, Vec::new()))
 }

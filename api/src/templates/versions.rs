@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use mail::template::{NOTE_BYTES_MAX, PublishedVersion, TemplateKey, TemplateSettings, TemplateVersion};
-use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::Batch;
 
@@ -13,11 +12,12 @@ use super::view::{
     PublishTemplateResponse, TemplateVersionDetail, TemplateVersionList, TemplateVersionResponse, TemplateVersionView,
     TemplateView,
 };
-use crate::emails::template::parse_version;
-use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::emails::template::{parse_version, version_schema};
 use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec};
+use crate::request_object::{RequestObject, body_spec, read_optional_body};
+use crate::request_value::Line;
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
@@ -25,33 +25,20 @@ const NUMBER: &str = "number";
 /// Longest body with a note.
 const NOTE_REQUEST_BYTES_MAX: usize = 16 << 10;
 
-/// The fields of a publication or rollback.
-#[derive(Debug)]
-struct PublishFields {
+/// A publication
+#[derive(Debug, RequestObject)]
+pub struct PublishTemplate {
+    /// Note of the version
+    #[field(foreign = ["Note"], reader = Line<NOTE_BYTES_MAX>)]
     note: Option<String>,
-    version: Option<u32>,
-    warnings: Vec<String>,
 }
 
-impl PublishFields {
-    fn read(body: &[u8], names: &FieldNames) -> Result<Self, Problem> {
-        let mut notes = FieldDiagnostics::default();
-        let fields = ObjectFields::from_object(fields::parse_optional_body(body)?, names, "", &mut notes);
-        let note = fields.value("note").map(|value| fields::parse_header_line(value, NOTE_BYTES_MAX)).transpose();
-        let note = note.map_err(|text| notes.errors.add("note", text)).unwrap_or_default();
-        let number = fields.value("version").map(parse_version).transpose();
-        let number = number.map_err(|text| notes.errors.add("version", text)).unwrap_or_default();
-        if !notes.errors.is_empty() {
-            return Err(notes.errors.into());
-        }
-        Ok(Self { note: note.filter(|note| !note.is_empty()), version: number, warnings: notes.warnings })
-    }
-
+impl PublishTemplate {
     /// The new version, with the number and time of `after`.
     fn build_version(&self, tenant: &Tenant, after: PublishedVersion, settings: TemplateSettings) -> TemplateVersion {
         TemplateVersion {
             number: after.version,
-            note: self.note.clone(),
+            note: self.note.clone().filter(|note| !note.is_empty()),
             published_at: after.at,
             published_by: tenant.account().email.to_string(),
             settings,
@@ -59,51 +46,41 @@ impl PublishFields {
     }
 }
 
-/// The request body of a publication.
-#[derive(Debug)]
-pub struct PublishTemplate(PublishFields);
-
 impl FromRequest for (TemplatePath, PublishTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(NOTE_REQUEST_BYTES_MAX);
     const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let note = ("note", schema::bounded_string(NOTE_BYTES_MAX, "Note of the version"));
-        optional_body_spec(schema::object_with("A publication", &[], [note]), Self::BODY_BYTES_MAX)
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<PublishTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames { known: &[("note", "note")], foreign: &[("Note", "note")] };
-        Ok((TemplatePath::from_request(call), PublishTemplate(PublishFields::read(&call.body, &NAMES)?)))
+        let publication = read_optional_body(call)?;
+        Ok((TemplatePath::from_request(call), publication))
     }
 }
 
-/// The request body of a rollback.
-#[derive(Debug)]
-pub struct RollBackTemplate(PublishFields, u32);
+/// A rollback
+#[derive(Debug, RequestObject)]
+pub struct RollBackTemplate {
+    /// The version to publish again
+    #[field(foreign = ["Version"], parse = parse_version, schema = version_schema)]
+    version: u32,
+    #[field(flatten)]
+    publication: PublishTemplate,
+}
 
 impl FromRequest for (TemplatePath, RollBackTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(NOTE_REQUEST_BYTES_MAX);
 
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let number = json!({"type": "integer", "minimum": 1, "description": "The version to publish again"});
-        let fields = [("version", number), ("note", schema::bounded_string(NOTE_BYTES_MAX, "Note of the new version"))];
-        optional_body_spec(schema::object_with("A rollback", &["version"], fields), Self::BODY_BYTES_MAX)
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<RollBackTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames {
-            known: &[("version", "version"), ("note", "note")],
-            foreign: &[("Version", "version"), ("Note", "note")],
-        };
-        let publication = PublishFields::read(&call.body, &NAMES)?;
-        let number = publication.version.ok_or_else(|| Problem::field("version", "is required"))?;
-        Ok((TemplatePath::from_request(call), RollBackTemplate(publication, number)))
+        let rollback = read_optional_body(call)?;
+        Ok((TemplatePath::from_request(call), rollback))
     }
-}
-
-fn optional_body_spec(body: Value, body_bytes_max: Option<usize>) -> RequestSpec {
-    RequestSpec { parameters: vec![TemplatePath::parameter()], body: Some(body), body_bytes_max }
 }
 
 /// `POST /templates/{id_or_alias}/publish`.
@@ -113,7 +90,7 @@ fn optional_body_spec(body: Value, body_bytes_max: Option<usize>) -> RequestSpec
 pub async fn publish(
     state: Arc<AppState>,
     tenant: Tenant,
-    (TemplatePath(key), PublishTemplate(request)): (TemplatePath, PublishTemplate),
+    (TemplatePath(key), request): (TemplatePath, PublishTemplate),
 ) -> Result<PublishTemplateResponse, Problem> {
     for _ in 0..TRIES_MAX {
         let (before, bodies) = find_with_bodies(&state, &tenant, &key).await?;
@@ -132,7 +109,7 @@ pub async fn publish(
             reserved.confirm();
             let (template, version) =
                 (TemplateView::with_bodies(&after, bodies), TemplateVersionView::from_version(&version));
-            return Ok(PublishTemplateResponse { template, version, warnings: request.warnings });
+            return Ok(PublishTemplateResponse { template, version });
         }
     }
     Err(conflict_problem())
@@ -146,8 +123,9 @@ pub async fn publish(
 pub async fn roll_back(
     state: Arc<AppState>,
     tenant: Tenant,
-    (TemplatePath(key), RollBackTemplate(request, target_version)): (TemplatePath, RollBackTemplate),
+    (TemplatePath(key), request): (TemplatePath, RollBackTemplate),
 ) -> Result<PublishTemplateResponse, Problem> {
+    let RollBackTemplate { version: target_version, publication: request } = request;
     for _ in 0..TRIES_MAX {
         let (before, draft_bodies) = find_with_bodies(&state, &tenant, &key).await?;
         let (store, account) = (state.intake.store(), before.account);
@@ -174,7 +152,7 @@ pub async fn roll_back(
             reserved.confirm();
             let (template, version) =
                 (TemplateView::with_bodies(&after, draft_bodies), TemplateVersionView::from_version(&version));
-            return Ok(PublishTemplateResponse { template, version, warnings: request.warnings });
+            return Ok(PublishTemplateResponse { template, version });
         }
     }
     Err(conflict_problem())

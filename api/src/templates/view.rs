@@ -6,9 +6,11 @@ use mail::template::{
     Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable, TemplateVersion, VariableType,
 };
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::draft::VariableFields;
 use crate::json_timestamp::JsonTimestamp;
+use crate::request_object::RequestObject as _;
 use crate::schema::{self, Schemas, ToSchema};
 
 /// A template: its draft, and the state of its publication
@@ -73,7 +75,7 @@ struct TemplateVariableView {
 /// The schema of requests: there the type, `required` and the fallback may be absent.
 impl ToSchema for TemplateVariableView {
     fn schema(schemas: &mut Schemas) -> Value {
-        variable_schema(schemas)
+        VariableFields::schema(schemas)
     }
 }
 
@@ -230,29 +232,6 @@ pub struct TemplateVersionList {
 pub struct PublishTemplateResponse {
     pub template: TemplateView,
     pub version: TemplateVersionView,
-    /// Warnings about ignored fields
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
-}
-
-/// The schema of a declared variable.
-#[must_use]
-pub fn variable_schema(schemas: &mut Schemas) -> Value {
-    schemas.component("TemplateVariable", |_| {
-        schema::object_with(
-            "A declared variable",
-            &["key"],
-            [
-                ("key", schema::string("Name")),
-                ("type", schema::string_enum(VariableType::WORDS, "Type; default: `string`")),
-                (
-                    "required",
-                    schema::boolean("Whether a send without it is refused; default: true unless there is a fallback"),
-                ),
-                ("fallback_value", json!({"description": "Value if the send request has none"})),
-            ],
-        )
-    })
 }
 
 /// Schema of [`TemplateVersionDetail`], which always has its bodies.

@@ -6,19 +6,22 @@ use jiff::Timestamp;
 use mail::id::{DeliveryId, WebhookId};
 use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use queue::webhooks::ReplaySelection;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::error::webhook_error_problem;
-use super::request::{WebhookPath, event_names, parse_events};
+use super::request::{WebhookPath, event_names, events_schema, parse_events};
 use super::view::{
     QueuedDeliveriesResponse, QueuedDeliveryResponse, WebhookDeliveryList, WebhookDeliveryResponse, WebhookDeliveryView,
 };
-use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::fields;
 use crate::json_timestamp::JsonTimestamp;
 use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{RequestObject, body_spec, read_checked_body};
+use crate::request_value::Time;
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
@@ -164,84 +167,59 @@ pub async fn replay(
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(&delivery) })
 }
 
-/// The request body of `POST /webhooks/{id}/replay`.
+/// Path and body of `POST /webhooks/{id}/replay`.
 #[derive(Debug)]
 pub struct ReplayDeliveries {
     webhook: WebhookId,
+    selection: DeliverySelection,
+}
+
+/// The deliveries to replay
+#[derive(Debug, RequestObject)]
+#[schema(name = "ReplayWebhookDeliveries")]
+struct DeliverySelection {
+    /// Deliveries created at this time or later
+    #[field(reader = Time, examples = ["2026-01-01T00:00:00.000Z"])]
     since: Timestamp,
+    /// Deliveries created before this time; default: now
+    #[field(reader = Time, examples = ["2100-01-01T00:00:00.000Z"])]
     until: Option<Timestamp>,
+    /// Deliveries with this status
+    #[field(parse = parse_status, schema = status_schema, absent = WebhookDeliveryStatus::Failed, default = "failed")]
     status: WebhookDeliveryStatus,
+    /// Deliveries of these events; default: all
+    #[field(parse = parse_events, schema = events_schema, absent = Vec::new())]
     events: Vec<String>,
 }
 
 /// The statuses that can be replayed; a pending delivery is tried anyway.
 const STATUSES: &[&str] = &["failed", "delivered"];
 
+fn parse_status(value: &RawValue) -> Result<WebhookDeliveryStatus, String> {
+    let text = fields::parse_text(value).ok().filter(|text| STATUSES.contains(&&**text));
+    let status = text.and_then(|text| WebhookDeliveryStatus::from_word(&text));
+    status.ok_or_else(|| format!("must be one of {}", STATUSES.join(", ")))
+}
+
+fn status_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "enum": STATUSES})
+}
+
 impl FromRequest for ReplayDeliveries {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("ReplayWebhookDeliveries", |_| {
-            let mut since = schema::time("Deliveries created at this time or later");
-            since["examples"] = json!(["2026-01-01T00:00:00.000Z"]);
-            let mut until = schema::time("Deliveries created before this time; default: now");
-            until["examples"] = json!(["2100-01-01T00:00:00.000Z"]);
-            let mut status = schema::string_enum(STATUSES, "Deliveries with this status");
-            status["default"] = json!("failed");
-            let events: Value = schema::list(
-                schema::string_enum(&event_names(), "An event name"),
-                "Deliveries of these events; default: all",
-            );
-            schema::object_with(
-                "The deliveries to replay",
-                &["since"],
-                [("since", since), ("until", until), ("status", status), ("events", events)],
-            )
-        });
-        let parameters = vec![WebhookPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<DeliverySelection>(schemas, vec![WebhookPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames {
-            known: &[("since", "since"), ("until", "until"), ("status", "status"), ("events", "events")],
-            foreign: &[],
-        };
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let mut time = |name: &str| {
-            let text = fields.value(name).map(fields::parse_text)?;
-            let read = text.and_then(|text| mail::timestamp::parse(&text).map_err(str::to_owned));
-            read.map_err(|text| notes.errors.add(name, text)).ok()
-        };
-        let (since, until) = (time("since"), time("until"));
-        if !fields.is_present_or_misnamed("since") {
-            notes.errors.add("since", "is required");
-        }
-        if let (Some(since), Some(until)) = (since, until)
-            && until < since
-        {
-            notes.errors.add("until", "must not be before `since`");
-        }
-        let status = match fields.value("status").map(fields::parse_text) {
-            None => Some(WebhookDeliveryStatus::Failed),
-            Some(text) => text
-                .ok()
-                .filter(|text| STATUSES.contains(&&**text))
-                .and_then(|text| WebhookDeliveryStatus::from_word(&text)),
-        };
-        if status.is_none() {
-            notes.errors.add("status", format!("must be one of {}", STATUSES.join(", ")));
-        }
-        let events = fields.value("events").map(parse_events).transpose();
-        let events = events.map_err(|text| notes.errors.add("events", text)).ok().flatten();
-        let WebhookPath(webhook) = WebhookPath::from_request(call)?;
-        match (since, status) {
-            (Some(since), Some(status)) if notes.errors.is_empty() => {
-                Ok(Self { webhook, since, until, status, events: events.unwrap_or_default() })
+        let selection = read_checked_body(call, |selection: &DeliverySelection, _, notes| {
+            if selection.until.is_some_and(|until| until < selection.since) {
+                notes.errors.add("until", "must not be before `since`");
             }
-            _ => Err(notes.errors.into()),
-        }
+        })?;
+        let WebhookPath(webhook) = WebhookPath::from_request(call)?;
+        Ok(Self { webhook, selection })
     }
 }
 
@@ -254,7 +232,7 @@ pub async fn replay_many(
     tenant: Tenant,
     input: ReplayDeliveries,
 ) -> Result<QueuedDeliveriesResponse, Problem> {
-    let ReplayDeliveries { webhook, since, until, status, events } = input;
+    let ReplayDeliveries { webhook, selection: DeliverySelection { since, until, status, events } } = input;
     // Deliveries that are created from now on are not replayed.
     let until = until.unwrap_or_else(|| state.intake.clock().now());
     let range = ReplaySelection { since, until, status, events };

@@ -3,61 +3,47 @@
 use std::sync::Arc;
 
 use mail::id::{EventId, WebhookId};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use store::access::Tenant;
 
 use super::error::{webhook_error_problem, webhook_not_found};
 use super::request::WebhookPath;
 use super::view::{QueuedDeliveryResponse, WebhookDeliveryView};
+use crate::emails::test_event::example_event::ExampleEvent;
 use crate::emails::test_event::example_payloads;
-use crate::fields::{self, FieldDiagnostics, FieldNames};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas};
+use crate::request_object::{RequestObject, body_spec, read_body};
+use crate::schema::Schemas;
 use crate::state::AppState;
 
-/// The request body of `POST /webhooks/{id}/test`.
+/// Path and body of `POST /webhooks/{id}/test`.
 #[derive(Debug)]
 pub struct TestWebhook {
     webhook: WebhookId,
-    event: String,
-    example: Value,
+    test: TestedEvent,
+}
+
+/// The event to send
+#[derive(Debug, RequestObject)]
+#[schema(name = "TestWebhook")]
+struct TestedEvent {
+    /// An event name
+    #[field(aliases = ["type"], examples = ["email.delivered"])]
+    event: ExampleEvent,
 }
 
 impl FromRequest for TestWebhook {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("TestWebhook", |_| {
-            let event = json!({"type": "string", "examples": ["email.delivered"],
-                                   "description": "An event name"});
-            schema::object("The event to send", [("event", event)])
-        });
-        let parameters = vec![WebhookPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        body_spec::<TestedEvent>(schemas, vec![WebhookPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames { known: &[("event", "event"), ("type", "event")], foreign: &[] };
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let event = match fields.value("event").map(fields::parse_text) {
-            None => Err("is required".to_owned()),
-            Some(text) => text,
-        };
-        let found = event.and_then(|event| {
-            let example = example_payloads::example_for(&event).ok_or_else(|| "is not a known event".to_owned())?;
-            Ok((event.into_owned(), example))
-        });
-        let (event, example) = match found {
-            Ok(found) => found,
-            Err(text) => {
-                notes.errors.add("event", text);
-                return Err(notes.errors.into());
-            }
-        };
+        let test = read_body(call)?;
         let WebhookPath(webhook) = WebhookPath::from_request(call)?;
-        Ok(Self { webhook, event, example })
+        Ok(Self { webhook, test })
     }
 }
 
@@ -89,11 +75,12 @@ pub async fn send_test(
     }
     let now = state.intake.clock().now();
     let id = EventId::new(now, state.intake.entropy().unique_bits());
-    let data = example_data(&input.event, id, input.example);
+    let ExampleEvent { name: event, example } = input.test.event;
+    let data = example_data(&event, id, example);
     let envelope =
-        mail::webhook::WebhookBody { r#type: &input.event, created_at: mail::timestamp::to_rfc3339(now), data: &data };
+        mail::webhook::WebhookBody { r#type: &event, created_at: mail::timestamp::to_rfc3339(now), data: &data };
     let body = serde_json::to_string(&envelope).map_err(Problem::internal)?;
-    let queued = state.intake.send_test_deliveries(std::slice::from_ref(&webhook), id, &input.event, &body).await;
+    let queued = state.intake.send_test_deliveries(std::slice::from_ref(&webhook), id, &event, &body).await;
     let queued = queued.map_err(|error| webhook_error_problem(error, &state))?;
     let delivery = queued.first().ok_or_else(webhook_not_found)?;
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(delivery) })

@@ -513,6 +513,7 @@ async fn window_that_kills_the_process_is_abandoned() {
     assert_eq!(failed["status"], "failed", "{failed}");
     assert!(failed["error"].as_str().unwrap().contains("the server stopped"), "{failed}");
     // The owner may start another backfill.
+    let session = world.session(1).await;
     let another = owner(&world, &session, Method::POST, "/backfill", json!({})).await;
     assert_eq!(another.status, StatusCode::ACCEPTED);
     world.end().await;

@@ -520,6 +520,8 @@ async fn unconfirmed_transfer_is_not_repeated_by_another_account() {
     let other = account("acct_another", Arc::clone(&pays[1]), Arc::clone(&requests[1])).await;
     let connect = async |base: &str| {
         let body = json!({"webhook_secrets": ["whsec_one"], "api_base": base, "restricted_key": "rk_live_1"});
+        // The clock advances by hours, so each change of the key needs a new sign-in.
+        let session = world.session(1).await;
         assert_eq!(owner(&world, &session, Method::PUT, "/processor", body).await.status, StatusCode::OK);
     };
     connect(&own).await;

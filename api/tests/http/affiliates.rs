@@ -561,8 +561,8 @@ async fn affiliates_are_isolated_between_accounts() {
     let other = world.account(2, ApiKeyScope::Full).await;
     let foreign = set_up(&world, 2).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
-    let told = json!({"token": "ada", "email": "grace@example.net"});
-    let referral = world.call(Method::POST, "/affiliate-referrals", &told).await.json()["referral"].clone();
+    let reported = json!({"token": "ada", "email": "grace@example.net"});
+    let referral = world.call(Method::POST, "/affiliate-referrals", &reported).await.json()["referral"].clone();
     let campaign = world.get("/affiliate-campaigns").await.json()["data"][0].clone();
     let id = |value: &Value| value["id"].as_str().unwrap().to_owned();
     let partner_path = format!("/affiliates/{}", id(&ada));
@@ -586,9 +586,9 @@ async fn affiliates_are_isolated_between_accounts() {
             "{method} {path}"
         );
     }
-    for told in [told.clone(), json!({"affiliate_id": ada["id"], "email": "grace@example.net"})] {
-        let response = world.call_as(&other, Method::POST, "/affiliate-referrals", &told).await;
-        assert_eq!(response.status, StatusCode::NOT_FOUND, "{told}");
+    for reported in [reported.clone(), json!({"affiliate_id": ada["id"], "email": "grace@example.net"})] {
+        let response = world.call_as(&other, Method::POST, "/affiliate-referrals", &reported).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{reported}");
     }
     let link = json!({"token": "more"});
     let response = world.call_as(&other, Method::POST, &format!("{partner_path}/links"), &link).await;
@@ -601,7 +601,7 @@ async fn affiliates_are_isolated_between_accounts() {
     // In another account the same address and token are free.
     let same = json!({"email": "ada@example.org", "token": "ada"});
     assert_eq!(world.call_as(&other, Method::POST, "/affiliates", &same).await.status, StatusCode::CREATED);
-    let foreign = world.call_as(&other, Method::POST, "/affiliate-referrals", &told).await;
+    let foreign = world.call_as(&other, Method::POST, "/affiliate-referrals", &reported).await;
     assert_eq!((foreign.status, &foreign.json()["created"]), (StatusCode::CREATED, &json!(true)));
     world.end().await;
 }

@@ -89,7 +89,7 @@ async fn managed_unsubscribe_adds_working_links() {
     assert!(link.starts_with("https://api.example.test/u/"), "{link}");
     assert!(message.html.unwrap().contains(&format!("href=\"{link}\"")));
     let header = mail::message::parse_header(&raw.body).unwrap();
-    assert_eq!(header.facts.subject, format!("Leave: {link}"));
+    assert_eq!(header.summary.subject, format!("Leave: {link}"));
     let expected = mail::unsubscribe::headers(&link).map(|(name, value)| (name.to_owned(), value));
     assert_eq!(message.headers, expected);
     let path = link.strip_prefix("https://api.example.test").unwrap();

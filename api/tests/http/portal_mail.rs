@@ -234,7 +234,7 @@ async fn owner_is_notified_of_an_application() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(30), sent).await.expect("the letter");
+    tokio::time::timeout(std::time::Duration::from_secs(30), sent).await.expect("the email");
     let account = store::account::find(world.intake.store(), "owner9@example.com").await.unwrap().unwrap();
     let stored = store::email::list(world.intake.store(), account.id, None, 10).await.unwrap();
     assert_eq!(stored.len(), 1);

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use mail::credential::ApiKeyScope;
 use mail::id::ReceivedId;
-use mail::received::{AuthResult, AuthenticationResults, ParsedReceivedEmail, ReceivedEmail, SpamScore, SpamStatus};
+use mail::received::{
+    AuthResult, AuthenticationResults, ParsedReceivedEmail, ReceivedEmail, SpamScore, SpamStatus, received_event_data,
+};
 use serde_json::{Value, json};
 use store::engine::{Batch, Body};
 
@@ -59,7 +61,10 @@ fn ids(page: &TestResponse) -> Vec<String> {
 #[tokio::test]
 async fn received_email_is_shown_in_full() {
     let world = World::start().await;
-    let id = arrive(&world, 1, |_| {}).await.id;
+    let received = arrive(&world, 1, |_| {}).await;
+    let id = received.id;
+    let list = world.get("/received-emails").await.json();
+    assert_eq!(list["received_emails"][0], Value::Object(received_event_data(&received)), "as in the webhook");
     let one = world.get(&format!("/received-emails/{id}")).await.json();
     let email = &one["received_email"];
     let names: Vec<&String> = email.as_object().unwrap().keys().collect();

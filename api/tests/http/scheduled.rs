@@ -156,7 +156,7 @@ async fn resent_email_has_its_own_unsubscribe_link() {
     let view = world.get(&format!("/emails/{second}")).await.json()["email"].clone();
     let raw = world.get(&format!("/emails/{second}/raw")).await;
     let message = mail::parsed_body::ParsedBody::parse(&raw.body);
-    let subject = mail::message::parse_header(&raw.body).unwrap().facts.subject;
+    let subject = mail::message::parse_header(&raw.body).unwrap().summary.subject;
     for (field, text) in [("subject", subject), ("html", message.html.unwrap()), ("text", message.text.unwrap())] {
         assert!(text.contains(&new) && !text.contains(&old), "{field}: {text}");
         assert!(view[field].as_str().unwrap().contains("{{unsubscribe_url}}"), "{field}: {view}");

@@ -249,7 +249,7 @@ async fn a_browser_gives_the_code_after_a_link_and_is_led_to_the_dashboard() {
 async fn secrets_need_a_recent_proof_of_identity() {
     let world = World::start().await;
     let (session, secret, codes) = set_up(&world).await;
-    let create_key = async || post(&world, &session, "/api/api-keys", json!({"name": "a"})).await;
+    let create_key = async || post(&world, &session, "/api/api-keys", json!({"name": "a", "scope": "sending"})).await;
     assert_eq!(create_key().await.status, StatusCode::OK);
     world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
     let stale = create_key().await;
@@ -258,7 +258,10 @@ async fn secrets_need_a_recent_proof_of_identity() {
         assert_eq!(post(&world, &session, path, json!({})).await.code(), "reauthentication_required", "{path}");
     }
     // An API key is a secret itself, and reading needs no proof.
-    assert_eq!(world.call(Method::POST, "/api-keys", &json!({"name": "b"})).await.status, StatusCode::OK);
+    assert_eq!(
+        world.call(Method::POST, "/api-keys", &json!({"name": "b", "scope": "sending"})).await.status,
+        StatusCode::OK
+    );
     let read = world.call_with_session(&session, Method::GET, "/api/api-keys", &Value::Null).await;
     assert_eq!(read.status, StatusCode::OK);
     let prove = async |body: Value| post(&world, &session, "/auth/reauthenticate", body).await;
@@ -298,9 +301,15 @@ async fn a_user_without_a_password_signs_in_again() {
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
     assert!(refused.json()["error"]["message"].as_str().unwrap().contains("mailed link"));
     world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
-    assert_eq!(post(&world, &session, "/api/api-keys", json!({"name": "a"})).await.code(), "reauthentication_required");
+    assert_eq!(
+        post(&world, &session, "/api/api-keys", json!({"name": "a", "scope": "sending"})).await.code(),
+        "reauthentication_required"
+    );
     let again = world.session(1).await;
-    assert_eq!(post(&world, &again, "/api/api-keys", json!({"name": "a"})).await.status, StatusCode::OK);
+    assert_eq!(
+        post(&world, &again, "/api/api-keys", json!({"name": "a", "scope": "sending"})).await.status,
+        StatusCode::OK
+    );
     world.end().await;
 }
 

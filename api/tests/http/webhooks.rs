@@ -383,7 +383,7 @@ async fn owner_alert_survives_a_crash() {
             }
         }
     };
-    let sent = tokio::time::timeout(Duration::from_secs(30), sent).await.expect("the letter");
+    let sent = tokio::time::timeout(Duration::from_secs(30), sent).await.expect("the email");
     assert_eq!(sent["emails"].as_array().unwrap().len(), 1);
     assert_eq!(sent["emails"][0]["subject"], "A webhook endpoint was disabled");
     assert_eq!(waiting().await, 0);

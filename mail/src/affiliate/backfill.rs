@@ -70,8 +70,8 @@ pub struct Backfill {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_until: Option<Timestamp>,
     /// Number of objects that could not be imported.
-    #[serde(default)]
-    pub unread: u64,
+    #[serde(default, rename = "unread")]
+    pub unreadable: u64,
     /// Consecutive failures of the next window: the processor did not answer, or the process that read the window
     /// ended.
     pub failures: u32,
@@ -99,7 +99,7 @@ pub struct WindowResult {
     /// Time of that count.
     pub counted_at: Option<Timestamp>,
     /// Number of objects that could not be imported, and the cause for the first of them.
-    pub unread: (u64, Option<String>),
+    pub unreadable: (u64, Option<String>),
 }
 
 impl Backfill {
@@ -127,7 +127,7 @@ impl Backfill {
             invoices_seen: 0,
             lines_written: 0,
             counted_until: Some(now),
-            unread: 0,
+            unreadable: 0,
             failures: 0,
             process: None,
             not_before: None,
@@ -183,8 +183,8 @@ impl Backfill {
         self.invoices_seen = self.invoices_seen.saturating_add(read.invoices);
         self.lines_written = self.lines_written.saturating_add(read.lines);
         self.counted_until = read.counted_at.or(self.counted_until);
-        let (unreadable, why) = read.unread;
-        self.unread = self.unread.saturating_add(unreadable);
+        let (unreadable, why) = read.unreadable;
+        self.unreadable = self.unreadable.saturating_add(unreadable);
         self.error = self.error.take().or(why);
         (self.failures, self.process, self.not_before) = (0, None, None);
         if read.objects <= FEW_OBJECTS {
@@ -197,9 +197,9 @@ impl Backfill {
 
     /// Sets the final status after the last window. Fails the backfill if an object could not be imported.
     fn finish_reading(&mut self) {
-        self.status = if self.unread == 0 { BackfillStatus::Done } else { BackfillStatus::Failed };
-        if let Some(why) = self.error.take().filter(|_| self.unread > 0) {
-            let unreadable = self.unread;
+        self.status = if self.unreadable == 0 { BackfillStatus::Done } else { BackfillStatus::Failed };
+        if let Some(why) = self.error.take().filter(|_| self.unreadable > 0) {
+            let unreadable = self.unreadable;
             self.error = Some(format!("finished, but {unreadable} object(s) could not be imported; the first: {why}"));
         }
     }
@@ -272,7 +272,7 @@ mod tests {
         }
         assert_eq!(backfill.window(), (at(990 * day), now));
         let unreadable = (2, Some("in_1: amount_paid is missing".to_owned()));
-        backfill.advance(WindowResult { unread: unreadable, ..WindowResult::default() });
+        backfill.advance(WindowResult { unreadable, ..WindowResult::default() });
         assert_eq!(backfill.status, BackfillStatus::Failed);
         let why = "finished, but 2 object(s) could not be imported; the first: in_1: amount_paid is missing";
         assert_eq!(backfill.error.as_deref(), Some(why));

@@ -9,6 +9,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+/// Largest amount that a user enters, in minor units: JavaScript represents it exactly, with headroom for sums.
+pub const CENTS_MAX: i64 = 1_000_000_000_000;
+
 /// A text is not a currency code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a currency is three letters (ISO 4217), such as \"usd\"")]

@@ -13,6 +13,8 @@ use crate::id::{AccountId, CampaignId, ProgramId};
 
 /// Maximum number of webhook signing secrets: two during a rotation.
 pub const WEBHOOK_SECRETS_MAX: usize = 2;
+/// Upper bound of the thresholds at which a partner's referrals or bounties are held for review.
+pub const REVIEW_THRESHOLD_MAX: i64 = 1_000_000;
 
 words! {
     /// Status of a program.

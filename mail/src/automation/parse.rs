@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use self::object_reader::ObjectReader;
 pub use self::object_reader::ParseNotes;
+pub use self::steps::{KEY_BYTES_MAX, NAME_BYTES_MAX};
 use super::condition::{CLAUSES_MAX, Condition, ConditionClause, FIELD_BYTES_MAX, LIST_MAX, Op, VALUE_BYTES_MAX};
 use super::definition::{AutomationDefinition, AutomationStep, Reentry, Trigger};
 use super::{DEFINITION_BYTES_MAX, STEPS_MAX};

@@ -74,8 +74,8 @@ pub fn assess(
     setup.checked = observation.findings.iter().map(checked_record).collect();
     setup.last_checked_at = Some(observation.at);
     setup.keys_open = observation.keys_open;
-    rotate_keys(&mut domain, setup.vouched, observation);
-    update_tracking_host(&mut domain, setup.vouched, observation);
+    rotate_keys(&mut domain, setup.operator_verified, observation);
+    update_tracking_host(&mut domain, setup.operator_verified, observation);
     match domain.state {
         DomainState::Unverified if observation.is_complete() => {
             domain.state = DomainState::Verified;
@@ -84,7 +84,7 @@ pub fn assess(
         }
         DomainState::Unverified => {}
         DomainState::Verified if observation.is_complete() => setup.degraded_since = None,
-        DomainState::Verified if observation.is_broken() && !setup.vouched => {
+        DomainState::Verified if observation.is_broken() && !setup.operator_verified => {
             let since = *setup.degraded_since.get_or_insert(observation.at);
             if time_after(since, DEGRADED_MAX) <= observation.at {
                 domain.state = DomainState::Unverified;
@@ -100,7 +100,7 @@ pub fn assess(
 }
 
 /// Activates new keys whose record is published, and updates which keys are published.
-fn rotate_keys(domain: &mut SendingDomain, vouched: bool, observation: &DomainObservation) {
+fn rotate_keys(domain: &mut SendingDomain, operator_verified: bool, observation: &DomainObservation) {
     if domain.former_dkim.as_ref().is_some_and(|former| former.until <= observation.at) {
         domain.former_dkim = None;
     }
@@ -118,12 +118,12 @@ fn rotate_keys(domain: &mut SendingDomain, vouched: bool, observation: &DomainOb
     match observation.key_status(&domain.dkim.ed25519_selector()) {
         Some(RecordStatus::Verified) => domain.dkim.ed25519_published = true,
         None | Some(RecordStatus::Pending) => {}
-        Some(_) => domain.dkim.ed25519_published &= vouched,
+        Some(_) => domain.dkim.ed25519_published &= operator_verified,
     }
 }
 
 /// Tracking links use the tracking host while its record is published or the operator vouches for it.
-fn update_tracking_host(domain: &mut SendingDomain, vouched: bool, observation: &DomainObservation) {
+fn update_tracking_host(domain: &mut SendingDomain, operator_verified: bool, observation: &DomainObservation) {
     let mut findings = observation.findings.iter();
     let tracking = findings.find(|(record, _)| record.purpose == RecordPurpose::Tracking);
     match tracking.map(|(_, finding)| finding.status) {
@@ -132,7 +132,7 @@ fn update_tracking_host(domain: &mut SendingDomain, vouched: bool, observation: 
         }
         // The name servers did not respond.
         Some(RecordStatus::Pending) => {}
-        _ if vouched => {}
+        _ if operator_verified => {}
         _ => domain.delivery.tracking_seen = None,
     }
 }
@@ -145,7 +145,7 @@ fn checked_record((record, finding): &(DomainRecord, RecordFinding)) -> CheckedR
 /// that domains added together are not always checked together.
 #[must_use]
 pub fn next_check(domain: &SendingDomain, setup: &DomainSetup, now: Timestamp, chance: u64) -> Option<Timestamp> {
-    if setup.vouched {
+    if setup.operator_verified {
         return None;
     }
     let hour = HOUR - HOUR / 1_000 * u32::try_from(chance % 100).unwrap_or_default();

@@ -84,9 +84,9 @@ fn template_bodies_replace_those_of_the_message() {
     );
     assert!(read.files.is_empty());
     let header = crate::message::parse_header(&new).unwrap();
-    assert_eq!(header.facts.subject, "From the template");
-    assert_eq!(header.facts.message_id, "1@x");
-    assert_eq!(header.facts.reply_to, reply_to);
+    assert_eq!(header.summary.subject, "From the template");
+    assert_eq!(header.summary.message_id, "1@x");
+    assert_eq!(header.summary.reply_to, reply_to);
     let new = text(new);
     assert!(new.contains("X-Order: 7\r\n") && !new.contains("old") && !new.contains("Service-"), "{new}");
     let own = replace_bodies(b"Subject: mine\r\nReply-To: c@d.example\r\n\r\n", &rendered(), &reply_to);

@@ -11,6 +11,8 @@ pub struct PageAnswer {
     pub content: PageContent,
     /// `Set-Cookie` values.
     pub cookies: Vec<String>,
+    /// A fault of this program, for the log.
+    pub fault: Option<String>,
 }
 
 /// The content of an answer.
@@ -33,11 +35,11 @@ pub enum PageContent {
 impl PageAnswer {
     #[must_use]
     pub fn html(status: u16, html: String) -> Self {
-        Self { status, content: PageContent::Html(html), cookies: Vec::new() }
+        Self { status, content: PageContent::Html(html), cookies: Vec::new(), fault: None }
     }
 
     #[must_use]
     pub fn see_other(path: impl Into<String>) -> Self {
-        Self { status: 303, content: PageContent::SeeOther(path.into()), cookies: Vec::new() }
+        Self { status: 303, content: PageContent::SeeOther(path.into()), cookies: Vec::new(), fault: None }
     }
 }

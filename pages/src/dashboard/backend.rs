@@ -111,9 +111,10 @@ pub struct Failure {
     pub message: String,
     /// Errors by field: the name as in the request, for example `html` or `steps[0].wait`.
     pub fields: BTreeMap<String, String>,
-    pub details: Value,
-    pub upgrade_url: Option<String>,
-    pub request_id: Option<String>,
+    /// Boxed, because most results have none.
+    pub details: Box<Value>,
+    pub upgrade_url: Option<Box<str>>,
+    pub request_id: Option<Box<str>>,
 }
 
 impl Failure {
@@ -124,7 +125,7 @@ impl Failure {
             status: 500,
             code: "internal_error".into(),
             message: "The page could not be made; the server's log says why".into(),
-            details: Value::String(cause),
+            details: Box::new(Value::String(cause)),
             ..Self::default()
         }
     }

@@ -114,6 +114,8 @@ pub enum Control {
     Checkbox,
     /// Several of several values, with their labels: an array.
     Checkboxes(Vec<(String, String)>),
+    /// As [`Checkboxes`](Self::Checkboxes), in groups with titles.
+    CheckboxGroups(Vec<ChoiceGroup>),
     /// An array: one entry a line, or separated by commas.
     Lines {
         rows: u8,
@@ -133,6 +135,14 @@ pub enum Control {
         accept: &'static str,
     },
     Hidden,
+}
+
+/// Choices with a title.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChoiceGroup {
+    pub title: &'static str,
+    /// Values with their labels.
+    pub choices: Vec<(String, String)>,
 }
 
 /// The meaning of an empty control.
@@ -228,7 +238,9 @@ impl Field {
         let value = match &self.control {
             Control::File { .. } | Control::Files { .. } => return Ok(None),
             Control::Checkbox => return Ok(Some(Value::Bool(fields.find(&self.name).is_some()))),
-            Control::Checkboxes(_) => Value::from(fields.all(&self.name).map(Value::from).collect::<Vec<_>>()),
+            Control::Checkboxes(_) | Control::CheckboxGroups(_) => {
+                Value::from(fields.all(&self.name).map(Value::from).collect::<Vec<_>>())
+            }
             Control::Lines { .. } => {
                 let entries = entered.split(['\n', ',']).map(str::trim).filter(|entry| !entry.is_empty());
                 Value::from(entries.map(Value::from).collect::<Vec<_>>())
@@ -361,7 +373,7 @@ impl Renderable for FormErrors<'_> {
         maud! {
             div.notice.bad role="alert" {
                 @if others.is_empty() && !failure.fields.is_empty() {
-                    p { "Nothing was changed. Correct what is marked below, and try again." }
+                    p { "Correct what is marked below, and try again." }
                 } @else {
                     p { (plain(&failure.message)) }
                 }
@@ -381,7 +393,8 @@ pub fn belongs_to(error: &str, field: &str) -> bool {
 }
 
 /// A message of the API without its marks of code.
-fn plain(message: &str) -> String {
+#[must_use]
+pub fn plain(message: &str) -> String {
     message.replace('`', "")
 }
 
@@ -446,9 +459,8 @@ impl Renderable for FieldView<'_> {
             (None, None) => None,
         };
         let view = ControlView { id, field, value, entered: self.entered, described, invalid: error.is_some() };
-        let is_group = matches!(field.control, Control::Radio(_) | Control::Checkboxes(_));
-        let optional = !field.required
-            && !matches!(field.control, Control::Checkbox | Control::Checkboxes(_) | Control::Select(_));
+        let is_group = matches!(field.control, Control::Radio(_) | Control::Checkboxes(_) | Control::CheckboxGroups(_));
+        let optional = !field.required && !is_group && !matches!(field.control, Control::Checkbox | Control::Select(_));
         maud! {
             div.field.check[field.control == Control::Checkbox].wrong[error.is_some()] {
                 @if is_group {
@@ -519,13 +531,45 @@ impl ControlView<'_> {
         }
     }
 
-    fn choices(&self, kind: &str, choices: &[(String, String)], buffer: &mut Buffer) {
+    fn groups(&self, groups: &[ChoiceGroup], buffer: &mut Buffer) {
+        let mut numbered = Vec::new();
+        let mut first = 0;
+        for group in groups {
+            numbered.push((first, group));
+            first += group.choices.len();
+        }
+        maud! {
+            div.choice-groups {
+                @for &(first, group) in &numbered {
+                    div role="group" aria-labelledby={ (self.id) "-group-" (first) } {
+                        p.choice-title id={ (self.id) "-group-" (first) } { (group.title) }
+                        (Choices { control: self, kind: "checkbox", choices: &group.choices, first })
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// Choices of a control; their ids are numbered from `first`.
+struct Choices<'f> {
+    control: &'f ControlView<'f>,
+    kind: &'f str,
+    choices: &'f [(String, String)],
+    first: usize,
+}
+
+impl Renderable for Choices<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { control, kind, choices, first } = *self;
         maud! {
             @for (n, (choice, label)) in choices.iter().enumerate() {
+                @let n = n + first;
                 div.choice {
-                    input id={ (self.id) "-" (n) } type=(kind) name=(self.field.name) value=(choice)
-                        checked[self.is_chosen(choice)];
-                    label for={ (self.id) "-" (n) } { (label) }
+                    input id={ (control.id) "-" (n) } type=(kind) name=(control.field.name) value=(choice)
+                        checked[control.is_chosen(choice)];
+                    label for={ (control.id) "-" (n) } { (label) }
                 }
             }
         }
@@ -554,8 +598,11 @@ impl Renderable for ControlView<'_> {
                 }
             }
             .render_to(buffer),
-            Control::Radio(choices) => self.choices("radio", choices, buffer),
-            Control::Checkboxes(choices) => self.choices("checkbox", choices, buffer),
+            Control::Radio(choices) => Choices { control: self, kind: "radio", choices, first: 0 }.render_to(buffer),
+            Control::Checkboxes(choices) => {
+                Choices { control: self, kind: "checkbox", choices, first: 0 }.render_to(buffer);
+            }
+            Control::CheckboxGroups(groups) => self.groups(groups, buffer),
             Control::Checkbox => maud! {
                 input id=(self.id) type="checkbox" name=(field.name) value="true"
                     checked[self.value == "true"] aria-describedby=[self.described.as_deref()];

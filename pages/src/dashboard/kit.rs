@@ -4,6 +4,7 @@ pub mod badge;
 pub mod chart;
 pub mod code;
 pub mod confirm;
+pub mod copy_button;
 pub mod date_range;
 pub mod diff;
 pub mod empty;

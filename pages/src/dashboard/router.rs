@@ -189,7 +189,7 @@ fn view_answer(context: &Context<'_>, view: View) -> PageAnswer {
         View::File { media_type, file_name, content } => PageContent::File { media_type, file_name, content },
         View::Foreign { html, remote } => PageContent::Foreign { html, remote },
     };
-    PageAnswer { status, content, cookies: Vec::new() }
+    PageAnswer { status, content, cookies: Vec::new(), fault: None }
 }
 
 /// A page that says why there is no other.
@@ -201,7 +201,8 @@ pub fn failure_answer(
 ) -> PageAnswer {
     let context = Context { request, parameters: Vec::new(), viewer, backend, refused: None };
     let page = frame::failure_page(failure);
-    PageAnswer::html(failure.status, Frame { context: &context, page: &page }.render())
+    let fault = failure.details.as_str().filter(|_| failure.code == "internal_error").map(str::to_owned);
+    PageAnswer { fault, ..PageAnswer::html(failure.status, Frame { context: &context, page: &page }.render()) }
 }
 
 #[cfg(test)]

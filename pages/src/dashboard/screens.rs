@@ -17,9 +17,11 @@ pub mod received;
 pub mod security;
 pub mod sign_in;
 pub mod start;
+pub mod suppressions;
 pub mod team;
 pub mod templates;
 pub mod visits;
+pub mod webhooks;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -34,6 +36,8 @@ pub const ALL: &[&[PageRow]] = &[
     metrics::PAGES,
     templates::PAGES,
     automations::PAGES,
+    suppressions::PAGES,
+    suppressions::OPT_OUT_PAGES,
     events::PAGES,
     people::PAGES,
     funnels::PAGES,
@@ -60,6 +64,7 @@ pub const ALL: &[&[PageRow]] = &[
     domains::PAGES,
     credentials::API_KEY_PAGES,
     credentials::SMTP_PAGES,
+    webhooks::PAGES,
     logs::PAGES,
     team::PAGES,
     billing::PAGES,

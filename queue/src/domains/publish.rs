@@ -130,7 +130,7 @@ impl SendingDomains {
         for _ in 0..COMMIT_TRIES_MAX {
             let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
             let (mut after, found) = self.load_setup(before.clone()).await?;
-            if self.parts.auto_verify || after.setup.vouched {
+            if self.parts.auto_verify || after.setup.operator_verified {
                 return Ok(after);
             }
             let now = self.worker.clock.now();

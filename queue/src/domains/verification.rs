@@ -74,7 +74,7 @@ impl SendingDomains {
                 domain.dkim.ed25519_published = true;
                 domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
                 domain.updated_at = now;
-                (after.setup.vouched, after.setup.degraded_since, after.setup.due) = (true, None, None);
+                (after.setup.operator_verified, after.setup.degraded_since, after.setup.due) = (true, None, None);
                 if self.save_domain(&before, found.as_ref(), &after).await? {
                     return Ok(after);
                 }

@@ -19,7 +19,7 @@ use crate::submit_error::SubmitError;
 /// A message and its author, not signed yet.
 pub(super) struct BuiltMessage {
     pub(super) from: Mailbox,
-    pub(super) facts: HeaderSummary,
+    pub(super) header: HeaderSummary,
     /// Domains named in Sender, Resent-From and Resent-Sender.
     pub(super) sender_domains: BTreeSet<DomainName>,
     pub(super) chunks: Vec<Bytes>,
@@ -43,7 +43,7 @@ pub(super) fn build_message(id: EmailId, draft: &Draft, now: Timestamp) -> Resul
             chunks.extend(completed.rest);
             Ok(BuiltMessage {
                 from: completed.from,
-                facts: completed.facts,
+                header: completed.summary,
                 sender_domains,
                 chunks,
                 needs_smtputf8: !header_is_ascii,
@@ -58,7 +58,7 @@ fn compose_message(id: EmailId, parts: &Composition, now: Timestamp) -> Result<B
     let bytes = compose::compose(parts, &message_id, now);
     // One long word, in a subject for example, cannot be folded.
     message::check_lines(&bytes)?;
-    let facts = HeaderSummary {
+    let header = HeaderSummary {
         to: parts.to.clone(),
         cc: parts.cc.clone(),
         bcc: parts.bcc.clone(),
@@ -68,7 +68,7 @@ fn compose_message(id: EmailId, parts: &Composition, now: Timestamp) -> Result<B
     };
     Ok(BuiltMessage {
         from: parts.from.clone(),
-        facts,
+        header,
         // The API does not accept these fields.
         sender_domains: BTreeSet::new(),
         chunks: vec![Bytes::from(bytes)],
@@ -80,7 +80,7 @@ fn compose_message(id: EmailId, parts: &Composition, now: Timestamp) -> Result<B
 /// and a recipient in neither To nor Cc is a Bcc.
 pub(super) fn envelope_recipients(
     recipients: Vec<DraftRecipient>,
-    facts: &mut HeaderSummary,
+    header: &mut HeaderSummary,
     ingress: Ingress,
 ) -> Vec<EnvelopeRecipient> {
     let mut added = HashSet::with_capacity(recipients.len());
@@ -92,8 +92,8 @@ pub(super) fn envelope_recipients(
         .filter(|r| added.insert(r.address.clone()))
         .map(|DraftRecipient { address, kind, notify }| {
             let kind = match kind {
-                _ if smtp && is_listed(&facts.to, &address) => RecipientKind::To,
-                _ if smtp && is_listed(&facts.cc, &address) => RecipientKind::Cc,
+                _ if smtp && is_listed(&header.to, &address) => RecipientKind::To,
+                _ if smtp && is_listed(&header.cc, &address) => RecipientKind::Cc,
                 _ if smtp => RecipientKind::Bcc,
                 explicit => explicit,
             };
@@ -104,7 +104,7 @@ pub(super) fn envelope_recipients(
         })
         .collect();
     if smtp {
-        facts.bcc = blind;
+        header.bcc = blind;
     }
     addressees
 }

@@ -56,9 +56,9 @@ fn bound_recipient(draft: &Draft) -> Result<Option<Address>, SubmitError> {
             first.map(|mailbox| mailbox.address.clone())
         }
         DraftContent::Raw { message, .. } => {
-            let facts = message::parse_header(message)?.facts;
+            let summary = message::parse_header(message)?.summary;
             let is_recipient = |to: &Address| draft.recipients.iter().any(|recipient| recipient.address == *to);
-            let named = facts.to.into_iter().chain(facts.cc).map(|mailbox| mailbox.address).find(is_recipient);
+            let named = summary.to.into_iter().chain(summary.cc).map(|mailbox| mailbox.address).find(is_recipient);
             let first = || draft.recipients.first().map(|DraftRecipient { address, .. }| address.clone());
             named.or_else(first)
         }

@@ -51,8 +51,8 @@ impl Intake {
         let recipients = draft.recipients.iter().map(|r| &r.address);
         self.sender_authorization.check_reachable(tenant, &sender, &built.from.address, recipients)?;
         self.check_size(&draft, &built)?;
-        let mut facts = restore_subject(built.facts, unsubscribe_url.as_deref());
-        let mut addressees = envelope_recipients(draft.recipients, &mut facts, draft.ingress);
+        let mut header = restore_subject(built.header, unsubscribe_url.as_deref());
+        let mut addressees = envelope_recipients(draft.recipients, &mut header, draft.ingress);
         let blocked = self.mark_suppressed(tenant.account().id, draft.category, &mut addressees, now).await?;
         let storage = self.reserve_storage(&sender, is_metered, total_bytes(&built.chunks)).await?;
         let (disposition, chunks, reserved) =
@@ -73,7 +73,7 @@ impl Intake {
             from: built.from,
             reverse_path: draft.envelope.reverse_path,
             domain: Some(sender.name.clone()),
-            facts,
+            header,
             tags: draft.tags,
             category: draft.category,
             size_bytes: total_bytes(&chunks),
@@ -226,11 +226,11 @@ fn reject_if_suppressed(
 }
 
 /// Lists and events show the subject with its placeholder: the link is for the recipient alone.
-fn restore_subject(mut facts: HeaderSummary, url: Option<&str>) -> HeaderSummary {
+fn restore_subject(mut header: HeaderSummary, url: Option<&str>) -> HeaderSummary {
     if let Some(url) = url {
-        facts.subject = unsubscribe::restore_placeholder(&facts.subject, url);
+        header.subject = unsubscribe::restore_placeholder(&header.subject, url);
     }
-    facts
+    header
 }
 
 fn validate_draft(draft: &Draft, now: Timestamp) -> Result<(), SubmitError> {

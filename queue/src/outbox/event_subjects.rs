@@ -22,7 +22,7 @@ const READ_BATCH_EMAILS: usize = 64;
 /// Estimates the index rows of an email.
 fn index_rows(found: &StoredEmail) -> usize {
     // A word and its separator take at least two bytes.
-    let word_count = found.email.facts.subject.len().div_ceil(2).min(WORDS_MAX);
+    let word_count = found.email.header.subject.len().div_ceil(2).min(WORDS_MAX);
     ROWS_OF_EMAIL + found.recipients.len() + found.email.tags.len() + word_count
 }
 

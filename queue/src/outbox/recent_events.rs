@@ -64,10 +64,10 @@ impl RecentEvents {
 }
 
 fn is_small(email: &Email) -> bool {
-    let facts = &email.facts;
-    let addresses = [&facts.to, &facts.cc, &facts.bcc, &facts.reply_to].map(Vec::len);
+    let header = &email.header;
+    let addresses = [&header.to, &header.cc, &header.bcc, &header.reply_to].map(Vec::len);
     addresses.iter().sum::<usize>() + email.tags.len() <= ADDRESSES_MAX
-        && facts.subject.len() + facts.message_id.len() <= TEXT_BYTES_MAX
+        && header.subject.len() + header.message_id.len() <= TEXT_BYTES_MAX
 }
 
 #[cfg(test)]

@@ -665,9 +665,9 @@ namespace Postrider;
  *     send_invite?: bool|null,
  * }
  * @phpstan-type CreateAffiliateReferralParams array{
- *     email: string,
  *     affiliate_id?: string|null,
  *     token?: string|null,
+ *     email: string,
  *     processor_customer_id?: string|null,
  *     sub_id?: string|null,
  * }
@@ -1231,6 +1231,9 @@ namespace Postrider;
  * }
  * @phpstan-type EmailMetricsDimension 'domain'|'tag'|'template'|'provider'|string
  * @phpstan-type EmailMetricsRow array{
+ *     period_start: string,
+ *     dimension?: 'domain'|'tag'|'template'|'provider'|string,
+ *     value?: string,
  *     sent?: int,
  *     delivered?: int,
  *     bounced?: int,
@@ -1241,9 +1244,6 @@ namespace Postrider;
  *     clicked?: int,
  *     suppressed?: int,
  *     unsubscribed?: int,
- *     period_start: string,
- *     dimension?: 'domain'|'tag'|'template'|'provider'|string,
- *     value?: string,
  * }
  * @phpstan-type EmailMetricsTotals array{
  *     sent?: int,
@@ -1848,10 +1848,10 @@ namespace Postrider;
  *     references: list<string>,
  *     spam_status: 'not_checked'|'not_spam'|'spam'|string,
  *     attachment_count: int,
- *     attachments: list<ReceivedEmailAttachment>,
  *     received_at: string,
  *     domain: string,
  *     envelope_from: string|null,
+ *     attachments: list<ReceivedEmailAttachment>,
  *     auth: ReceivedEmailAuth,
  * }
  * @phpstan-type ReceivedEmailAttachment array{
@@ -2135,8 +2135,9 @@ namespace Postrider;
  * }
  * @phpstan-type SuppressionCheckError array{
  *     message: string,
- *     code: 'validation_error'|string,
+ *     code: string,
  *     details?: array<string, mixed>,
+ *     upgrade_url?: string,
  * }
  * @phpstan-type SuppressionCreatedData array{
  *     event_id?: string,
@@ -2201,6 +2202,7 @@ namespace Postrider;
  *     message: string,
  *     code: string,
  *     details?: array<string, mixed>,
+ *     upgrade_url?: string,
  * }
  * @phpstan-type SuppressionResultStatus 'created'|'exists'|'failed'|string
  * @phpstan-type SuppressionSource 'system'|'api'|'dashboard'|'recipient'|'import'|string
@@ -2294,7 +2296,7 @@ namespace Postrider;
  * }
  * @phpstan-type TestTemplateParams array{
  *     to: string|list<string>,
- *     from?: string|null,
+ *     from?: string|EmailAddress|null,
  *     variables?: array<string, mixed>|null,
  *     version?: 'draft'|string|int|null,
  * }

@@ -4,31 +4,37 @@
 //! complete result: each tier has the rate that `commission_type` selects, and `recurring_months` requires `recurring`.
 //! Both numbers of a rate (percent and flat) are stored. The unused one applies again when the type changes.
 
+use ::affiliate::api_objects::TierObject;
 use ::affiliate::campaigns::CampaignDraft;
 use ::affiliate::error::AffiliateError;
 use jiff::Timestamp;
 use mail::affiliate::campaign::{
     Campaign, CommissionDuration, CommissionRate, CommissionTerms, ProductRate, RateTier, Visibility,
 };
-use mail::affiliate::money::BasisPoints;
+use mail::affiliate::money::{BasisPoints, CENTS_MAX};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::fields::{
-    BodyFieldReader, CENTS_MAX, bps_schema, cents_schema, integer_schema, nullable_text_schema, parse_basis_points,
-    parse_cents, parse_integer, parse_time, parse_word, text_schema,
-};
-use super::super::view::tier_schema;
+use super::super::fields::{Cents, ClearableLine, parse_time, parse_word};
 use crate::affiliate::path::CampaignPath;
-use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::fields::{FieldDiagnostics, ObjectFields};
 use crate::problem::{FieldErrors, Problem};
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas};
+use crate::request_object::{
+    RequestObject, RequestValue, bounded_text_schema, object_schema, read_body, read_checked_body, read_nested_list,
+};
+use crate::request_value::{Integer, Name, Time};
+use crate::schema::{Schemas, ToSchema};
 
 const NAME_BYTES_MAX: usize = 200;
 /// Maximum length of an id of the payment processor.
 const PROCESSOR_ID_BYTES_MAX: usize = 255;
 const TIERS_MAX: usize = 20;
+/// Largest number of months of a recurring commission: that of a `u16`.
+const MONTHS_MAX: i64 = 65_535;
+/// Largest number of customers of a tier: that of a `u32`.
+const CUSTOMERS_MAX: i64 = 4_294_967_295;
+const DURATIONS: &[&str] = &["once", "recurring"];
 /// Maximum number of products and prices with their own rate.
 const PRODUCTS_MAX: usize = 200;
 /// Default commission rate: 20 %.
@@ -43,6 +49,18 @@ const HOLD_DAYS_DEFAULT: u16 = 30;
 enum CommissionType {
     Percent,
     Flat,
+}
+
+impl RequestValue for CommissionType {
+    type Value = Self;
+
+    fn schema(_: &mut Schemas) -> Value {
+        json!({"type": "string", "enum": Self::WORDS})
+    }
+
+    fn parse(value: &RawValue) -> Result<Self, String> {
+        parse_word(Self::WORDS, Self::from_word, value)
+    }
 }
 
 impl CommissionType {
@@ -79,13 +97,6 @@ struct RateNumbers {
 }
 
 impl RateNumbers {
-    fn read(reader: &mut BodyFieldReader<'_>) -> Self {
-        Self {
-            bps: reader.read_optional("commission_bps", parse_basis_points),
-            flat: reader.read_optional("commission_flat_cents", parse_cents),
-        }
-    }
-
     /// Both stored numbers of a rate.
     fn from_rate(rate: CommissionRate, unused: i64) -> Self {
         let unused = Some(unused).filter(|unused| *unused != 0);
@@ -128,78 +139,74 @@ impl RateNumbers {
 }
 
 /// The campaign fields of a request; `None` if absent.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, RequestObject)]
 pub struct CampaignFields {
+    /// The unique name of the campaign
+    #[field(reader = Name<NAME_BYTES_MAX>)]
     name: Option<String>,
+    /// The people who can see the campaign; defaults to `public`
     visibility: Option<Visibility>,
+    /// Whether partners who apply by the program's form are approved automatically; defaults to false
     auto_approve: Option<bool>,
+    /// The rate that applies; defaults to `percent`
+    #[field(rename = "commission_type")]
     kind: Option<CommissionType>,
-    numbers: RateNumbers,
+    /// The percentage of a sale in basis points, with `percent`
+    #[field(rename = "commission_bps", default = BPS_DEFAULT)]
+    bps: Option<BasisPoints>,
+    /// The amount per sale in minor units, with `flat`
+    #[field(rename = "commission_flat_cents", reader = Cents)]
+    flat: Option<i64>,
+    /// Whether the first sale or all sales earn a commission; defaults to `recurring`
+    #[field(rename = "commission_duration", parse = parse_duration, schema = duration_schema)]
     is_recurring: Option<bool>,
+    /// For how many months sales earn a commission; null is unlimited
+    #[field(rename = "recurring_months", reader = Integer<u16, 1, MONTHS_MAX>)]
     months: Option<Option<u16>>,
+    /// Maximum commission per sale
+    #[field(rename = "max_commission_cents", reader = Integer<i64, 1, CENTS_MAX>)]
     max_commission: Option<Option<i64>>,
-    tiers: Option<Vec<(u32, RateNumbers)>>,
+    /// Rates by number of paying customers
+    #[field(read = read_tiers, schema = tiers_schema)]
+    tiers: Option<Vec<TierFields>>,
+    /// Rates of products and prices
+    #[field(rename = "product_rates", read = read_product_rates, schema = product_rates_schema)]
     products: Option<Vec<ProductRate>>,
+    /// The recruiting partner's percentage of the same sale in basis points; defaults to 0
+    #[field(rename = "second_tier_bps")]
     second_tier: Option<BasisPoints>,
+    /// The amount per lead in minor units; defaults to 0
+    #[field(rename = "lead_bounty_cents", reader = Cents)]
     lead_bounty: Option<i64>,
+    /// For how many days a visit is credited to the partner
+    #[field(reader = Integer<u16, 1, 365>, default = COOKIE_DAYS_DEFAULT)]
     cookie_days: Option<u16>,
+    /// For how many days a commission is held for refunds
+    #[field(reader = Integer<u16, 0, 365>, default = HOLD_DAYS_DEFAULT)]
     hold_days: Option<u16>,
+    /// When the campaign was archived and stopped accepting partners; null restores it
+    #[field(parse = parse_time, schema = Time::schema)]
     archived_at: Option<Option<Timestamp>>,
+    /// Whether it becomes the default campaign
     make_default: Option<bool>,
 }
 
-const NAMES: FieldNames = names!(
-    "name",
-    "visibility",
-    "auto_approve",
-    "commission_type",
-    "commission_bps",
-    "commission_flat_cents",
-    "commission_duration",
-    "recurring_months",
-    "max_commission_cents",
-    "tiers",
-    "product_rates",
-    "second_tier_bps",
-    "lead_bounty_cents",
-    "cookie_days",
-    "hold_days",
-    "archived_at",
-    "make_default",
-);
+fn parse_duration(value: &RawValue) -> Result<bool, String> {
+    let is_recurring = |text: &str| match text {
+        "once" => Some(false),
+        "recurring" => Some(true),
+        _ => None,
+    };
+    parse_word(DURATIONS, is_recurring, value)
+}
+
+fn duration_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "enum": DURATIONS})
+}
 
 impl CampaignFields {
-    fn read(reader: &mut BodyFieldReader<'_>) -> Self {
-        let duration = |text: &str| match text {
-            "once" => Some(false),
-            "recurring" => Some(true),
-            _ => None,
-        };
-        Self {
-            name: reader.read_optional("name", |value| {
-                let name = fields::parse_header_line(value, NAME_BYTES_MAX)?.trim().to_owned();
-                if name.is_empty() { Err("is empty".to_owned()) } else { Ok(name) }
-            }),
-            visibility: reader
-                .read_optional("visibility", |value| parse_word(Visibility::WORDS, Visibility::from_word, value)),
-            auto_approve: reader.read_optional("auto_approve", fields::parse_bool),
-            kind: reader.read_optional("commission_type", |value| {
-                parse_word(CommissionType::WORDS, CommissionType::from_word, value)
-            }),
-            numbers: RateNumbers::read(reader),
-            is_recurring: reader
-                .read_optional("commission_duration", |value| parse_word(&["once", "recurring"], duration, value)),
-            months: reader.read_nullable("recurring_months", |value| parse_integer(value, 1..=u16::MAX)),
-            max_commission: reader.read_nullable("max_commission_cents", |value| parse_integer(value, 1..=CENTS_MAX)),
-            tiers: read_list(reader, "tiers", TIERS_MAX, read_tier),
-            products: read_list(reader, "product_rates", PRODUCTS_MAX, read_product_rate),
-            second_tier: reader.read_optional("second_tier_bps", parse_basis_points),
-            lead_bounty: reader.read_optional("lead_bounty_cents", parse_cents),
-            cookie_days: reader.read_optional("cookie_days", |value| parse_integer(value, 1..=365)),
-            hold_days: reader.read_optional("hold_days", |value| parse_integer(value, 0..=365)),
-            archived_at: reader.read_nullable("archived_at", parse_time),
-            make_default: reader.read_optional("make_default", fields::parse_bool),
-        }
+    fn numbers(&self) -> RateNumbers {
+        RateNumbers { bps: self.bps, flat: self.flat }
     }
 
     /// Builds a new campaign from the fields and defaults; `name` is used if no name was given.
@@ -264,7 +271,7 @@ impl CampaignFields {
         let base = self.apply_base_rate(before.base, stored, errors);
         CommissionTerms {
             base,
-            unused: self.numbers.or_defaults(stored).unused_number(CommissionType::from_rate(base)),
+            unused: self.numbers().or_defaults(stored).unused_number(CommissionType::from_rate(base)),
             tiers: self.apply_tiers(before.tiers, CommissionType::from_rate(base), errors),
             products: self.products.clone().unwrap_or(before.products),
             duration: self.apply_duration(before.duration, errors),
@@ -283,14 +290,14 @@ impl CampaignFields {
         errors: &mut Vec<(String, String)>,
     ) -> CommissionRate {
         let kind = self.kind.unwrap_or(CommissionType::from_rate(before));
-        if self.kind.is_none() && self.numbers.has_only_unused(kind) {
+        if self.kind.is_none() && self.numbers().has_only_unused(kind) {
             errors.push((
                 "commission_type".to_owned(),
                 "is required: it selects which of the two rates applies".to_owned(),
             ));
             return before;
         }
-        self.numbers.or_defaults(stored).to_rate(kind).unwrap_or_else(|| {
+        self.numbers().or_defaults(stored).to_rate(kind).unwrap_or_else(|| {
             errors.push((kind.number().to_owned(), "is required with this `commission_type`".to_owned()));
             before
         })
@@ -314,10 +321,11 @@ impl CampaignFields {
             });
         };
         let mut tiers = Vec::with_capacity(new_tiers.len());
-        for (n, (min_paid_customers, numbers)) in new_tiers.iter().enumerate() {
+        for (n, tier) in new_tiers.iter().enumerate() {
+            let numbers = RateNumbers { bps: tier.bps, flat: tier.flat };
             match numbers.to_rate(kind) {
                 Some(rate) => {
-                    let (min_paid_customers, unused) = (*min_paid_customers, numbers.unused_number(kind));
+                    let (min_paid_customers, unused) = (tier.min_paid_customers, numbers.unused_number(kind));
                     tiers.push(RateTier { min_paid_customers, rate, unused });
                 }
                 None => errors.push((format!("tiers[{n}].{}", kind.number()), "is required".to_owned())),
@@ -347,201 +355,132 @@ impl CampaignFields {
     }
 }
 
-/// Parses one object of a list.
-type ReadListEntry<T> = fn(&mut BodyFieldReader<'_>) -> Option<T>;
-
-/// Field names of a list's objects.
-trait NamedListItem {
-    const NAMES: FieldNames;
+/// A tier, before it is known which of the two rates applies.
+#[derive(Debug, RequestObject)]
+struct TierFields {
+    #[field(reader = Integer<u32, 1, CUSTOMERS_MAX>)]
+    min_paid_customers: u32,
+    #[field(rename = "commission_bps")]
+    bps: Option<BasisPoints>,
+    #[field(rename = "commission_flat_cents", reader = Cents)]
+    flat: Option<i64>,
 }
 
-/// Parses a list of objects; errors name the index.
-fn read_list<T: NamedListItem>(
-    reader: &mut BodyFieldReader<'_>,
-    name: &'static str,
-    entries_max: usize,
-    parse: ReadListEntry<T>,
-) -> Option<Vec<T>> {
-    let entries: Vec<&RawValue> = reader.read_optional(name, |value| fields::parse_list(value, entries_max))?;
-    let mut items = Vec::with_capacity(entries.len());
-    for (n, entry) in entries.into_iter().enumerate() {
-        let path = format!("{name}[{n}]");
-        let mut notes: FieldDiagnostics = std::mem::take(reader.diagnostics_mut());
-        let entry_reader = BodyFieldReader::from_nested_object(entry, &T::NAMES, &path, &mut notes);
-        *reader.diagnostics_mut() = notes;
-        if let Some(mut entry_reader) = entry_reader {
-            items.extend(parse(&mut entry_reader));
-            *reader.diagnostics_mut() = entry_reader.into_diagnostics();
-        }
+fn read_tiers(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Vec<TierFields>> {
+    read_nested_list(fields, "tiers", TIERS_MAX, notes)
+}
+
+fn tiers_schema(schemas: &mut Schemas) -> Value {
+    json!({"type": "array", "items": TierObject::schema(schemas), "maxItems": TIERS_MAX})
+}
+
+/// The rate of a product or of one of its prices
+#[derive(Debug, RequestObject)]
+struct ProductRateFields {
+    /// The payment processor's product id
+    #[field(reader = ProductId)]
+    product_id: String,
+    /// The payment processor's price id; null applies to all prices of the product
+    #[field(reader = ClearableLine<PROCESSOR_ID_BYTES_MAX>, null = None)]
+    price_id: Option<Option<String>>,
+    /// The rate that applies; `none` earns nothing
+    #[field(rename = "commission_type", parse = parse_product_rate_type, schema = product_rate_type_schema)]
+    kind: ProductRateType,
+    /// The percentage in basis points, with `percent`
+    #[field(rename = "commission_bps")]
+    bps: Option<BasisPoints>,
+    /// The amount in minor units, with `flat`
+    #[field(rename = "commission_flat_cents", reader = Cents)]
+    flat: Option<i64>,
+    /// A label for your own use
+    #[field(reader = ClearableLine<NAME_BYTES_MAX>, null = None)]
+    label: Option<Option<String>>,
+}
+
+/// An id of a product; an empty one is as none.
+struct ProductId;
+
+impl RequestValue for ProductId {
+    type Value = String;
+
+    fn schema(_: &mut Schemas) -> Value {
+        bounded_text_schema(1, PROCESSOR_ID_BYTES_MAX)
     }
-    Some(items)
-}
 
-impl NamedListItem for (u32, RateNumbers) {
-    const NAMES: FieldNames = names!("min_paid_customers", "commission_bps", "commission_flat_cents");
-}
-
-fn read_tier(reader: &mut BodyFieldReader<'_>) -> Option<(u32, RateNumbers)> {
-    reader.require("min_paid_customers");
-    let min = reader.read_optional("min_paid_customers", |value| parse_integer(value, 1..=u32::MAX));
-    let numbers = RateNumbers::read(reader);
-    Some((min?, numbers))
-}
-
-impl NamedListItem for ProductRate {
-    const NAMES: FieldNames =
-        names!("product_id", "price_id", "commission_type", "commission_bps", "commission_flat_cents", "label",);
-}
-
-fn read_product_rate(reader: &mut BodyFieldReader<'_>) -> Option<ProductRate> {
-    let product = reader.read_nullable_text("product_id", PROCESSOR_ID_BYTES_MAX).flatten();
-    if product.is_none() {
-        reader.add_error("product_id", "is required");
+    fn parse(value: &RawValue) -> Result<String, String> {
+        ClearableLine::<PROCESSOR_ID_BYTES_MAX>::parse(value)?.ok_or_else(|| "is required".to_owned())
     }
-    let price = reader.read_nullable_text("price_id", PROCESSOR_ID_BYTES_MAX).flatten();
-    reader.require("commission_type");
-    let kind = reader.read_optional("commission_type", |value| {
-        let read = |text: &str| if text == "none" { Some(None) } else { CommissionType::from_word(text).map(Some) };
-        parse_word(&["percent", "flat", "none"], read, value)
-    });
-    let numbers = RateNumbers::read(reader);
-    let label = reader.read_nullable_text("label", NAME_BYTES_MAX).flatten();
-    let rate = match kind? {
-        None => None,
-        Some(kind) => {
-            let rate = numbers.to_rate(kind);
-            if rate.is_none() {
-                reader.add_error(kind.number(), "is required with this `commission_type`");
+}
+
+/// `None` earns nothing.
+type ProductRateType = std::option::Option<CommissionType>;
+
+const PRODUCT_RATE_TYPES: &[&str] = &["percent", "flat", "none"];
+
+fn parse_product_rate_type(value: &RawValue) -> Result<ProductRateType, String> {
+    let read = |text: &str| if text == "none" { Some(None) } else { CommissionType::from_word(text).map(Some) };
+    parse_word(PRODUCT_RATE_TYPES, read, value)
+}
+
+fn product_rate_type_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "enum": PRODUCT_RATE_TYPES})
+}
+
+impl ProductRateFields {
+    /// `None`, with an error, if the number that the type selects is missing.
+    fn into_rate(self, path: &str, notes: &mut FieldDiagnostics) -> Option<ProductRate> {
+        let numbers = RateNumbers { bps: self.bps, flat: self.flat };
+        let rate = match self.kind {
+            None => None,
+            Some(kind) => {
+                let rate = numbers.to_rate(kind);
+                if rate.is_none() {
+                    notes.errors.add(&format!("{path}.{}", kind.number()), "is required with this `commission_type`");
+                }
+                Some(rate?)
             }
-            Some(rate?)
-        }
-    };
-    let unused = rate.map_or(0, |rate| numbers.unused_number(CommissionType::from_rate(rate)));
-    Some(ProductRate { product: product?, price, rate, unused, label })
-}
-
-/// Parses the fields of a campaign and reports the errors that do not depend on the stored campaign.
-fn read_campaign_fields(call: &Request, needs_name: bool) -> Result<CampaignFields, Problem> {
-    let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
-    if needs_name {
-        reader.require("name");
+        };
+        let unused = rate.map_or(0, |rate| numbers.unused_number(CommissionType::from_rate(rate)));
+        let (price, label) = (self.price_id.flatten(), self.label.flatten());
+        Some(ProductRate { product: self.product_id, price, rate, unused, label })
     }
-    let fields = CampaignFields::read(&mut reader);
-    if let Some(products) = &fields.products {
-        let has_duplicate = products.iter().enumerate().any(|(n, product)| {
-            let is_same_product =
-                |other: &ProductRate| (&other.product, &other.price) == (&product.product, &product.price);
-            products.iter().skip(n + 1).any(is_same_product)
-        });
-        if has_duplicate {
-            reader.add_error("product_rates", "has more than one rate for a product or price");
-        }
+}
+
+/// Reads the rates and reports two of one product and price.
+fn read_product_rates(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Vec<ProductRate>> {
+    const NAME: &str = "product_rates";
+    let rates: Vec<ProductRateFields> = read_nested_list(fields, NAME, PRODUCTS_MAX, notes)?;
+    let rates = rates.into_iter().enumerate();
+    let rates: Vec<ProductRate> =
+        rates.filter_map(|(n, rate)| rate.into_rate(&format!("{NAME}[{n}]"), notes)).collect();
+    let has_duplicate = rates.iter().enumerate().any(|(n, rate)| {
+        let is_same = |other: &ProductRate| (&other.product, &other.price) == (&rate.product, &rate.price);
+        rates.iter().skip(n + 1).any(is_same)
+    });
+    if has_duplicate {
+        notes.errors.add(NAME, "has more than one rate for a product or price");
     }
-    reader.finish()?;
-    Ok(fields)
+    Some(rates)
 }
 
-fn product_rate_schema() -> Value {
-    schema::object_with(
-        "The rate of a product or of one of its prices",
-        &["product_id", "commission_type"],
-        [
-            ("product_id", text_schema(PROCESSOR_ID_BYTES_MAX, "The payment processor's product id")),
-            (
-                "price_id",
-                nullable_text_schema(
-                    PROCESSOR_ID_BYTES_MAX,
-                    "The payment processor's price id; null applies to all prices of the product",
-                ),
-            ),
-            (
-                "commission_type",
-                schema::string_enum(&["percent", "flat", "none"], "Which rate applies; `none` earns nothing"),
-            ),
-            ("commission_bps", bps_schema("The percentage in basis points, with `percent`")),
-            ("commission_flat_cents", cents_schema("The amount in minor units, with `flat`")),
-            ("label", nullable_text_schema(NAME_BYTES_MAX, "A label for your own use")),
-        ],
-    )
+fn product_rates_schema(schemas: &mut Schemas) -> Value {
+    json!({"type": "array", "items": ProductRateFields::schema(schemas), "maxItems": PRODUCTS_MAX})
 }
 
-fn fields_schema() -> Vec<(&'static str, Value)> {
-    let bounded_list = |items, items_max: usize, description: &str| {
-        let mut schema = schema::list(items, description);
-        schema["maxItems"] = json!(items_max);
-        schema
-    };
-    let nullable = |range, description: &str| {
-        let mut schema = integer_schema(range, description);
-        schema::allow_null(&mut schema);
-        schema
-    };
-    let default = |mut schema: Value, value: Value| {
-        schema["default"] = value;
-        schema
-    };
-    vec![
-        ("name", text_schema(NAME_BYTES_MAX, "The unique name of the campaign")),
-        ("visibility", schema::string_enum(Visibility::WORDS, "Who can see the campaign; defaults to `public`")),
-        (
-            "auto_approve",
-            schema::boolean(
-                "Whether partners who apply by the program's form are approved automatically; defaults to false",
-            ),
-        ),
-        ("commission_type", schema::string_enum(CommissionType::WORDS, "Which rate applies; defaults to `percent`")),
-        (
-            "commission_bps",
-            default(bps_schema("The percentage of a sale in basis points, with `percent`"), json!(BPS_DEFAULT)),
-        ),
-        ("commission_flat_cents", cents_schema("The amount per sale in minor units, with `flat`")),
-        (
-            "commission_duration",
-            schema::string_enum(
-                &["once", "recurring"],
-                "Whether the first sale or all sales earn a commission; defaults to `recurring`",
-            ),
-        ),
-        (
-            "recurring_months",
-            nullable(1..=u16::MAX.into(), "For how many months sales earn a commission; null is unlimited"),
-        ),
-        ("max_commission_cents", nullable(1..=CENTS_MAX, "Maximum commission per sale")),
-        ("tiers", bounded_list(tier_schema(), TIERS_MAX, "Rates by number of paying customers")),
-        ("product_rates", bounded_list(product_rate_schema(), PRODUCTS_MAX, "Rates of products and prices")),
-        (
-            "second_tier_bps",
-            bps_schema("The recruiting partner's percentage of the same sale in basis points; defaults to 0"),
-        ),
-        ("lead_bounty_cents", cents_schema("The amount per lead in minor units; defaults to 0")),
-        (
-            "cookie_days",
-            default(
-                integer_schema(1..=365, "For how many days a visit is credited to the partner"),
-                json!(COOKIE_DAYS_DEFAULT),
-            ),
-        ),
-        (
-            "hold_days",
-            default(
-                integer_schema(0..=365, "For how many days a commission is held for refunds"),
-                json!(HOLD_DAYS_DEFAULT),
-            ),
-        ),
-        (
-            "archived_at",
-            schema::nullable_time("When the campaign was archived and stopped accepting partners; null restores it"),
-        ),
-        ("make_default", schema::boolean("Whether it becomes the default campaign")),
-    ]
-}
-
-fn example(schema: &mut Value) {
-    schema["examples"] = json!([{
-        "name": "Friends", "commission_type": "percent", "commission_bps": 2500,
-        "commission_duration": "recurring", "recurring_months": 12, "hold_days": 30,
-        "tiers": [{"min_paid_customers": 21, "commission_bps": 3000, "commission_flat_cents": 0}],
-    }]);
+/// The schema of a body of campaign fields.
+fn body_schema(schemas: &mut Schemas, name: &'static str, description: &str, required: &[&str]) -> Value {
+    schemas.component(name, |schemas| {
+        let mut body = object_schema(schemas, description, CampaignFields::FIELDS);
+        if !required.is_empty() {
+            body["required"] = json!(required);
+        }
+        body["examples"] = json!([{
+            "name": "Friends", "commission_type": "percent", "commission_bps": 2500,
+            "commission_duration": "recurring", "recurring_months": 12, "hold_days": 30,
+            "tiers": [{"min_paid_customers": 21, "commission_bps": 3000, "commission_flat_cents": 0}],
+        }]);
+        body
+    })
 }
 
 /// Body of `POST /affiliate-campaigns`.
@@ -552,16 +491,17 @@ impl FromRequest for CreateCampaign {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("CreateAffiliateCampaign", |_| {
-            let mut schema = schema::object_with("A new campaign", &["name"], fields_schema());
-            example(&mut schema);
-            schema
-        });
+        let body = body_schema(schemas, "CreateAffiliateCampaign", "A new campaign", &["name"]);
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        match read_campaign_fields(call, true)?.create_draft("") {
+        let fields = read_checked_body(call, |_: &CampaignFields, fields, notes| {
+            if !fields.is_present_or_misnamed("name") {
+                notes.errors.add("name", "is required");
+            }
+        })?;
+        match fields.create_draft("") {
             Ok(draft) => Ok(Self(draft)),
             Err(AffiliateError::Fields(field_errors)) => {
                 let mut errors = FieldErrors::default();
@@ -581,17 +521,13 @@ impl FromRequest for UpdateCampaign {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("UpdateAffiliateCampaign", |_| {
-            let mut schema = schema::object_with("The fields of a campaign to change", &[], fields_schema());
-            example(&mut schema);
-            schema
-        });
+        let body = body_schema(schemas, "UpdateAffiliateCampaign", "The fields of a campaign to change", &[]);
         let parameters = vec![CampaignPath::parameter()];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self(CampaignPath::of(call), read_campaign_fields(call, false)?))
+        Ok(Self(CampaignPath::of(call), read_body(call)?))
     }
 }
 
@@ -603,15 +539,11 @@ impl FromRequest for SetDefaultCampaign {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("DefaultAffiliateCampaign", |_| {
-            let mut schema = schema::object_with("The fields of the default campaign", &[], fields_schema());
-            example(&mut schema);
-            schema
-        });
+        let body = body_schema(schemas, "DefaultAffiliateCampaign", "The fields of the default campaign", &[]);
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self(read_campaign_fields(call, false)?))
+        Ok(Self(read_body(call)?))
     }
 }

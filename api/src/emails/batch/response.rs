@@ -6,12 +6,11 @@ use mail::id::EmailId;
 use mail::idempotency::{IdempotentResult, PartialResult};
 use queue::intake::SubmitReceipt;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::emails::send::SendResponse;
 use crate::idempotency::stored_outcome;
-use crate::problem::Problem;
-use crate::schema::{self, Schemas, ToSchema};
+use crate::problem::{BatchEntryError, Problem};
+use crate::schema::ToSchema;
 
 /// The result of one email
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -31,8 +30,8 @@ pub struct BatchEntry {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(with = error_schema)]
-    error: Option<Value>,
+    /// The error, if the email was not accepted
+    error: Option<BatchEntryError>,
 }
 
 impl BatchEntry {
@@ -92,17 +91,4 @@ pub(super) fn batch_outcome(results: &[Result<BatchEntry, Problem>]) -> Idempote
         }
         outcome => outcome,
     }
-}
-
-fn error_schema(_: &mut Schemas) -> Value {
-    schema::object_with(
-        "The error, if the email was not accepted",
-        &["message", "code"],
-        [
-            ("message", schema::string("The message for humans")),
-            ("code", schema::string("The error code, as in responses to single emails")),
-            ("details", json!({"type": "object", "description": "Details of the error"})),
-            ("upgrade_url", schema::string("The page to upgrade the account")),
-        ],
-    )
 }

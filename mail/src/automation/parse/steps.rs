@@ -16,9 +16,9 @@ use crate::tags::{TAG_BYTES_MAX, TAGS_MAX, check_line, check_name};
 use crate::template::{ALIAS_BYTES_MAX, MARKUP_BYTES_MAX, SUBJECT_BYTES_MAX};
 
 /// Longest key of a step in bytes.
-const KEY_BYTES_MAX: usize = 64;
+pub const KEY_BYTES_MAX: usize = 64;
 /// Longest name of a step in bytes.
-const NAME_BYTES_MAX: usize = 200;
+pub const NAME_BYTES_MAX: usize = 200;
 /// Longest text for an address in bytes.
 const ADDRESSES_BYTES_MAX: usize = 1_024;
 /// Maximum number of addresses in a field.

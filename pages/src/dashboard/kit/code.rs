@@ -2,7 +2,7 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use super::text::input_value;
+use super::copy_button::CopyButton;
 
 /// Longest text that the button copies: the button holds a copy of the text.
 const COPIED_BYTES_MAX: usize = 16 << 10;
@@ -36,22 +36,11 @@ impl Renderable for Code<'_> {
         // The parser drops a line feed after the start tag, so one precedes the text (HTML, "pre").
         maud! {
             div.copyable {
-                (CopyButton(self.text))
+                @if self.text.len() <= COPIED_BYTES_MAX { (CopyButton { text: self.text, label: self.label }) }
                 pre.wrap[self.is_wrapped] tabindex="0" role="group" aria-label=(self.label) { "\n" (self.text) }
             }
         }
         .render_to(buffer);
-    }
-}
-
-struct CopyButton<'a>(&'a str);
-
-impl Renderable for CopyButton<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        if self.0.len() <= COPIED_BYTES_MAX {
-            maud! { button.button.copy type="button" data-copy=(input_value(self.0)) hidden { "Copy" } }
-                .render_to(buffer);
-        }
     }
 }
 
@@ -101,7 +90,7 @@ impl Renderable for Transcript<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         maud! {
             div.copyable {
-                (CopyButton(self.0))
+                @if self.0.len() <= COPIED_BYTES_MAX { (CopyButton { text: self.0, label: "the transcript" }) }
                 pre.transcript tabindex="0" role="group" aria-label="Conversation with the mail host" {
                     @for line in self.0.lines().map(TranscriptLine::parse) {
                         @let side = line.side.unwrap_or(("remark", ""));

@@ -1,5 +1,6 @@
 //! Differences of two texts: by lines for versions, by characters for values that must be equal.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use hypertext::{Buffer, prelude::*};
@@ -12,7 +13,7 @@ const CONTEXT: usize = 3;
 /// Below this similarity, common characters are chance, and only what both begin and end with is common.
 const SIMILAR: f32 = 0.7;
 
-/// What was found, and what is right: a DNS record, for example.
+/// The value that was found against the right one: of a DNS record, for example.
 #[derive(Debug, Clone, Copy)]
 pub struct CharDiff<'a> {
     pub found: &'a str,
@@ -20,16 +21,16 @@ pub struct CharDiff<'a> {
 }
 
 /// A piece of a text, and whether the other text lacks it.
-type Piece<'a> = (bool, &'a str);
+type DiffPiece<'a> = (bool, &'a str);
 
 impl<'a> CharDiff<'a> {
-    fn pieces(&self) -> (Vec<Piece<'a>>, Vec<Piece<'a>>) {
+    fn pieces(&self) -> (Vec<DiffPiece<'a>>, Vec<DiffPiece<'a>>) {
         let diff = TextDiff::configure().timeout(TIMEOUT).diff_chars(self.found, self.right);
         if diff.ratio() < SIMILAR {
             let (prefix, suffix) = common_ends(self.found, self.right);
             return (split_ends(self.found, prefix, suffix), split_ends(self.right, prefix, suffix));
         }
-        let (mut found, mut right) = (Cut::new(self.found), Cut::new(self.right));
+        let (mut found, mut right) = (TextCut::new(self.found), TextCut::new(self.right));
         for change in diff.iter_all_changes() {
             let bytes = change.value().len();
             match change.tag() {
@@ -52,13 +53,10 @@ impl<'a> CharDiff<'a> {
         match (found, right) {
             (None, None) => "Both are equal.".into(),
             (None, Some(_)) => {
-                format!("The end is missing: {} more characters belong after character {same}.", tail(self.right, same))
+                format!("The end is missing: {} after character {same} must follow.", characters(self.right, same))
             }
             (Some(_), None) => {
-                format!(
-                    "There is too much: {} characters after character {same} do not belong there.",
-                    tail(self.found, same)
-                )
+                format!("There is too much: {} after character {same} must go.", characters(self.found, same))
             }
             (Some(found), Some(right)) => {
                 format!("They differ from character {at} on: {} was found, {} is right.", name(found), name(right))
@@ -67,9 +65,12 @@ impl<'a> CharDiff<'a> {
     }
 }
 
-/// The number of characters after the first ones.
-fn tail(text: &str, first: usize) -> usize {
-    text.chars().count() - first
+/// The number of characters after the first ones, in words.
+fn characters(text: &str, first: usize) -> String {
+    match text.chars().count() - first {
+        1 => "1 character".into(),
+        count => format!("{count} characters"),
+    }
 }
 
 /// A character, so that it cannot be taken for another.
@@ -93,8 +94,8 @@ fn common_ends(a: &str, b: &str) -> (usize, usize) {
     (prefix, suffix)
 }
 
-fn split_ends(text: &str, prefix: usize, suffix: usize) -> Vec<Piece<'_>> {
-    let mut cut = Cut::new(text);
+fn split_ends(text: &str, prefix: usize, suffix: usize) -> Vec<DiffPiece<'_>> {
+    let mut cut = TextCut::new(text);
     cut.take(prefix, false);
     cut.take(text.len() - prefix - suffix, true);
     cut.take(suffix, false);
@@ -102,15 +103,15 @@ fn split_ends(text: &str, prefix: usize, suffix: usize) -> Vec<Piece<'_>> {
 }
 
 /// Cuts a text into pieces from its start.
-struct Cut<'a> {
+struct TextCut<'a> {
     text: &'a str,
     /// Start of the last piece, and end of what was taken.
     start: usize,
     end: usize,
-    pieces: Vec<Piece<'a>>,
+    pieces: Vec<DiffPiece<'a>>,
 }
 
-impl<'a> Cut<'a> {
+impl<'a> TextCut<'a> {
     fn new(text: &'a str) -> Self {
         Self { text, start: 0, end: 0, pieces: Vec::new() }
     }
@@ -161,9 +162,15 @@ pub struct LineDiff<'a> {
     pub after: &'a str,
 }
 
+/// A missing line end at the end of a text is no difference.
+fn with_line_end(text: &str) -> Cow<'_, str> {
+    if text.is_empty() || text.ends_with('\n') { text.into() } else { format!("{text}\n").into() }
+}
+
 impl Renderable for LineDiff<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let diff = TextDiff::configure().timeout(TIMEOUT).diff_lines(self.before, self.after);
+        let (before, after) = (with_line_end(self.before), with_line_end(self.after));
+        let diff = TextDiff::configure().timeout(TIMEOUT).diff_lines(before.as_ref(), after.as_ref());
         let groups = diff.grouped_ops(CONTEXT);
         if groups.is_empty() {
             maud! { p.soft { "There is no difference." } }.render_to(buffer);
@@ -249,8 +256,8 @@ mod tests {
     fn lookalikes_and_ends_are_named() {
         let sentence = |found, right| CharDiff { found, right }.sentence();
         assert_eq!(sentence("rp.а", "rp.a"), "They differ from character 4 on: “а” (U+0430) was found, “a” is right.");
-        assert_eq!(sentence("ab", "abc"), "The end is missing: 1 more characters belong after character 2.");
-        assert_eq!(sentence("abc ", "abc"), "There is too much: 1 characters after character 3 do not belong there.");
+        assert_eq!(sentence("ab", "abc"), "The end is missing: 1 character after character 2 must follow.");
+        assert_eq!(sentence("abc ", "abc"), "There is too much: 1 character after character 3 must go.");
     }
 
     #[test]
@@ -262,5 +269,7 @@ mod tests {
         assert!(!html.contains("line 2\n") && !html.contains("line 20"), "{html}");
         let same = render(LineDiff { caption: "Versions", before: &before, after: &before });
         assert!(same.contains("no difference"));
+        let longer = render(LineDiff { caption: "Versions", before: "a", after: "a\nb" });
+        assert!(!longer.contains("removed"), "{longer}");
     }
 }

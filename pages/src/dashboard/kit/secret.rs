@@ -3,27 +3,9 @@
 use hypertext::{Buffer, prelude::*};
 
 use super::badge::Tone;
+use super::code::Code;
+use super::copy_button::CopyButton;
 use super::notice::Notice;
-use super::text::input_value;
-
-/// A button that copies a text. Only the script shows it.
-#[derive(Debug, Clone, Copy)]
-pub struct CopyButton<'a> {
-    pub text: &'a str,
-    /// The object, for screen readers: "Copy the value".
-    pub label: &'a str,
-}
-
-impl Renderable for CopyButton<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            button.button.copy type="button" data-copy=(input_value(self.text)) aria-label={ "Copy " (self.label) } hidden {
-                "Copy"
-            }
-        }
-        .render_to(buffer);
-    }
-}
 
 /// One way to use a secret.
 #[derive(Debug, Clone)]
@@ -76,7 +58,7 @@ impl Renderable for SecretUses<'_> {
                         @for (n, one) in self.0.iter().enumerate() {
                             details open[n == 0] {
                                 summary { (one.title) }
-                                div.snippet { (CopyButton { text: &one.code, label: one.title }) pre tabindex="0" role="group" aria-label=(one.title) { code { (one.code) } } }
+                                (Code::new(one.title, &one.code))
                             }
                         }
                     }

@@ -1,4 +1,4 @@
-//! What happened, oldest first: each step with its time, its colour and its details.
+//! Events, oldest first: each with its time, its colour and its details.
 
 use hypertext::{Buffer, prelude::*};
 

@@ -31,6 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::encode;
@@ -38,6 +39,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field};
 use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::kit::text::{input_value, sentence_case};
 use crate::dashboard::page::Page;
 use crate::dashboard::request::Fields;
@@ -54,6 +56,23 @@ pub struct AffiliateList<T> {
     pub data: Vec<T>,
     #[serde(default)]
     pub next_cursor: Option<String>,
+}
+
+impl<T> Default for AffiliateList<T> {
+    fn default() -> Self {
+        Self { data: Vec::new(), next_cursor: None }
+    }
+}
+
+/// Reads a list. A refused filter is no failure: the page keeps its filters.
+///
+/// # Errors
+/// The program is not set up, or the operation failed.
+pub async fn read_list<T: DeserializeOwned>(
+    context: &Context<'_>,
+    call: &Call,
+) -> Result<(AffiliateList<T>, Option<Failure>), Failure> {
+    or_refused(context.read::<AffiliateList<T>>(call).await)
 }
 
 /// A page that says to set up the program first, if the failure is that there is none.
@@ -169,6 +188,41 @@ pub fn read_csv(context: &Context<'_>) -> Result<String, Failure> {
     };
     let text = text.trim_start_matches('\u{feff}').to_owned();
     if text.trim().is_empty() { Err(Failure::field("csv", "Choose a file, or paste its rows")) } else { Ok(text) }
+}
+
+/// Shows an error of an uploaded file beside the field for its rows.
+#[must_use]
+pub fn at_csv(mut failure: Failure) -> Failure {
+    if failure.status == 400 {
+        let message = failure.fields.remove("body").unwrap_or_else(|| failure.message.clone());
+        failure.message = format!("The rows cannot be read: {message}");
+        failure.fields.insert("csv".into(), message);
+    }
+    failure
+}
+
+/// Shows an error without a field of the form as the message of the form.
+#[must_use]
+pub fn without_field(mut failure: Failure, name: &str) -> Failure {
+    if let Some(message) = failure.fields.remove(name) {
+        failure.message = sentence(&message);
+    }
+    failure
+}
+
+/// Shows a conflict beside a field.
+#[must_use]
+pub fn conflict_at(mut failure: Failure, name: &str) -> Failure {
+    if failure.status == 409 && failure.fields.is_empty() {
+        failure.fields.insert(name.to_owned(), failure.message.clone());
+    }
+    failure
+}
+
+/// A number of days: `1 day`, `30 days`.
+#[must_use]
+pub fn days_text(days: i64) -> String {
+    if days == 1 { "1 day".into() } else { format!("{days} days") }
 }
 
 /// The trimmed value of a field, unless it is empty.

@@ -39,5 +39,5 @@ pub fn paths() -> (&'static str, &'static str) {
 pub fn find(path: &str) -> Option<PageAnswer> {
     let asset = ASSETS.iter().find(|asset| asset.path.strip_prefix(crate::dashboard::PATH) == Some(path))?;
     let content = PageContent::Asset { media_type: asset.media_type, content: asset.content.clone() };
-    Some(PageAnswer { status: 200, content, cookies: Vec::new() })
+    Some(PageAnswer { status: 200, content, cookies: Vec::new(), fault: None })
 }

@@ -27,6 +27,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::encode;
+use super::templates::current_tab;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::page::Page;
@@ -76,7 +77,7 @@ pub const PAGES: &[PageRow] = &[
     PageRow {
         path: "/automations/{id}/mail",
         access: SIGNED_IN,
-        reads: &["send_event"],
+        reads: &["get_automation", "send_event"],
         show: |context| Box::pin(test_run::show_mail(context)),
         forms: &[],
     },
@@ -103,6 +104,13 @@ pub const PAGES: &[PageRow] = &[
         access: SIGNED_IN,
         reads: &["get_automation", "list_automation_runs"],
         show: |context| Box::pin(runs::show(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/automations/{id}/runs/export",
+        access: SIGNED_IN,
+        reads: &["list_automation_runs"],
+        show: |context| Box::pin(runs::export(context)),
         forms: &[],
     },
     PageRow {
@@ -228,7 +236,7 @@ impl Renderable for AutomationTabs<'_> {
                 @for (suffix, title, operation) in shown {
                     @if self.context.allows(operation) {
                         @let target = format!("{base}{suffix}");
-                        a href=(target) aria-current=[(target == current).then_some("page")] { (title) }
+                        a href=(target) aria-current=[current_tab(&target, &base, current)] { (title) }
                     }
                 }
             }

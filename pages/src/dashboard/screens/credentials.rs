@@ -240,18 +240,18 @@ impl Credential {
 /// The ids and names of the account's domains, the newest 100.
 async fn domains(context: &Context<'_>) -> Result<Vec<(String, String)>, Failure> {
     #[derive(Deserialize)]
-    struct List {
-        domains: Vec<Domain>,
+    struct CredentialDomains {
+        domains: Vec<CredentialDomain>,
     }
     #[derive(Deserialize)]
-    struct Domain {
+    struct CredentialDomain {
         id: String,
         name: String,
     }
     if !context.allows("list_domains") {
         return Ok(Vec::new());
     }
-    let list: List = context.read(&Call::new("list_domains").query("limit", "100")).await?;
+    let list: CredentialDomains = context.read(&Call::new("list_domains").query("limit", "100")).await?;
     Ok(list.domains.into_iter().map(|domain| (domain.id, domain.name)).collect())
 }
 

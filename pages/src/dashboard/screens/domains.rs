@@ -80,7 +80,7 @@ pub const PAGES: &[PageRow] = &[
         [form!("delete", "delete_dns_credentials", saved::delete)]
     ),
     page!("/domains/{id}", ["get_domain"], records::show, [form!("verify", "verify_domain", records::verify)]),
-    page!("/domains/{id}/zone-file", ["get_domain_zone_file"], records::zone_file, []),
+    page!("/domains/{id}/zone-file", ["get_domain", "get_domain_zone_file"], records::zone_file, []),
     page!(
         "/domains/{id}/publish",
         ["get_domain", "apply_domain_dns"],
@@ -117,11 +117,11 @@ pub const PAGES: &[PageRow] = &[
 
 #[derive(Debug, Deserialize)]
 struct OneDomain {
-    domain: Domain,
+    domain: SendingDomain,
 }
 
 #[derive(Debug, Deserialize)]
-struct Domain {
+struct SendingDomain {
     id: String,
     name: String,
     status: String,
@@ -168,7 +168,7 @@ struct DomainRecord {
     error: Option<String>,
 }
 
-impl Domain {
+impl SendingDomain {
     fn page(&self) -> String {
         domain_page(&self.id)
     }
@@ -224,7 +224,7 @@ fn domain_call(operation: &'static str, context: &Context<'_>) -> Call {
     Call::new(operation).parameter(KEY, context.id())
 }
 
-async fn read_domain(context: &Context<'_>) -> Result<Domain, Failure> {
+async fn read_domain(context: &Context<'_>) -> Result<SendingDomain, Failure> {
     let one: OneDomain = context.read(&domain_call("get_domain", context)).await?;
     Ok(one.domain)
 }
@@ -260,7 +260,7 @@ impl Renderable for DomainTabs<'_> {
 }
 
 /// A page of one domain: its tabs, then the content.
-fn domain_view(context: &Context<'_>, domain: &Domain, tab: &str, content: impl Renderable, call: Call) -> View {
+fn domain_view(context: &Context<'_>, domain: &SendingDomain, tab: &str, content: impl Renderable, call: Call) -> View {
     let body = maud_borrow! {
         (DomainTabs { context, id: &domain.id, current: tab })
         (content)

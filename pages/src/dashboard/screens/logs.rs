@@ -92,22 +92,22 @@ impl LoggedRequest {
 /// The names of the account's credentials by id, for the column "By".
 async fn key_names(context: &Context<'_>) -> Result<BTreeMap<String, String>, Failure> {
     #[derive(Deserialize)]
-    struct List {
-        api_keys: Vec<Key>,
+    struct KeyNames {
+        api_keys: Vec<KeyName>,
     }
     #[derive(Deserialize)]
-    struct Key {
+    struct KeyName {
         id: String,
         name: String,
     }
     if !context.allows("list_api_keys") {
         return Ok(BTreeMap::new());
     }
-    let list: List = context.read(&Call::new("list_api_keys").query("limit", "100")).await?;
+    let list: KeyNames = context.read(&Call::new("list_api_keys").query("limit", "100")).await?;
     Ok(list.api_keys.into_iter().map(|key| (key.id, key.name)).collect())
 }
 
-/// Key or user of a request.
+/// KeyName or user of a request.
 fn made_by<'a>(request: &'a LoggedRequest, keys: &'a BTreeMap<String, String>) -> impl Renderable + 'a {
     maud! {
         @match (&request.api_key_id, &request.user_id) {
@@ -278,7 +278,7 @@ async fn export(context: &Context<'_>) -> Result<View, Failure> {
     Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
 }
 
-/// What the error code of a request means.
+/// The meaning of the error code of a request.
 fn error_description(code: &str, status: u16) -> Option<String> {
     let errors = ApiTable::load().errors();
     let fits = |exact: bool| {

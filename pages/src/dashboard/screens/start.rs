@@ -8,9 +8,9 @@ mod tests;
 
 use hypertext::{Buffer, maud_borrow, prelude::*};
 
-use self::attention::{Item, items};
-use self::readings::{AccountReading, EmailItem, Readings};
-use self::steps::{Steps, steps};
+use self::attention::{AttentionItem, items};
+use self::readings::{AccountUsage, StartEmail, StartReadings};
+use self::steps::{StartSteps, steps};
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -30,16 +30,16 @@ pub const PAGES: &[PageRow] = &[PageRow {
 }];
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let readings = Readings::read(context).await?;
+    let readings = StartReadings::read(context).await?;
     let (steps, items) = (steps(&readings), items(&readings, context.now()));
     let emails = readings.emails.as_deref();
     let body = maud_borrow! {
-        (Steps(&steps))
+        (StartSteps(&steps))
         div data-fragment="list" {
-            (Attention(&items))
+            (AttentionList(&items))
             div.columns.wide-first {
                 @if let Some(emails) = emails { (LastEmails { emails, may_send: context.allows("send_email") }) }
-                @if let Some(account) = &readings.account { (Usage(account)) }
+                @if let Some(account) = &readings.account { (UsageCard(account)) }
             }
         }
     };
@@ -47,10 +47,10 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(Call::new("get_account")).live().into())
 }
 
-/// What needs the person.
-struct Attention<'a>(&'a [Item]);
+/// The list of what needs the person.
+struct AttentionList<'a>(&'a [AttentionItem]);
 
-impl Renderable for Attention<'_> {
+impl Renderable for AttentionList<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let items = self.0;
         maud! {
@@ -78,7 +78,7 @@ impl Renderable for Attention<'_> {
 }
 
 struct LastEmails<'a> {
-    emails: &'a [EmailItem],
+    emails: &'a [StartEmail],
     may_send: bool,
 }
 
@@ -113,9 +113,9 @@ impl Renderable for LastEmails<'_> {
 }
 
 /// Emails and domains against the limits of the plan.
-struct Usage<'a>(&'a AccountReading);
+struct UsageCard<'a>(&'a AccountUsage);
 
-impl Renderable for Usage<'_> {
+impl Renderable for UsageCard<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let account = self.0;
         let (usage, limits) = (&account.usage, &account.limits);

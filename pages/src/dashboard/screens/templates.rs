@@ -240,13 +240,23 @@ impl Renderable for TemplateTabs<'_> {
                 @for (suffix, title, operation) in shown {
                     @if self.context.allows(operation) {
                         @let target = format!("{base}{suffix}");
-                        a href=(target) aria-current=[(target == current).then_some("page")] { (title) }
+                        a href=(target) aria-current=[current_tab(&target, &base, current)] { (title) }
                     }
                 }
             }
         }
         .render_to(buffer);
     }
+}
+
+/// `aria-current` of a tab: `page` on its page, `true` on a page below it.
+#[must_use]
+pub fn current_tab(target: &str, base: &str, current: &str) -> Option<&'static str> {
+    if target == current {
+        return Some("page");
+    }
+    let is_below = target != base && current.strip_prefix(target).is_some_and(|rest| rest.starts_with('/'));
+    is_below.then_some("true")
 }
 
 /// A page of a template with its tabs.

@@ -391,6 +391,7 @@ export const TestEventParams = (): Fields => ({
 });
 
 export const TestTemplateParams = (): Fields => ({
+  from: ["from", EmailAddress],
 });
 
 export const TestWebhookParams = (): Fields => ({

@@ -219,11 +219,11 @@ export interface CountVisitsParams {
 export interface CreateAffiliateCampaignParams {
   /** The unique name of the campaign */
   name: string;
-  /** Who can see the campaign; defaults to `public` */
+  /** The people who can see the campaign; defaults to `public` */
   visibility?: AffiliateCampaignVisibility | null;
   /** Whether partners who apply by the program's form are approved automatically; defaults to false */
   autoApprove?: boolean | null;
-  /** Which rate applies; defaults to `percent` */
+  /** The rate that applies; defaults to `percent` */
   commissionType?: AffiliateCampaignCommissionType | null;
   /** The percentage of a sale in basis points, with `percent` */
   commissionBps?: number | null;
@@ -259,7 +259,7 @@ export interface CreateAffiliateCampaignProductRate {
   productId: string;
   /** The payment processor's price id; null applies to all prices of the product */
   priceId?: string | null;
-  /** Which rate applies; `none` earns nothing */
+  /** The rate that applies; `none` earns nothing */
   commissionType: AffiliateCampaignProductRateCommissionType;
   /** The percentage in basis points, with `percent` */
   commissionBps?: number;
@@ -311,12 +311,12 @@ export interface CreateAffiliateParams {
 
 /** Params of `affiliateReferrals.create`. */
 export interface CreateAffiliateReferralParams {
-  /** The person's email address */
-  email: string;
   /** The partner's id (`aff_…`); either this or `token` is required */
   affiliateId?: string | null;
   /** The token of a link of the partner */
   token?: string | null;
+  /** The person's email address */
+  email: string;
   /** The payment processor's customer id; assigns later payments to the referral */
   processorCustomerId?: string | null;
   /** A tag for the partner's reports */
@@ -474,7 +474,7 @@ export interface DeleteSuppressionParams {
 
 /** Params of `automations.duplicate`. */
 export interface DuplicateAutomationParams {
-  /** The name */
+  /** The name; derived from the original's if absent */
   name?: string | null;
 }
 
@@ -1029,7 +1029,9 @@ export interface ReplayWebhookDeliveriesParams {
 
 /** Params of `receivedEmails.reply`. */
 export interface ReplyToReceivedEmailParams {
+  /** The HTML body */
   html?: string | null;
+  /** The plain-text body */
   text?: string | null;
 }
 
@@ -1047,7 +1049,7 @@ export interface ReverseAffiliateCommissionParams {
 export interface RollBackTemplateParams {
   /** The version to publish again */
   version: number;
-  /** Note of the new version */
+  /** Note of the version */
   note?: string | null;
 }
 
@@ -1195,7 +1197,7 @@ export interface TestTemplateParams {
   /** Recipients: an address or a list */
   to: string | string[];
   /** Author; default: the template's */
-  from?: string | null;
+  from?: string | EmailAddress | null;
   /** The template's variables by name */
   variables?: Record<string, unknown> | null;
   /** The version to render; default: the draft */
@@ -1212,11 +1214,11 @@ export interface TestWebhookParams {
 export interface UpdateAffiliateCampaignParams {
   /** The unique name of the campaign */
   name?: string | null;
-  /** Who can see the campaign; defaults to `public` */
+  /** The people who can see the campaign; defaults to `public` */
   visibility?: AffiliateCampaignVisibility | null;
   /** Whether partners who apply by the program's form are approved automatically; defaults to false */
   autoApprove?: boolean | null;
-  /** Which rate applies; defaults to `percent` */
+  /** The rate that applies; defaults to `percent` */
   commissionType?: AffiliateCampaignCommissionType | null;
   /** The percentage of a sale in basis points, with `percent` */
   commissionBps?: number | null;

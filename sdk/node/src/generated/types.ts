@@ -2,7 +2,7 @@
 
 // Objects of answers and events, with the API's names. A newer server may add fields and values of enums.
 
-/** Which recipients and sender addresses are allowed */
+/** The recipients and sender addresses that are allowed */
 export type AccessLevel =
   | "sandbox"
   | "self_test"
@@ -15,20 +15,20 @@ export type AffiliateCampaignCommissionDuration =
   | "recurring"
   | (string & {});
 
-/** Which rate applies */
+/** The rate that applies */
 export type AffiliateCampaignCommissionType =
   | "percent"
   | "flat"
   | (string & {});
 
-/** Which rate applies; `none` earns nothing */
+/** The rate that applies; `none` earns nothing */
 export type AffiliateCampaignProductRateCommissionType =
   | "percent"
   | "flat"
   | "none"
   | (string & {});
 
-/** Who can see the campaign */
+/** The people who can see the campaign */
 export type AffiliateCampaignVisibility =
   | "public"
   | "private"
@@ -651,7 +651,7 @@ export interface AccountDetails {
   email: string;
   /** The plan */
   plan: Plan;
-  /** Which recipients and sender addresses are allowed */
+  /** The recipients and sender addresses that are allowed */
   access_level: AccessLevel;
   /** Sender address for accounts without a verified domain */
   sandbox_sender: string | null;
@@ -825,11 +825,11 @@ export interface AffiliateCampaign {
   name: string;
   /** Whether this is the default campaign */
   is_default: boolean;
-  /** Who can see the campaign */
+  /** The people who can see the campaign */
   visibility: AffiliateCampaignVisibility;
   /** Whether applications are approved automatically */
   auto_approve: boolean;
-  /** Which rate applies */
+  /** The rate that applies */
   commission_type: AffiliateCampaignCommissionType;
   /** The percentage of a sale in basis points */
   commission_bps: number;
@@ -869,7 +869,7 @@ export interface AffiliateCampaignProductRate {
   product_id: string;
   /** The payment processor's price id */
   price_id: string | null;
-  /** Which rate applies; `none` earns nothing */
+  /** The rate that applies; `none` earns nothing */
   commission_type: AffiliateCampaignProductRateCommissionType;
   /** The percentage in basis points */
   commission_bps: number;
@@ -909,7 +909,7 @@ export interface AffiliateCommission {
   sale_amount_cents: number;
   /** The currency of `amount_cents` */
   currency: string;
-  /** What the commission is for */
+  /** The reason for the commission */
   description: string;
   /** The payment processor's invoice id */
   processor_invoice_id: string | null;
@@ -1425,9 +1425,9 @@ export interface BatchResult {
 
 /** The error, if the email was not accepted */
 export interface BatchResultError {
-  /** The message for humans */
+  /** Message for people */
   message: string;
-  /** The error code, as in responses to single emails */
+  /** Code for programs, as in responses to single requests */
   code: string;
   /** Details of the error */
   details?: Record<string, unknown>;
@@ -2525,7 +2525,14 @@ export interface EmailMetrics {
   rows: EmailMetricsRow[];
 }
 
+/** One period, or one value of a dimension in a period */
 export interface EmailMetricsRow {
+  /** Start of the hour or day */
+  period_start: string;
+  /** The dimension of the row, if dimensions were requested */
+  dimension?: EmailMetricsDimension;
+  /** The value of the dimension */
+  value?: string;
   /** Recipients of accepted email; scheduled email counts when it is sent */
   sent?: number;
   /** Recipients whose server accepted the email */
@@ -2546,12 +2553,6 @@ export interface EmailMetricsRow {
   suppressed?: number;
   /** Unsubscribes by the email's link */
   unsubscribed?: number;
-  /** Start of the hour or day */
-  period_start: string;
-  /** The dimension of the row, if dimensions were requested */
-  dimension?: EmailMetricsDimension;
-  /** The value of the dimension */
-  value?: string;
 }
 
 /** Totals of the range */
@@ -3220,7 +3221,7 @@ export interface ProductEventList {
 export interface PublishTemplateResponse {
   template: Template;
   version: TemplateVersion;
-  /** Warnings about ignored fields */
+  /** Warnings, for example about ignored fields */
   warnings?: string[];
 }
 
@@ -3254,14 +3255,14 @@ export interface ReceivedEmail {
   spam_status: SpamStatus;
   /** Number of attachments; those beyond 2,000 parts are not counted */
   attachment_count: number;
-  /** The first attachments */
-  attachments: ReceivedEmailAttachment[];
   /** Time of receipt */
   received_at: string;
   /** Receiving domain */
   domain: string;
   /** Envelope sender; null for the null reverse path of bounces */
   envelope_from: string | null;
+  /** The first attachments */
+  attachments: ReceivedEmailAttachment[];
   /** Authentication results */
   auth: ReceivedEmailAuth;
 }
@@ -3471,7 +3472,7 @@ export interface ReverseAffiliateCommissionResponse {
 export interface RollBackTemplateResponse {
   template: Template;
   version: TemplateVersion;
-  /** Warnings about ignored fields */
+  /** Warnings, for example about ignored fields */
   warnings?: string[];
 }
 
@@ -3661,12 +3662,14 @@ export interface SuppressionCheck {
 
 /** Present if the entry is not an address */
 export interface SuppressionCheckError {
-  /** The error message */
+  /** Message for people */
   message: string;
-  /** The error code */
-  code: "validation_error";
-  /** Errors by field name */
+  /** Code for programs, as in responses to single requests */
+  code: string;
+  /** Details of the error */
   details?: Record<string, unknown>;
+  /** The page to upgrade the account */
+  upgrade_url?: string;
 }
 
 /** `data` of `suppression.created`. */
@@ -3783,10 +3786,12 @@ export interface SuppressionResult {
 export interface SuppressionResultError {
   /** Message for people */
   message: string;
-  /** Code for programs */
+  /** Code for programs, as in responses to single requests */
   code: string;
-  /** Details */
+  /** Details of the error */
   details?: Record<string, unknown>;
+  /** The page to upgrade the account */
+  upgrade_url?: string;
 }
 
 /** A response with a single object */

@@ -240,7 +240,7 @@ final class Automations
      * Copy an automation into a new draft.
      *
      * Fields of `$params`:
-     * - `name`: The name
+     * - `name`: The name; derived from the original's if absent
      *
      * @param string $id The automation's id (`aut_…`)
      * @param DuplicateAutomationParams $params

@@ -118,6 +118,10 @@ final class ReceivedEmails
     /**
      * Reply to a received email.
      *
+     * Fields of `$params`:
+     * - `html`: The HTML body
+     * - `text`: The plain-text body
+     *
      * @param string $id The received email's id (`inb_…`)
      * @param ReplyToReceivedEmailParams $params
      * @param Options $options

@@ -211,7 +211,7 @@ final class Templates
      *
      * Fields of `$params`:
      * - `version` (required): The version to publish again
-     * - `note`: Note of the new version
+     * - `note`: Note of the version
      *
      * @param string $idOrAlias The template's id (`tpl_…`) or alias
      * @param RollBackTemplateParams $params

@@ -128,7 +128,7 @@ class AccountDetails(TypedDict):
     plan: Plan
     """The plan"""
     access_level: AccessLevel
-    """Which recipients and sender addresses are allowed"""
+    """The recipients and sender addresses that are allowed"""
     sandbox_sender: Optional[str]
     """Sender address for accounts without a verified domain"""
     suspended: bool
@@ -308,11 +308,11 @@ class _AffiliateCampaignRequired(TypedDict):
     is_default: bool
     """Whether this is the default campaign"""
     visibility: AffiliateCampaignVisibility
-    """Who can see the campaign"""
+    """The people who can see the campaign"""
     auto_approve: bool
     """Whether applications are approved automatically"""
     commission_type: AffiliateCampaignCommissionType
-    """Which rate applies"""
+    """The rate that applies"""
     commission_bps: int
     """The percentage of a sale in basis points"""
     commission_flat_cents: int
@@ -358,7 +358,7 @@ class AffiliateCampaignProductRate(TypedDict):
     price_id: Optional[str]
     """The payment processor's price id"""
     commission_type: AffiliateCampaignProductRateCommissionType
-    """Which rate applies; `none` earns nothing"""
+    """The rate that applies; `none` earns nothing"""
     commission_bps: int
     """The percentage in basis points"""
     commission_flat_cents: int
@@ -400,7 +400,7 @@ class AffiliateCommission(TypedDict):
     currency: str
     """The currency of `amount_cents`"""
     description: str
-    """What the commission is for"""
+    """The reason for the commission"""
     processor_invoice_id: Optional[str]
     """The payment processor's invoice id"""
     processor_charge_id: Optional[str]
@@ -1043,9 +1043,9 @@ class BatchResult(_BatchResultRequired, total=False):
 
 class _BatchResultErrorRequired(TypedDict):
     message: str
-    """The message for humans"""
+    """Message for people"""
     code: str
-    """The error code, as in responses to single emails"""
+    """Code for programs, as in responses to single requests"""
 
 
 class BatchResultError(_BatchResultErrorRequired, total=False):
@@ -1331,11 +1331,11 @@ class CreateAffiliateCampaignParams(_CreateAffiliateCampaignParamsRequired, tota
     """Params of `affiliateCampaigns.create`."""
 
     visibility: Optional[AffiliateCampaignVisibility]
-    """Who can see the campaign; defaults to `public`"""
+    """The people who can see the campaign; defaults to `public`"""
     auto_approve: Optional[bool]
     """Whether partners who apply by the program's form are approved automatically; defaults to false"""
     commission_type: Optional[AffiliateCampaignCommissionType]
-    """Which rate applies; defaults to `percent`"""
+    """The rate that applies; defaults to `percent`"""
     commission_bps: Optional[int]
     """The percentage of a sale in basis points, with `percent`"""
     commission_flat_cents: Optional[int]
@@ -1368,7 +1368,7 @@ class _CreateAffiliateCampaignProductRateRequired(TypedDict):
     product_id: str
     """The payment processor's product id"""
     commission_type: AffiliateCampaignProductRateCommissionType
-    """Which rate applies; `none` earns nothing"""
+    """The rate that applies; `none` earns nothing"""
 
 
 class CreateAffiliateCampaignProductRate(_CreateAffiliateCampaignProductRateRequired, total=False):
@@ -2080,7 +2080,7 @@ class DuplicateAutomationParams(TypedDict, total=False):
     """Params of `automations.duplicate`."""
 
     name: Optional[str]
-    """The name"""
+    """The name; derived from the original's if absent"""
 
 
 class _DuplicateAutomationResponseRequired(TypedDict):
@@ -2837,8 +2837,12 @@ class _EmailMetricsRowRequired(TypedDict):
 
 
 class EmailMetricsRow(_EmailMetricsRowRequired, total=False):
-    """EmailMetricsRow"""
+    """One period, or one value of a dimension in a period"""
 
+    dimension: EmailMetricsDimension
+    """The dimension of the row, if dimensions were requested"""
+    value: str
+    """The value of the dimension"""
     sent: int
     """Recipients of accepted email; scheduled email counts when it is sent"""
     delivered: int
@@ -2859,10 +2863,6 @@ class EmailMetricsRow(_EmailMetricsRowRequired, total=False):
     """Recipients that were suppressed or opted out"""
     unsubscribed: int
     """Unsubscribes by the email's link"""
-    dimension: EmailMetricsDimension
-    """The dimension of the row, if dimensions were requested"""
-    value: str
-    """The value of the dimension"""
 
 
 class EmailMetricsTotals(TypedDict, total=False):
@@ -4298,7 +4298,7 @@ class PublishTemplateResponse(_PublishTemplateResponseRequired, total=False):
     """The template and its new version"""
 
     warnings: List[str]
-    """Warnings about ignored fields"""
+    """Warnings, for example about ignored fields"""
 
 
 class QueuedWebhookDelivery(TypedDict):
@@ -4322,10 +4322,10 @@ _ReceivedEmailRequired = TypedDict(
         "references": "List[str]",
         "spam_status": "SpamStatus",
         "attachment_count": "int",
-        "attachments": "List[ReceivedEmailAttachment]",
         "received_at": "str",
         "domain": "str",
         "envelope_from": "Optional[str]",
+        "attachments": "List[ReceivedEmailAttachment]",
         "auth": "ReceivedEmailAuth",
     },
 )
@@ -4351,10 +4351,10 @@ class ReceivedEmail(_ReceivedEmailRequired, _ReceivedEmailOptional):
     references: Message-IDs of the thread, oldest first
     spam_status: Spam status
     attachment_count: Number of attachments; those beyond 2,000 parts are not counted
-    attachments: The first attachments
     received_at: Time of receipt
     domain: Receiving domain
     envelope_from: Envelope sender; null for the null reverse path of bounces
+    attachments: The first attachments
     auth: Authentication results
     """
 
@@ -4614,7 +4614,9 @@ class ReplyToReceivedEmailParams(TypedDict, total=False):
     """Params of `receivedEmails.reply`."""
 
     html: Optional[str]
+    """The HTML body"""
     text: Optional[str]
+    """The plain-text body"""
 
 
 class _ReverseAffiliateCommissionParamsRequired(TypedDict):
@@ -4651,7 +4653,7 @@ class RollBackTemplateParams(_RollBackTemplateParamsRequired, total=False):
     """Params of `templates.rollBack`."""
 
     note: Optional[str]
-    """Note of the new version"""
+    """Note of the version"""
 
 
 class _RollBackTemplateResponseRequired(TypedDict):
@@ -4663,7 +4665,7 @@ class RollBackTemplateResponse(_RollBackTemplateResponseRequired, total=False):
     """The template and its new version"""
 
     warnings: List[str]
-    """Warnings about ignored fields"""
+    """Warnings, for example about ignored fields"""
 
 
 class RotateApiKeyParams(TypedDict, total=False):
@@ -5012,16 +5014,18 @@ class SuppressionCheck(_SuppressionCheckRequired, total=False):
 
 class _SuppressionCheckErrorRequired(TypedDict):
     message: str
-    """The error message"""
-    code: Literal["validation_error"]
-    """The error code"""
+    """Message for people"""
+    code: str
+    """Code for programs, as in responses to single requests"""
 
 
 class SuppressionCheckError(_SuppressionCheckErrorRequired, total=False):
     """Present if the entry is not an address"""
 
     details: Dict[str, Any]
-    """Errors by field name"""
+    """Details of the error"""
+    upgrade_url: str
+    """The page to upgrade the account"""
 
 
 class SuppressionCreatedData(TypedDict, total=False):
@@ -5149,14 +5153,16 @@ class _SuppressionResultErrorRequired(TypedDict):
     message: str
     """Message for people"""
     code: str
-    """Code for programs"""
+    """Code for programs, as in responses to single requests"""
 
 
 class SuppressionResultError(_SuppressionResultErrorRequired, total=False):
     """The error"""
 
     details: Dict[str, Any]
-    """Details"""
+    """Details of the error"""
+    upgrade_url: str
+    """The page to upgrade the account"""
 
 
 class SuspendAffiliateParams(TypedDict, total=False):
@@ -5390,7 +5396,7 @@ _TestTemplateParamsRequired = TypedDict(
 _TestTemplateParamsOptional = TypedDict(
     "_TestTemplateParamsOptional",
     {
-        "from": "Optional[str]",
+        "from": "Optional[Union[str, EmailAddress]]",
         "variables": "Optional[Mapping[str, Any]]",
         "version": "Optional[Union[Literal[\"draft\"], int]]",
     },
@@ -5456,11 +5462,11 @@ class UpdateAffiliateCampaignParams(TypedDict, total=False):
     name: Optional[str]
     """The unique name of the campaign"""
     visibility: Optional[AffiliateCampaignVisibility]
-    """Who can see the campaign; defaults to `public`"""
+    """The people who can see the campaign; defaults to `public`"""
     auto_approve: Optional[bool]
     """Whether partners who apply by the program's form are approved automatically; defaults to false"""
     commission_type: Optional[AffiliateCampaignCommissionType]
-    """Which rate applies; defaults to `percent`"""
+    """The rate that applies; defaults to `percent`"""
     commission_bps: Optional[int]
     """The percentage of a sale in basis points, with `percent`"""
     commission_flat_cents: Optional[int]

@@ -37,7 +37,7 @@ const INVARIANTS: &[(&str, &str)] = &[
     ("I9", "Everything that the processor reported is in the ledger"),
     ("I10", "Every change was reported by exactly one event"),
     ("I11", "No partner is its own recruiter, directly or through others"),
-    ("I12", "No API key can change a payout run"),
+    ("I12", "No API key can change a payout run: there is no such operation"),
 ];
 
 /// The result of an audit.

@@ -8,7 +8,7 @@ use super::campaign_fields::{campaign_fields, read_campaign};
 use super::overview::button_form;
 use super::program::program_currency;
 use super::terms::{Campaign, CampaignsById};
-use super::{AffiliateList, PATH, encode, object, set_up_first};
+use super::{AffiliateList, PATH, days_text, encode, object, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -123,7 +123,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
                     (CampaignBadges(campaign))
                 })
                 .cell(campaign.short_terms(&currency))
-                .cell(maud! { (campaign.hold_days) " days" })
+                .cell(days_text(campaign.hold_days))
                 .cell(sentence_case(&campaign.visibility))
                 .cell(grouped(campaign.affiliate_count.unwrap_or_default())),
         );
@@ -174,14 +174,14 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .row("Changed", time_or_dash(campaign.updated_at.as_deref()))
         .row("Id", maud! { code { (campaign.id) } });
     let body = maud! {
-        p { (CampaignBadges(&campaign)) }
+        p { (CampaignBadges(campaign)) }
         section.card {
             h2 { "What a partner earns" }
             ul.plain { @for sentence in campaign.sentences(&currency) { li { (sentence) } } }
         }
         section.card { h2 { "Details" } (facts) }
         p { a href={ (PATH) "/partners?campaign_id=" (encode(&campaign.id)) } { "Partners of this campaign" } }
-        @if may_change { (CampaignActions { context, campaign: &campaign }) }
+        @if may_change { (CampaignActions { context, campaign }) }
     };
     let call = Call::new("get_affiliate_campaign").id(&campaign.id);
     let page = Page::new(&campaign.name, body).below(CAMPAIGNS_PATH, "Campaigns").actions(maud! {
@@ -255,7 +255,7 @@ async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
 async fn edit_page(context: &Context<'_>) -> Result<View, Failure> {
     let campaign = &load(context).await?;
     let currency = program_currency(context).await;
-    let form = Form::new("edit", "Save", campaign_fields(&currency, &campaign));
+    let form = Form::new("edit", "Save", campaign_fields(&currency, campaign));
     let path = format!("{CAMPAIGNS_PATH}/{}", encode(&campaign.id));
     let body = maud! {
         section.card {

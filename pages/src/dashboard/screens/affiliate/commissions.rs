@@ -4,14 +4,14 @@ use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
 use super::referrals::{ReferralAnswer, referral_path};
-use super::{AffiliateList, PATH, PartnerNames, encode, labelled, object, set_up_first, start_of_day};
+use super::{PATH, PartnerNames, encode, labelled, object, read_list, set_up_first, start_of_day};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter};
 use crate::dashboard::kit::money::{Money, percent_text, rate_of};
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
@@ -182,7 +182,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = ["created_after", "created_before"]
         .iter()
         .fold(call, |call, name| call.query(*name, start_of_day(query.get(name))));
-    let found: AffiliateList<CommissionRow> = match context.read(&call).await {
+    let (found, refused) = match read_list::<CommissionRow>(context, &call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Commissions", failure),
     };
@@ -198,7 +198,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @else if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
         }
     };
     Ok(Page::new("Commissions", body).same_as(call).live().into())
@@ -228,7 +229,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .row("Status", line.badge())
         .row("Partner", partners.link(&line.affiliate_id))
         .row("Referral", maud! { a href=(referral_path(&line.referral_id)) { (person) } })
-        .row("Base: paid, without tax and refunds", sale)
+        .optional("Base: paid, without tax and refunds", (line.sale_amount_cents > 0).then_some(sale))
         .row("Currency", line.currency.to_uppercase())
         .row("On hold until", time_or_dash(line.earns_at.as_deref()))
         .row("Earned", time_or_dash(line.earned_at.as_deref()))
@@ -307,7 +308,7 @@ async fn reverse_page(context: &Context<'_>) -> Result<View, Failure> {
         }
     };
     let call = Call::new("reverse_affiliate_commission").id(&line.id).json(object([("status", "reversed".into())]));
-    Ok(change_page("Reverse the commission", &line, body, call))
+    Ok(change_page("Reverse the commission", line, body, call))
 }
 
 async fn reverse(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -333,7 +334,7 @@ async fn reinstate_page(context: &Context<'_>) -> Result<View, Failure> {
         }
     };
     let call = Call::new("reinstate_affiliate_commission").id(&line.id);
-    Ok(change_page("Reinstate the commission", &line, body, call))
+    Ok(change_page("Reinstate the commission", line, body, call))
 }
 
 async fn reinstate(context: &Context<'_>) -> Result<Outcome, Failure> {

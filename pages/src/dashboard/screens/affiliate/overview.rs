@@ -82,7 +82,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         return Ok(setup::steps(context, &state).await);
     }
     let (waiting, campaign) = join(Waiting::load(context), load_default_campaign(context, &state.program)).await;
-    let overview = Overview { context, state: &state, waiting: &waiting, campaign: campaign.as_ref() };
+    let overview = ProgramOverview { context, state: &state, waiting: &waiting, campaign: campaign.as_ref() };
     let page = Page::new("Affiliate program", &overview)
         .lead("Partners bring customers through their links, and earn a commission of what these pay.")
         .actions(ProgramActions { context, program: &state.program });
@@ -157,14 +157,14 @@ impl Waiting {
     }
 }
 
-struct Overview<'p> {
+struct ProgramOverview<'p> {
     context: &'p Context<'p>,
     state: &'p ProgramState,
     waiting: &'p Waiting,
     campaign: Option<&'p Campaign>,
 }
 
-impl Renderable for Overview<'_> {
+impl Renderable for ProgramOverview<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Self { context, state, .. } = *self;
         let program = &state.program;
@@ -212,7 +212,7 @@ impl Renderable for Overview<'_> {
     }
 }
 
-impl Overview<'_> {
+impl ProgramOverview<'_> {
     fn facts(&self) -> Facts {
         let program = &self.state.program;
         let portal = program.portal_domain.as_ref().map(|host| {

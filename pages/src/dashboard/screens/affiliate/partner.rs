@@ -81,7 +81,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let postbacks = load_postbacks(context, &partner.id, inside.as_ref()).await;
     let view = PartnerView {
         context,
-        partner: &partner,
+        partner,
         inside: inside.as_ref(),
         campaigns: &campaigns,
         currency: &currency,
@@ -89,7 +89,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let totals = totals?;
     let body = maud! {
-        (StatusNotice(&partner))
+        (StatusNotice(partner))
         section.card { h2 { "Numbers" } (totals) (view.lists()) }
         section { h2 { "Links" } (view.links()) }
         div.columns {
@@ -98,13 +98,13 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             section.card { h2 { "Payout" } (PayoutCard(&view)) }
             section.card { h2 { "Portal" } (PortalCard(&view)) }
         }
-        @if let Some(inside) = &inside { section { h2 { "Postbacks" } (PostbackSection { partner: &partner, inside, sent: &postbacks }) } }
+        @if let Some(inside) = &inside { section { h2 { "Postbacks" } (PostbackSection { partner, inside, sent: &postbacks }) } }
     };
     let call = Call::new("get_affiliate").id(&partner.id);
     let page = Page::new(partner.name(), body)
         .below(PARTNERS_PATH, "Partners")
         .lead(partner.email.clone())
-        .actions(PartnerActions { context, partner: &partner });
+        .actions(PartnerActions { context, partner });
     Ok(page.same_as(call).live().into())
 }
 

@@ -4,7 +4,7 @@ use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
 use super::partners::{PARTNERS_PATH, partner_path};
-use super::{csv_fields, read_csv};
+use super::{at_csv, csv_fields, read_csv};
 use crate::dashboard::backend::{Call, CallBody, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -130,14 +130,6 @@ async fn import(context: &Context<'_>) -> Result<Outcome, Failure> {
         p { a.button href=(PARTNERS_PATH) { "To the partners" } }
     };
     Ok(Outcome::Once(Box::new(report_page("Import partners", body))))
-}
-
-/// Shows an error of the file beside the field for it.
-fn at_csv(mut failure: Failure) -> Failure {
-    if failure.status == 400 && failure.fields.is_empty() {
-        failure.fields.insert("csv".into(), failure.message.clone());
-    }
-    failure
 }
 
 fn report_page(title: &str, body: impl Renderable) -> Page {

@@ -8,7 +8,7 @@ use super::campaigns::load_campaigns;
 use super::partner::{PartnerInside, load_inside, load_partner};
 use super::partners::{PARTNERS_PATH, PartnerRow, partner_path, profile_fields};
 use super::terms::CampaignsById;
-use super::{filled, method_choices, object};
+use super::{conflict_at, filled, method_choices, object, without_field};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Empty, Field, Form};
@@ -165,10 +165,10 @@ fn edit_form(partner: &PartnerRow, inside: &PartnerInside, campaigns: &Campaigns
 async fn edit_page(context: &Context<'_>) -> Result<View, Failure> {
     let partner = &load_partner(context, context.id()).await?;
     let inside = load_inside(context, &partner.id).await?.unwrap_or_default();
-    let form = edit_form(&partner, &inside, &load_campaigns(context).await);
+    let form = edit_form(partner, &inside, &load_campaigns(context).await);
     let body = maud! { section.card { (form.within(context)) } };
     let call = Call::new("update_affiliate").id(&partner.id).json(object([]));
-    Ok(page_below("Edit the partner", &partner, body, call))
+    Ok(page_below("Edit the partner", partner, body, call))
 }
 
 /// The body of an edit: the own rate as an object, and the token only if it changes.
@@ -211,11 +211,11 @@ fn payout_form(partner: &PartnerRow, destination: String) -> Form<'static> {
 async fn payout_page(context: &Context<'_>) -> Result<View, Failure> {
     let partner = &load_partner(context, context.id()).await?;
     let inside = load_inside(context, &partner.id).await?.unwrap_or_default();
-    let form = payout_form(&partner, inside.payout_destination.unwrap_or_default());
+    let form = payout_form(partner, inside.payout_destination.unwrap_or_default());
     let text = "A payout in a draft goes to the new destination. Payouts that were approved stay as they are.";
     let body = maud! { section.card { (Notice { tone: Tone::Active, text }) (form.within(context)) } };
     let call = Call::new("set_affiliate_payout_method").id(&partner.id).json(object([]));
-    Ok(page_below("Payout method", &partner, body, call))
+    Ok(page_below("Payout method", partner, body, call))
 }
 
 async fn set_payout_method(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -322,7 +322,7 @@ fn decision_page<'a>(
                 (form.within(context))
             }
         };
-        Ok(page_below(decision.title, &partner, body, decision.call(&partner.id)))
+        Ok(page_below(decision.title, partner, body, decision.call(&partner.id)))
     })
 }
 
@@ -330,7 +330,8 @@ async fn decide(context: &Context<'_>, decision: &PartnerDecision) -> Result<Out
     let form = decision.form();
     let body = form.read(context.form())?;
     let call = decision.call(context.id());
-    context.perform(&if form.fields.is_empty() { call } else { call.json(body) }).await?;
+    let call = if form.fields.is_empty() { call } else { call.json(body) };
+    context.perform(&call).await.map_err(|failure| without_field(failure, "status"))?;
     Ok(Outcome::done(partner_path(context.id()), decision.done))
 }
 
@@ -354,12 +355,13 @@ async fn link_page(context: &Context<'_>) -> Result<View, Failure> {
     let partner = &load_partner(context, context.id()).await?;
     let form = link_form();
     let body = maud! { section.card { (form.within(context)) } };
-    Ok(page_below("Add a link", &partner, body, Call::new("create_affiliate_link").id(&partner.id).json(object([]))))
+    Ok(page_below("Add a link", partner, body, Call::new("create_affiliate_link").id(&partner.id).json(object([]))))
 }
 
 async fn create_link(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = link_form().read(context.form())?;
-    context.perform(&Call::new("create_affiliate_link").id(context.id()).json(body)).await?;
+    let call = Call::new("create_affiliate_link").id(context.id()).json(body);
+    context.perform(&call).await.map_err(|failure| conflict_at(failure, "token"))?;
     Ok(Outcome::done(partner_path(context.id()), "created"))
 }
 
@@ -383,7 +385,7 @@ async fn delete_link_page(context: &Context<'_>) -> Result<View, Failure> {
             (form.within(context))
         }
     };
-    Ok(page_below("Delete the link", &partner, body, link_call(context)))
+    Ok(page_below("Delete the link", partner, body, link_call(context)))
 }
 
 /// A form that asks for a name before it deletes.
@@ -422,7 +424,7 @@ async fn delete_page(context: &Context<'_>) -> Result<View, Failure> {
             (form.within(context))
         }
     };
-    Ok(page_below("Delete the partner", &partner, body, Call::new("delete_affiliate").id(&partner.id)))
+    Ok(page_below("Delete the partner", partner, body, Call::new("delete_affiliate").id(&partner.id)))
 }
 
 async fn delete(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -5,13 +5,13 @@ use serde::Deserialize;
 
 use super::campaigns::{campaign_choices, load_campaigns};
 use super::terms::CampaignsById;
-use super::{AffiliateList, PATH, encode, labelled, method_name, set_up_first};
+use super::{PATH, conflict_at, encode, labelled, method_name, read_list, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
+use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl, RefusedFilter};
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
@@ -124,7 +124,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = ["status", "campaign_id", "email", "cursor"]
         .iter()
         .fold(Call::new("list_affiliates"), |call, name| call.query(*name, query.get(name).trim()));
-    let found: AffiliateList<PartnerRow> = match context.read(&call).await {
+    let (found, refused) = match read_list::<PartnerRow>(context, &call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Partners", failure),
     };
@@ -142,7 +142,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @else if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
         }
     };
     let page = Page::new("Partners", body).actions(maud! {
@@ -247,7 +248,11 @@ async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = create_form(&load_campaigns(context).await).read(context.form())?;
-    let created: OnePartner = context.read(&Call::new("create_affiliate").json(body)).await?;
+    let created: Result<OnePartner, Failure> = context.read(&Call::new("create_affiliate").json(body)).await;
+    let created = created.map_err(|failure| {
+        let name = if failure.message.contains("email") { "email" } else { "token" };
+        conflict_at(failure, name)
+    })?;
     let done = if created.warnings.is_empty() { "created" } else { "not_mailed" };
     Ok(Outcome::done(created.affiliate.path(), done))
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::payout_runs::{PAYOUTS_PATH, run_path};
 use super::run_page::load_run;
-use super::{csv_fields, read_csv};
+use super::{at_csv, csv_fields, read_csv};
 use crate::dashboard::backend::{Call, CallBody, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::Form;
@@ -77,12 +77,7 @@ async fn mark(context: &Context<'_>) -> Result<Outcome, Failure> {
     let csv = read_csv(context)?;
     let call = Call::new("mark_affiliate_payouts").id(context.id());
     let sent = Call { body: CallBody::File("text/csv", csv.into()), ..call.clone() };
-    let report: ResultsReport = context.read(&sent).await.map_err(|mut failure| {
-        if failure.status == 400 && failure.fields.is_empty() {
-            failure.fields.insert("csv".into(), failure.message.clone());
-        }
-        failure
-    })?;
+    let report: ResultsReport = context.read(&sent).await.map_err(at_csv)?;
     let mut skipped = Table::new("Skipped rows", &["Row", "Payout", "Reason"]);
     for row in &report.skipped {
         skipped.push(Row::new().cell(row.row).cell(row.id.as_deref().unwrap_or("–")).cell(&row.reason));

@@ -5,14 +5,14 @@ use serde::Deserialize;
 
 use super::commissions::{CommissionRow, commission_table};
 use super::payout_runs::{PAYOUTS_PATH, PayoutTabs, run_path};
-use super::{AffiliateList, PartnerNames, encode, method_name, set_up_first};
+use super::{AffiliateList, PartnerNames, encode, method_name, read_list, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter};
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::pager::Pager;
@@ -153,7 +153,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = ["status", "affiliate_id", "run_id", "cursor"]
         .iter()
         .fold(Call::new("list_affiliate_payouts"), |call, name| call.query(*name, query.get(name).trim()));
-    let found: AffiliateList<PayoutRow> = match context.read(&call).await {
+    let (found, refused) = match read_list::<PayoutRow>(context, &call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Payouts", failure),
     };
@@ -169,7 +169,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         (PayoutTabs { runs: false })
         (bar)
         div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @else if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
         }
     };
     Ok(Page::new("Payouts", body).same_as(call).live().into())
@@ -203,7 +204,7 @@ async fn load_lines(context: &Context<'_>, payout: &PayoutRow) -> Result<Vec<Com
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let payout = &load(context).await?;
     let partners = PartnerNames::load(context, [payout.affiliate_id.as_str()].into_iter()).await;
-    let lines = load_lines(context, &payout).await?;
+    let lines = load_lines(context, payout).await?;
     let sum: i64 = lines.iter().map(|line| line.amount_cents).fold(0, i64::saturating_add);
     let table = commission_table(&lines, &partners, true);
     let facts = Facts::new()

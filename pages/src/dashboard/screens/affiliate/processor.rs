@@ -158,7 +158,14 @@ pub async fn connect(context: &Context<'_>, then: &str) -> Result<Outcome, Failu
     let secrets = ["webhook_secrets[0]", "webhook_secrets[1]"];
     let secrets: Vec<_> = secrets.iter().filter_map(|name| filled(context.form(), name)).map(Value::from).collect();
     body["webhook_secrets"] = Value::from(secrets);
-    context.perform(&Call::new("connect_affiliate_processor").json(body)).await?;
+    let connected = context.perform(&Call::new("connect_affiliate_processor").json(body)).await;
+    connected.map_err(|mut failure| {
+        // An error of the whole list belongs to the first field.
+        if let Some(message) = failure.fields.remove("webhook_secrets") {
+            failure.fields.insert("webhook_secrets[0]".into(), message);
+        }
+        failure
+    })?;
     Ok(Outcome::done(then, "connected"))
 }
 
@@ -183,10 +190,11 @@ pub async fn test(context: &Context<'_>) -> Result<Outcome, Failure> {
         .row("Account", found.account_id.unwrap_or_else(|| "Not known".into()))
         .row("Payments", livemode)
         .row("Last event", time_or_dash(found.last_event_at.as_deref()));
-    let (tone, text) = if found.ok {
-        (Tone::Good, "The connection works.")
-    } else {
-        (Tone::Warning, "The processor did not answer as expected. Check the key, and connect again.")
+    let (tone, text) = match (found.ok, found.livemode, &found.last_event_at) {
+        (false, ..) => (Tone::Warning, "The processor did not answer as expected. Check the key, and connect again."),
+        (true, None, None) => (Tone::Active, "Without a key, only an event can show that the connection works."),
+        (true, None, Some(_)) => (Tone::Good, "Events of the processor arrive."),
+        (true, Some(_), _) => (Tone::Good, "The processor accepts the key."),
     };
     let body = maud! {
         (Notice { tone, text })
@@ -233,7 +241,7 @@ struct ProcessorEvent {
 }
 
 #[derive(Debug, Deserialize)]
-struct ReplayedEvent {
+struct ReplayedProcessorEvent {
     event: ProcessorEvent,
 }
 
@@ -285,7 +293,7 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn replay(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("replay_affiliate_processor_event").id(context.form().get("event"));
-    let replayed: ReplayedEvent = context.read(&call).await?;
+    let replayed: ReplayedProcessorEvent = context.read(&call).await?;
     if replayed.event.status == "failed" {
         let reason = replayed.event.error.unwrap_or_default();
         let message = format!("The event {} failed again: {reason}", replayed.event.id);

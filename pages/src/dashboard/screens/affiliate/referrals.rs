@@ -4,14 +4,14 @@ use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
 use super::commissions::{CommissionRow, commission_table};
-use super::{AffiliateList, PATH, PartnerNames, encode, filled, set_up_first, start_of_day};
+use super::{AffiliateList, PATH, PartnerNames, encode, filled, read_list, set_up_first, start_of_day};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter};
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::pager::Pager;
@@ -125,7 +125,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = ["created_after", "created_before"]
         .iter()
         .fold(call, |call, name| call.query(*name, start_of_day(query.get(name))));
-    let found: AffiliateList<ReferralRow> = match context.read(&call).await {
+    let (found, refused) = match read_list::<ReferralRow>(context, &call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Referrals", failure),
     };
@@ -157,7 +157,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @else if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
         }
     };
     let page = Page::new("Referrals", body).actions(maud! {
@@ -246,7 +247,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
             h2 { "Commissions" }
             @if table.is_empty() { p.soft { "None yet. A paid invoice of this person becomes a commission." } } @else { (table) }
         }
-        section.card { h2 { "History" } (HistoryView(history(&referral, &lines.data))) }
+        section.card { h2 { "History" } (HistoryView(history(referral, &lines.data))) }
     };
     let page = Page::new(referral.name(), body).below(REFERRALS_PATH, "Referrals").actions(maud! {
         @if may_decide { a.button href={ (PATH) "/reviews/" (encode(&referral.id)) } { "Review" } }

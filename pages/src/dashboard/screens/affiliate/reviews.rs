@@ -181,7 +181,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         @if !table.is_empty() {
             section { h2 { "Commissions at stake" } (table) }
         }
-        (DecisionForms { context, referral: &referral, open: open.len(), is_rejected })
+        (DecisionForms { context, referral, open: open.len(), is_rejected })
     };
     let page = Page::new("Review a referral", body).below(PATH, "Affiliate program").below(REVIEWS_PATH, "Reviews");
     Ok(page

@@ -139,6 +139,15 @@ impl Renderable for Confirmation<'_> {
             Notice { tone: Tone::Active, text }.render_to(buffer);
             return;
         }
+        if context.failure_of("approve").is_some_and(|failure| failure.status == 409) {
+            // The form would send what was seen before. The person looks at the run again first.
+            maud! {
+                p { "The run is not the one that you saw. Nothing was approved." }
+                p { a.button.primary href=(context.request.path) { "Show it as it is now" } }
+            }
+            .render_to(buffer);
+            return;
+        }
         let form = approve_form(run, context.viewer.is_some_and(|viewer| viewer.has_password));
         maud! {
             p { "You approve exactly these totals. If the run changes before, for example by a refund, nothing happens and you see the new totals." }

@@ -151,7 +151,7 @@ impl Renderable for RunView<'_> {
             (self.progress())
             section.card { h2 { "Totals" } p.formula { (TotalsView(&run.totals)) } (self.facts()) }
             section { h2 { "By method" } (MethodTable { sums: &sums_by_method(&whole.payouts) }) }
-            @if !self.files.is_empty() { section { h2 { "Files for paying by hand" } (FileTable { run, files: self.files }) } }
+            @if self.files.iter().any(|file| file.rows > 0) { section { h2 { "Files for paying by hand" } (FileTable { run, files: self.files }) } }
             section {
                 h2 { "Payouts" }
                 @if shown.is_empty() { p.soft { "The run has no payouts." } } @else { (payout_table(shown, names, true)) }
@@ -274,6 +274,9 @@ impl Renderable for FileTable<'_> {
         for file in self.files {
             let part = parts.entry((&file.method, &file.currency)).or_default();
             *part += 1;
+            if file.rows == 0 {
+                continue;
+            }
             let link = format!(
                 "{}/file?method={}&currency={}&format={}&part={part}&name={}",
                 run_path(&self.run.id),

@@ -170,7 +170,10 @@ fn an_approval_stops_at_a_wrong_password_or_a_changed_run() {
         Failure { status: 409, code: "conflict".into(), message: "The run changed".into(), ..Failure::default() };
     let backend = live().answer("reauthenticate", json!({})).refuse("approve_affiliate_payout_run", changed);
     let page = html(backend.post("/affiliate/payouts/runs/prn_1/approve", "approve", &fields));
-    assert!(page.contains("The run changed"));
+    assert!(
+        page.contains("The run changed") && !page.contains(r#"value="approve""#),
+        "what was seen is not sent again"
+    );
 }
 
 #[test]
@@ -244,4 +247,19 @@ fn roles_see_only_what_they_may_do() {
     assert!(!html(backend.get("/affiliate/partners")).contains("/partners/new"));
     assert!(!html(backend.get("/affiliate/partners/aff_1")).contains("Postbacks"));
     assert_eq!(backend.get("/affiliate/partners/new").status, 403);
+}
+
+#[test]
+fn a_refused_filter_keeps_the_filters() {
+    let failure = Failure::field("affiliate_id", "`affiliate_id`: is no id of a partner");
+    for (path, operation) in [
+        ("partners", "list_affiliates"),
+        ("referrals", "list_affiliate_referrals"),
+        ("commissions", "list_affiliate_commissions"),
+        ("payouts/all", "list_affiliate_payouts"),
+    ] {
+        let backend = live().refuse(operation, failure.clone());
+        let page = html(backend.get(&format!("/affiliate/{path}?affiliate_id=x&status=active")));
+        assert!(page.contains("is no id of a partner") && page.contains("Filter</button>"), "{path}");
+    }
 }

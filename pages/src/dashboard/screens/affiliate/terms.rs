@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::days_text;
 use crate::dashboard::kit::money::{Money, percent_text};
 
 /// A campaign of the API.
@@ -59,19 +60,16 @@ pub struct ProductRate {
 pub type CampaignsById = BTreeMap<String, Campaign>;
 
 impl Campaign {
-    /// The rate in a few words: `20 % for 12 months`.
+    /// The rate in a few words: `20 % of every payment for 12 months`.
     #[must_use]
     pub fn short_terms(&self, currency: &str) -> String {
         let rate = rate_text(&self.commission_type, self.commission_bps, self.commission_flat_cents, currency);
-        format!("{rate} {}", self.duration_text())
-    }
-
-    fn duration_text(&self) -> String {
+        let of = if self.commission_type == "flat" { "for" } else { "of" };
         match (self.commission_duration.as_str(), self.recurring_months) {
-            ("once", _) => "of the first payment".into(),
-            (_, None) => "of every payment".into(),
-            (_, Some(1)) => "of the payments of 1 month".into(),
-            (_, Some(months)) => format!("of the payments of {months} months"),
+            ("once", _) => format!("{rate} {of} the first payment"),
+            (_, None) => format!("{rate} {of} every payment"),
+            (_, Some(1)) => format!("{rate} {of} every payment for 1 month"),
+            (_, Some(months)) => format!("{rate} {of} every payment for {months} months"),
         }
     }
 
@@ -105,9 +103,9 @@ impl Campaign {
         }
         sentences.push(match self.hold_days {
             0 => "Nothing is held: a commission is earned at once.".into(),
-            days => format!("A commission is held for {days} days in case of a refund, then it is earned."),
+            days => format!("A commission is held for {} in case of a refund, then it is earned.", days_text(days)),
         });
-        sentences.push(format!("A visit is credited to the partner for {} days.", self.cookie_days));
+        sentences.push(format!("A visit is credited to the partner for {}.", days_text(self.cookie_days)));
         sentences
     }
 
@@ -189,6 +187,6 @@ mod tests {
         ];
         let plain = |text: String| text.replace('\u{a0}', " ");
         assert_eq!(campaign.sentences("usd").into_iter().map(plain).collect::<Vec<_>>(), expected);
-        assert_eq!(plain(campaign.short_terms("usd")), "20 % of the payments of 12 months");
+        assert_eq!(plain(campaign.short_terms("usd")), "20 % of every payment for 12 months");
     }
 }

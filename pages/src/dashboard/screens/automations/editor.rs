@@ -11,7 +11,7 @@ use super::working_copy::WorkingCopy;
 use super::{AutomationDetail, automation_page, call, path, read_automation};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, FormErrors, belongs_to};
+use crate::dashboard::form::{Field, FormErrors, belongs_to, plain};
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::diff::LineDiff;
 use crate::dashboard::kit::text::grouped;
@@ -20,6 +20,8 @@ use crate::dashboard::table::{Outcome, View};
 
 /// The form's name.
 pub const FORM: &str = "steps";
+/// The id of the form, by which the script moves steps.
+const FORM_ID: &str = "steps-form";
 /// Runs that are looked at for the counts beside the steps.
 const RUNS_COUNTED: usize = 100;
 
@@ -73,7 +75,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let stored = WorkingCopy::stored(automation);
     let is_entered = context.failure_of(FORM).is_some();
     let mut copy = if is_entered { WorkingCopy::entered(context.form()) } else { stored.clone() };
-    let focus = if context.is_preview() { copy.apply(context.form().get("preview")) } else { None };
+    let focus = if context.is_preview() { copy.apply(&action(context.form())) } else { None };
     let failure = context.refused.as_ref().map(|refused| with_one_mode(&refused.failure));
     let templates = template_choices(context, &copy).await;
     let runs = latest_runs(context, automation).await;
@@ -107,8 +109,20 @@ fn with_one_mode(failure: &Failure) -> Failure {
     Failure { fields: fields.collect(), ..failure.clone() }
 }
 
+/// The action of a button, or of a step that was dragged.
+fn action(form: &Fields) -> String {
+    // A browser that goes back keeps the positions of a drag, so a button counts more.
+    match (form.get("preview"), form.get("save"), form.get("from"), form.get("to")) {
+        ("", "", from, to) if !from.is_empty() && !to.is_empty() => format!("move-{from}-{to}"),
+        (preview, ..) => preview.to_owned(),
+    }
+}
+
 /// Saves name, trigger and steps.
 pub async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
+    if action(context.form()).starts_with("move-") {
+        return Err(Failure::preview());
+    }
     let body = WorkingCopy::entered(context.form()).read()?;
     context.perform(&call("update_automation", context.id()).json(body)).await?;
     Ok(Outcome::done(path(context.id()), "changed"))
@@ -177,9 +191,12 @@ impl Renderable for StepsEditor<'_> {
         let failure = card.failure.filter(|_| context.failure_of(FORM).is_some());
         let replay = format!("{}/replay", path(&automation.id));
         maud! {
-            form.steps-form method="post" action=(context.request.path) data-preview="changes" data-once="" {
+            form.steps-form id=(FORM_ID) method="post" action=(context.request.path) data-preview="changes" data-once="" {
                 input type="hidden" name="csrf" value=(context.csrf());
                 input type="hidden" name="form" value=(FORM);
+                // The script sets them when a step is dragged.
+                input type="hidden" name="from" value="";
+                input type="hidden" name="to" value="";
                 // The first button answers the Enter key, so it saves nothing.
                 button.hidden type="submit" name="preview" value="1" tabindex="-1" aria-hidden="true" { "Show the changes" }
                 @if let Some(failure) = failure { (FormErrors { failure, fields: &shown }) }
@@ -192,18 +209,15 @@ impl Renderable for StepsEditor<'_> {
                         }
                     }
                     @if self.copy.steps.is_empty() { p.soft { "There is no step yet. Add the first one: mostly an email." } }
-                    ol.step-list data-reorder="" {
-                        @for (n, step) in self.copy.steps.iter().enumerate() {
-                            @if n > 0 { li.between { (InsertStep { card, at: n }) } }
-                            (StepCard { card, n, step })
-                        }
+                    ol.step-list data-reorder=[card.may_edit.then_some(FORM_ID)] {
+                        @for (n, step) in self.copy.steps.iter().enumerate() { (StepCard { card, n, step }) }
                     }
                     (InsertStep { card, at: self.copy.steps.len() })
                 }
                 section data-fragment="changes" { (Changes { automation, copy: self.copy }) }
                 @if card.may_edit {
-                    div.buttons.bar {
-                        button.button.primary type="submit" { (self.save_label()) }
+                    div.buttons.save-bar {
+                        button.button.primary type="submit" name="save" value="1" { (self.save_label()) }
                         button.button type="submit" name="preview" value="1" formaction={ (card.path) "#changes" } { "Show the changes" }
                         @if context.allows("send_event") && context.allows("create_automation") {
                             button.button type="submit" formaction=(replay) { "Replay past events…" }
@@ -245,6 +259,10 @@ impl Renderable for TriggerCard<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let card = self.card;
         let rows = trigger_fields();
+        let event = match card.fields.get("trigger.event") {
+            "" => "no event yet",
+            event => event,
+        };
         let name = Field::text("name", "Name").required();
         let is_wrong = card
             .failure
@@ -252,7 +270,7 @@ impl Renderable for TriggerCard<'_> {
         let is_open = is_wrong || card.steps == 0 || card.focus.is_none() && self.name.is_empty();
         maud! {
             section.card.trigger id="step-trigger" aria-labelledby="trigger-title" {
-                h2 #trigger-title { "Starts at " code { (card.fields.get("trigger.event")) } }
+                h2 #trigger-title { "Starts at " code { (event) } }
                 p.soft.small { (trigger_summary(card.fields)) }
                 details open[is_open] {
                     summary { "Edit name and trigger" }
@@ -268,7 +286,7 @@ impl Renderable for TriggerCard<'_> {
     }
 }
 
-/// What a trigger does besides its event, in a line.
+/// The rules of a trigger besides its event, in a line.
 fn trigger_summary(fields: &Fields) -> String {
     let mut sentences = vec![match fields.get("trigger.reentry") {
         "once" => "One run per person, ever.".to_owned(),
@@ -289,7 +307,7 @@ fn trigger_summary(fields: &Fields) -> String {
     sentences.join(" ")
 }
 
-/// What saving would change.
+/// The changes that saving would make.
 struct Changes<'e> {
     automation: &'e AutomationDetail,
     copy: &'e WorkingCopy,
@@ -304,7 +322,10 @@ impl Renderable for Changes<'_> {
             Ok(definition) => definition_text(&definition),
             // The form says which field is wrong when it is sent.
             Err(failure) => {
-                maud! { p #changes.notice.bad { (failure.message) } }.render_to(buffer);
+                maud! {
+                    div #changes.notice.bad { @for (name, text) in &failure.fields { p { code { (name) } ": " (plain(text)) } } }
+                }
+                .render_to(buffer);
                 return;
             }
         };

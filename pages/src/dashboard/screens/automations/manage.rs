@@ -26,10 +26,10 @@ pub async fn act(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 fn duplicate_form() -> Form<'static> {
     let name = Field::text("name", "Name of the copy").help("The copy is a draft with the same trigger and steps.");
-    Form::new("duplicate", "Duplicate", vec![name])
+    Form::new("duplicate", "Duplicate", vec![name]).secondary()
 }
 
-/// What can be done with the automation as a whole.
+/// The actions on the automation as a whole.
 pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let automation = &read_automation(context, &call("get_automation", context.id())).await?;
     let counts = automation.counts;

@@ -185,7 +185,7 @@ async fn past_runs(
     Ok(runs)
 }
 
-/// What the steps would have done with an event.
+/// The result of the steps for an event.
 #[derive(Debug, Clone, PartialEq)]
 enum ReplayedEvent {
     /// The trigger's filter refuses it.
@@ -225,7 +225,7 @@ async fn replay_events(
         }
         match dry_run(context, automation, event).await {
             Ok(run) => replayed.push(judge(&run, has_filter, repeated.contains(&event.id))),
-            // What was replayed so far is shown; the page says that there were more events.
+            // The events so far are shown; the page says that there were more events.
             Err(failure) if failure.status == 429 && !replayed.is_empty() => break,
             Err(failure) => return Err(failure),
         }
@@ -371,7 +371,7 @@ impl Renderable for ReplayResult<'_> {
                 p {
                     (replayed) " past events went through "
                     @if self.is_saved { "the saved steps" } @else { "the steps as you entered them; they are not saved" }
-                    ": " strong { (people) } " would have got " strong { (sent) } " messages, and " strong { (failed) } " runs would have failed."
+                    ": " strong { (people) } " would have got " strong { (sent) } " messages. Failed runs: " strong { (failed) } "."
                     @if replayed < found { " There was no time for " (found - replayed) " more events." }
                 }
                 p.help {

@@ -8,6 +8,7 @@ use super::step_form::StepKind;
 use super::{automation_page, call, path, read_automation};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
+use crate::dashboard::csv::CsvText;
 use crate::dashboard::form::Form;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
@@ -19,6 +20,8 @@ use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::screens::encode;
 use crate::dashboard::table::{Outcome, View};
 
+/// Pages of 100 runs in an export.
+const EXPORT_CALLS_MAX: usize = 100;
 const STATUSES: [&str; 6] = ["queued", "running", "waiting", "completed", "failed", "cancelled"];
 
 /// A run of a person.
@@ -134,9 +137,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         Filter::text("user_id", "User id", "u_42"),
     ];
     let query = context.query();
-    let list = ["status", "email", "user_id", "cursor"]
-        .into_iter()
-        .fold(call("list_automation_runs", &automation.id), |list, name| list.query(name, query.get(name)));
+    let list = filtered(context).query("cursor", query.get("cursor"));
     let found: RunPage = context.read(&list).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table =
@@ -175,7 +176,55 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
             }
         }
     };
-    Ok(automation_page(context, automation, "Runs", body).same_as(list).live().into())
+    let export =
+        format!("{}/runs/export?{}", path(&automation.id), query.with("cursor", "").with("done", "").to_query());
+    let page = automation_page(context, automation, "Runs", body);
+    let page =
+        if found.runs.is_empty() { page } else { page.actions(maud! { a.button href=(export) { "Export as CSV" } }) };
+    Ok(page.same_as(list).live().into())
+}
+
+/// The call of the list with the filters of the address.
+fn filtered(context: &Context<'_>) -> Call {
+    let filters = ["status", "email", "user_id"].into_iter();
+    filters.fold(call("list_automation_runs", context.id()), |list, name| list.query(name, context.query().get(name)))
+}
+
+/// The filtered list as CSV.
+pub async fn export(context: &Context<'_>) -> Result<View, Failure> {
+    let columns =
+        ["id", "status", "user_id", "email", "event", "event_id", "version", "step", "error", "began", "ended"];
+    let (mut csv, mut cursor) = (CsvText::new(&columns), String::new());
+    let mut is_complete = false;
+    for _ in 0..EXPORT_CALLS_MAX {
+        let found: RunPage = context.read(&filtered(context).query("limit", "100").query("cursor", cursor)).await?;
+        for run in found.runs {
+            let text = |text: Option<String>| text.unwrap_or_default();
+            let step = (run.current_step_index + 1).to_string();
+            let version = run.automation_version.to_string();
+            csv.push(&[
+                run.id,
+                run.status,
+                text(run.user_id),
+                text(run.email),
+                run.event_name,
+                run.event_id,
+                version,
+                step,
+                text(run.error),
+                text(run.created_at),
+                text(run.completed_at),
+            ]);
+        }
+        cursor = found.next_cursor.unwrap_or_default();
+        is_complete = cursor.is_empty();
+        if is_complete {
+            break;
+        }
+    }
+    let part = if is_complete { "" } else { "-newest-part" };
+    let file_name = format!("runs-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
+    Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
 }
 
 fn run_call(operation: &'static str, context: &Context<'_>) -> Call {
@@ -248,7 +297,7 @@ impl Renderable for RunSteps<'_> {
     }
 }
 
-/// What a step did, in words.
+/// The result of a step in words.
 pub struct StepResult<'r> {
     pub step: &'r RunStepDetail,
 }

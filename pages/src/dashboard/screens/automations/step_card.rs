@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::step_form::{OPERATORS, Pairs, StepKind, comparison_fields, find, naming_fields, step_fields};
 use super::working_copy::{ORIGIN, STEPS_MAX, kind_of};
 use crate::dashboard::backend::Failure;
-use crate::dashboard::form::{Field, FieldView, belongs_to};
+use crate::dashboard::form::{Field, FieldView, belongs_to, plain};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::text::input_value;
 use crate::dashboard::request::Fields;
@@ -51,7 +51,7 @@ pub fn count_steps(runs: &[CountedRun], version: u32, steps: usize) -> Vec<StepC
     counts
 }
 
-/// What a step does, in a line.
+/// A step in a line.
 #[must_use]
 pub fn summary(kind: StepKind, step: &Pairs) -> String {
     let value = |name: &str| find(step, name).trim();
@@ -240,7 +240,9 @@ impl Renderable for StepCard<'_, '_> {
             _ => None,
         };
         maud! {
-            li.step-card id={ "step-" (n) } {
+            li id={ "step-" (n) } {
+                @if n > 0 { div.between { (InsertStep { card, at: n }) } }
+                div.step-card {
                 input type="hidden" name={ (prefix) ".type" } value=(kind.word());
                 @if let Some(origin) = self.origin() {
                     input type="hidden" name={ (prefix) "." (ORIGIN) } value=(origin);
@@ -257,7 +259,7 @@ impl Renderable for StepCard<'_, '_> {
                     (StepState { counts: self.origin().and_then(|origin| card.counts.get(origin)), is_new: self.stored().is_none(), is_edited: self.is_edited() })
                     @if card.may_edit { (StepButtons { card, n }) }
                 }
-                @for error in &errors { p.error { (error) } }
+                @for error in &errors { p.error { (plain(error)) } }
                 details open[is_open] {
                     summary { @if card.may_edit { "Edit" } @else { "Show" } span.hidden { " step " (n + 1) } }
                     div.step-fields {
@@ -265,11 +267,12 @@ impl Renderable for StepCard<'_, '_> {
                         @if let Some((prefix, title)) = &comparisons {
                             (Comparisons { card, prefix, title, action: format!("row-{n}") })
                         }
-                        details.more open[has_rare_error] {
+                        details.more-settings open[has_rare_error] {
                             summary { "More settings" span.hidden { " of step " (n + 1) } }
                             div.step-fields { @for field in &rare { (card.field(field)) } }
                         }
                     }
+                }
                 }
             }
         }

@@ -10,6 +10,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::kit::mail_frame::framed_html;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::request::Fields;
@@ -231,5 +232,5 @@ pub async fn show_mail(context: &Context<'_>) -> Result<View, Failure> {
     let step: usize = context.query().get("step").parse().map_err(|_| Failure::not_found())?;
     let run = dry_run(context, &automation.id, &event).await?;
     let step = run.steps.get(step).ok_or_else(Failure::not_found)?;
-    Ok(View::Foreign { html: step.output["html"].as_str().unwrap_or_default().to_owned(), remote: false })
+    Ok(View::Foreign { html: framed_html(step.output["html"].as_str().unwrap_or_default()), remote: false })
 }

@@ -57,7 +57,7 @@ fn fake() -> FakeBackend {
 #[test]
 fn hostile_texts_cannot_act() {
     let fake = fake();
-    let pages = ["", "/test", "/test?event=ae_1", "/runs", "/runs/run_1", "/versions", "/delete"];
+    let pages = ["", "/test", "/test?event=ae_1", "/runs", "/runs/run_1", "/versions?from=2&to=3", "/delete"];
     assert_harmless(&html(fake.get("/automations")));
     for page in pages {
         assert_harmless(&html(fake.get(&format!("{PATH}{page}"))));
@@ -163,4 +163,24 @@ fn readers_get_no_buttons() {
         assert!(!page.contains(hidden), "{hidden}");
     }
     assert_eq!(fake.get(&format!("{PATH}/test")).status, 403);
+}
+
+#[test]
+fn a_dragged_step_is_moved_and_not_saved() {
+    let fake = fake();
+    let entered = [
+        ("trigger.event", "e"),
+        ("steps[0].type", "delay"),
+        ("steps[0].duration", "1d"),
+        ("steps[1].type", "sms"),
+        ("from", "1"),
+        ("to", "0"),
+    ];
+    let page = html(fake.post(PATH, "steps", &entered));
+    assert!(page.find("value=\"sms\"") < page.find("value=\"1d\""), "{page}");
+    assert!(fake.calls("update_automation").is_empty());
+    // A page from the browser's history still has the positions.
+    let saved = [&entered[..], &[("save", "1")]].concat();
+    assert_eq!(fake.post(PATH, "steps", &saved).status, 303);
+    assert_eq!(fake.calls("update_automation").len(), 1);
 }

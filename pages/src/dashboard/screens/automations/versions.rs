@@ -61,6 +61,13 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         by_number.or_else(|| found.versions.get(default))
     };
     let (from, to) = (chosen("from", 1), chosen("to", 0));
+    // The controls show what the address says, so the address says what is compared.
+    if context.query().get("from").is_empty()
+        && let (Some(from), Some(to)) = (from, to)
+    {
+        let query = context.query().with("from", &from.version.to_string()).with("to", &to.version.to_string());
+        return Ok(View::SeeOther(format!("{}?{}", context.request.path, query.to_query())));
+    }
     let base = path(&automation.id);
     let mut table = Table::new("Versions", &["Version", "Steps", "Saved", "Compare"]).numbers(&["Steps"]);
     for item in &found.versions {

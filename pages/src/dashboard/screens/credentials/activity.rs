@@ -1,4 +1,4 @@
-//! What a key did, by the request log, and the smallest scope that would have done.
+//! The operations that a key called, by the request log, and the smallest scope that would have done.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ use crate::reference::operation::{ApiTable, KeyScope};
 const PAGES: usize = 5;
 
 #[derive(Debug, Deserialize)]
-struct LogPage {
-    logs: Vec<LoggedRequest>,
+struct CountedRequests {
+    logs: Vec<CountedRequest>,
     next_cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct LoggedRequest {
+struct CountedRequest {
     operation: String,
     status: u16,
     api_key_id: Option<String>,
@@ -34,26 +34,26 @@ struct LoggedRequest {
 
 /// The operations that a key called, in the last requests of the account.
 #[derive(Debug, Default)]
-pub(super) struct Activity {
-    operations: BTreeMap<String, Calls>,
+pub(super) struct KeyActivity {
+    operations: BTreeMap<String, OperationCalls>,
     /// Requests of all keys that were looked at, and the time of the oldest.
     requests: u64,
     since: Option<String>,
 }
 
 #[derive(Debug, Default)]
-struct Calls {
+struct OperationCalls {
     count: u64,
     refused: u64,
     last: String,
 }
 
-impl Activity {
+impl KeyActivity {
     pub(super) async fn read(context: &Context<'_>, key: &str) -> Result<Self, Failure> {
         let (mut activity, mut cursor) = (Self::default(), String::new());
         for _ in 0..PAGES {
             let call = Call::new("list_logs").query("limit", "100").query("cursor", cursor);
-            let page: LogPage = context.read(&call).await?;
+            let page: CountedRequests = context.read(&call).await?;
             activity.add(page.logs, key);
             match page.next_cursor {
                 Some(next) => cursor = next,
@@ -64,7 +64,7 @@ impl Activity {
     }
 
     /// Adds requests, newest first.
-    fn add(&mut self, requests: Vec<LoggedRequest>, key: &str) {
+    fn add(&mut self, requests: Vec<CountedRequest>, key: &str) {
         for request in requests {
             self.requests += 1;
             if request.api_key_id.as_deref() == Some(key) {
@@ -92,12 +92,12 @@ impl Activity {
 }
 
 /// The activity of a key.
-pub(super) struct ActivityView<'a> {
-    pub(super) activity: &'a Activity,
+pub(super) struct KeyActivityView<'a> {
+    pub(super) activity: &'a KeyActivity,
     pub(super) key: &'a Credential,
 }
 
-impl Renderable for ActivityView<'_> {
+impl Renderable for KeyActivityView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Self { activity, key } = *self;
         let api = ApiTable::load();
@@ -147,8 +147,8 @@ impl Renderable for ActivityView<'_> {
 mod tests {
     use super::*;
 
-    fn request(operation: &str, status: u16, key: &str) -> LoggedRequest {
-        LoggedRequest {
+    fn request(operation: &str, status: u16, key: &str) -> CountedRequest {
+        CountedRequest {
             operation: operation.into(),
             status,
             api_key_id: Some(key.into()),
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_smallest_scope_is_found() {
-        let mut activity = Activity::default();
+        let mut activity = KeyActivity::default();
         assert_eq!(activity.smallest_scope(), None);
         activity.add(vec![request("send_email", 200, "a"), request("list_domains", 200, "b")], "a");
         assert_eq!(activity.smallest_scope(), Some(KeyScope::Sending));

@@ -3,7 +3,7 @@
 use hypertext::{maud_borrow, prelude::*};
 use serde_json::json;
 
-use super::activity::{Activity, ActivityView};
+use super::activity::{KeyActivity, KeyActivityView};
 use super::{Credential, CredentialPages, addresses_field, domain_cell, domains, name_field, smtp_settings};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -59,7 +59,7 @@ pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Resu
     let credential = pages.read(context).await?;
     let domains = if credential.domain_id.is_some() { domains(context).await? } else { Vec::new() };
     let activity = if pages.is_api_key && context.allows("list_logs") {
-        Some(Activity::read(context, &credential.id).await?)
+        Some(KeyActivity::read(context, &credential.id).await?)
     } else {
         None
     };
@@ -69,7 +69,7 @@ pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Resu
     let body = maud_borrow! {
         div.card { (facts(context, pages, &credential, &domains)) }
         @if !pages.is_api_key { section { h2 { "Connection" } div.card { (smtp_settings::facts(&credential)) } } }
-        @if let Some(activity) = &activity { (ActivityView { activity, key: &credential }) }
+        @if let Some(activity) = &activity { (KeyActivityView { activity, key: &credential }) }
         (SecretUses(&uses))
     };
     let actions = maud_borrow! {

@@ -3,8 +3,9 @@
 use hypertext::prelude::*;
 
 use super::Credential;
+use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::secret::{CopyButton, SecretUse};
+use crate::dashboard::kit::secret::SecretUse;
 use crate::dashboard::screens::encode;
 
 /// Stands for a password that is not shown any more.

@@ -1,3 +1,5 @@
+//! Tests of the pages of credentials, with fixed answers of the API.
+
 use serde_json::{Value, json};
 
 use crate::dashboard::backend::CallBody;

@@ -7,7 +7,7 @@ use super::{OneDomain, PATH, TITLE};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::secret::CopyButton;
+use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{Outcome, View};
 

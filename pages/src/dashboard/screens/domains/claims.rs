@@ -22,18 +22,18 @@ use crate::dashboard::table::{Outcome, View};
 const CLAIMS: &str = "/dashboard/domains/claims";
 
 #[derive(Debug, Deserialize)]
-struct ClaimList {
-    claims: Vec<Claim>,
+struct DomainClaims {
+    claims: Vec<DomainClaim>,
     next_cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct OneClaim {
-    claim: Claim,
+struct OneDomainClaim {
+    claim: DomainClaim,
 }
 
 #[derive(Debug, Deserialize)]
-struct Claim {
+struct DomainClaim {
     id: String,
     name: String,
     status: String,
@@ -44,7 +44,7 @@ struct Claim {
     expires_at: String,
 }
 
-impl Claim {
+impl DomainClaim {
     fn page(&self) -> String {
         format!("{CLAIMS}/{}", encode(&self.id))
     }
@@ -72,7 +72,7 @@ impl Claim {
         matches!(self.status.as_str(), "pending" | "verified" | "blocked")
     }
 
-    /// What happens next.
+    /// The next step, in words.
     fn next_step(&self) -> &'static str {
         match (self.status.as_str(), self.blocked_reason.as_deref()) {
             ("pending", _) => "Publish the record below, then verify. DNS changes can take some minutes to be seen.",
@@ -95,7 +95,7 @@ impl Claim {
 
 pub(super) async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_domain_claims").query("cursor", context.query().get("cursor"));
-    let found: ClaimList = context.read(&call).await?;
+    let found: DomainClaims = context.read(&call).await?;
     let mut table = Table::new("Claims", &["Domain", "State", "Started", "Expires"]);
     for claim in &found.claims {
         table.push(
@@ -121,7 +121,7 @@ pub(super) async fn list(context: &Context<'_>) -> Result<View, Failure> {
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_domain_claim").id(context.id());
-    let OneClaim { claim } = context.read(&call).await?;
+    let OneDomainClaim { claim } = context.read(&call).await?;
     let verify = Form::new("verify", "Verify now", Vec::new());
     let cancel = Form::new("cancel", "Cancel the claim", Vec::new()).secondary();
     let facts = Facts::new()
@@ -152,12 +152,12 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 pub(super) async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("create_domain_claim").json(json!({"name": context.form().get("name")}));
-    let created: OneClaim = context.read(&call).await?;
+    let created: OneDomainClaim = context.read(&call).await?;
     Ok(Outcome::done(created.claim.page(), "created"))
 }
 
 pub(super) async fn verify(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let verified: OneClaim = context.read(&Call::new("verify_domain_claim").id(context.id())).await?;
+    let verified: OneDomainClaim = context.read(&Call::new("verify_domain_claim").id(context.id())).await?;
     Ok(Outcome::done(verified.claim.page(), "verified"))
 }
 

@@ -1,4 +1,4 @@
-//! What receivers report about email from the domain (DMARC aggregate reports, RFC 7489 7.2).
+//! Reports of receivers about email from the domain (DMARC aggregate reports, RFC 7489 7.2).
 
 use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
@@ -21,25 +21,25 @@ use crate::dashboard::table::View;
 const ENOUGH: u64 = 100;
 
 #[derive(Debug, Deserialize)]
-struct OneReport {
-    dmarc: Report,
+struct DmarcReply {
+    dmarc: DmarcReport,
 }
 
 #[derive(Debug, Deserialize)]
-struct Report {
+struct DmarcReport {
     domain: String,
-    policy: Option<Policy>,
-    totals: Tally,
+    policy: Option<DmarcPolicy>,
+    totals: DmarcTally,
     #[serde(default)]
-    sources: Vec<Source>,
+    sources: Vec<DmarcSource>,
     #[serde(default)]
-    reporters: Vec<Reporter>,
+    reporters: Vec<DmarcReporter>,
     #[serde(default)]
-    days: Vec<Day>,
+    days: Vec<DmarcDay>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Policy {
+struct DmarcPolicy {
     p: String,
     sp: Option<String>,
     adkim: String,
@@ -48,7 +48,7 @@ struct Policy {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Tally {
+struct DmarcTally {
     messages: u64,
     passed: u64,
     failed: u64,
@@ -59,16 +59,16 @@ struct Tally {
 }
 
 #[derive(Debug, Deserialize)]
-struct Source {
+struct DmarcSource {
     ip: Option<String>,
     host: Option<String>,
     ours: bool,
     #[serde(flatten)]
-    tally: Tally,
+    tally: DmarcTally,
 }
 
 #[derive(Debug, Deserialize)]
-struct Reporter {
+struct DmarcReporter {
     domain: String,
     name: String,
     reports: u64,
@@ -77,7 +77,7 @@ struct Reporter {
 }
 
 #[derive(Debug, Deserialize)]
-struct Day {
+struct DmarcDay {
     date: String,
     sent: Option<u64>,
     reported: u64,
@@ -95,8 +95,8 @@ fn percent(part: u64, whole: u64) -> String {
     format!("{}.{}%", tenths / 10, tenths % 10)
 }
 
-impl Report {
-    /// What to do next.
+impl DmarcReport {
+    /// The advice that fits the figures.
     fn advice(&self) -> (Tone, String) {
         let Some(policy) = &self.policy else {
             return (
@@ -226,7 +226,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::date("from", "From"), Filter::date("to", "Up to and including")];
     let query = context.query();
     let call = domain_call("get_domain_dmarc", context).query("from", query.get("from")).query("to", query.get("to"));
-    let OneReport { dmarc: report } = context.read(&call).await?;
+    let DmarcReply { dmarc: report } = context.read(&call).await?;
     let (tone, text) = report.advice();
     let empty = EmptyState {
         title: "No reports in this time",
@@ -254,13 +254,18 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 mod tests {
     use super::*;
 
-    fn report(policy: Option<&str>, ours_failed: u64, failed: u64) -> Report {
-        let tally = Tally { messages: 1_000, failed: ours_failed, ..Tally::default() };
-        Report {
+    fn report(policy: Option<&str>, ours_failed: u64, failed: u64) -> DmarcReport {
+        let tally = DmarcTally { messages: 1_000, failed: ours_failed, ..DmarcTally::default() };
+        DmarcReport {
             domain: "example.com".into(),
-            policy: policy.map(|p| Policy { p: p.into(), sp: None, adkim: "relaxed".into(), aspf: "strict".into() }),
-            totals: Tally { messages: 1_000, passed: 1_000 - failed, failed, ..Tally::default() },
-            sources: vec![Source { ip: None, host: None, ours: true, tally }],
+            policy: policy.map(|p| DmarcPolicy {
+                p: p.into(),
+                sp: None,
+                adkim: "relaxed".into(),
+                aspf: "strict".into(),
+            }),
+            totals: DmarcTally { messages: 1_000, passed: 1_000 - failed, failed, ..DmarcTally::default() },
+            sources: vec![DmarcSource { ip: None, host: None, ours: true, tally }],
             reporters: Vec::new(),
             days: Vec::new(),
         }

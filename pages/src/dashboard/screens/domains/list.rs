@@ -3,7 +3,7 @@
 use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 
-use super::{Domain, PATH, TITLE};
+use super::{PATH, SendingDomain, TITLE};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::empty::EmptyState;
@@ -15,13 +15,13 @@ use crate::dashboard::page::Page;
 use crate::dashboard::table::View;
 
 #[derive(Debug, Deserialize)]
-struct DomainList {
-    domains: Vec<Domain>,
+struct SendingDomains {
+    domains: Vec<SendingDomain>,
     next_cursor: Option<String>,
 }
 
 /// Settings that differ from the usual ones, in words.
-fn extras(domain: &Domain) -> String {
+fn extras(domain: &SendingDomain) -> String {
     let extras = [
         (domain.open_tracking, "opens"),
         (domain.click_tracking, "clicks"),
@@ -39,7 +39,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("q", query.get("q").trim())
         .query("status", query.get("status"))
         .query("cursor", query.get("cursor"));
-    let found: DomainList = context.read(&call).await?;
+    let found: SendingDomains = context.read(&call).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new(TITLE, &["Domain", "State", "Wrong records", "Settings", "Checked", "Added"]);
     for domain in &found.domains {

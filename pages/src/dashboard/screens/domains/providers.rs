@@ -112,6 +112,8 @@ impl DnsProvider {
         let field = |one: &CredentialField| {
             let control = if one.is_secret { Control::Password } else { Control::Text };
             let field = Field::new(one.name, one.label, control).empty(Empty::Omitted);
+            // Browsers must not fill in the password of the dashboard.
+            let field = if one.is_secret { field.autocomplete("new-password") } else { field };
             if one.is_required { field.required() } else { field }
         };
         self.fields.iter().map(field).collect()

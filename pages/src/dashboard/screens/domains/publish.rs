@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::saved::saved_providers;
-use super::{Domain, DomainRecord, PATH, TITLE, domain_call, domain_view, providers, read_domain};
+use super::{DomainRecord, PATH, SendingDomain, TITLE, domain_call, domain_view, providers, read_domain};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -111,8 +111,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 #[derive(Debug, Deserialize)]
-struct Applied {
-    domain: Domain,
+struct AppliedDns {
+    domain: SendingDomain,
     #[serde(default)]
     changes: Vec<DnsChange>,
     applied: bool,
@@ -141,7 +141,7 @@ pub(super) async fn apply(context: &Context<'_>) -> Result<Outcome, Failure> {
         body.insert("dry_run".into(), Value::Bool(entered.get("dry_run") != "false"));
         body.insert("use_saved".into(), Value::Bool(use_saved));
     }
-    let applied: Applied = context.read(&domain_call("apply_domain_dns", context).json(body)).await?;
+    let applied: AppliedDns = context.read(&domain_call("apply_domain_dns", context).json(body)).await?;
     Ok(Outcome::Once(Box::new(result_page(&applied, provider, entered.get("dry_run") != "false"))))
 }
 
@@ -159,8 +159,8 @@ fn action_badge(change: &DnsChange) -> Badge {
     }
 }
 
-/// What was changed, or would be.
-fn result_page(applied: &Applied, provider: &str, is_dry_run: bool) -> Page {
+/// The changes that were made, or would be.
+fn result_page(applied: &AppliedDns, provider: &str, is_dry_run: bool) -> Page {
     let domain = &applied.domain;
     let mut table = Table::new("Changes", &["Record", "Change", "Value"]);
     for change in &applied.changes {
@@ -201,10 +201,10 @@ fn result_page(applied: &Applied, provider: &str, is_dry_run: bool) -> Page {
 /// Shows the link to the provider. A redirect from a form to another host is refused by the page's own policy.
 pub(super) async fn connect(context: &Context<'_>) -> Result<Outcome, Failure> {
     #[derive(Deserialize)]
-    struct Connect {
+    struct DnsConnection {
         url: String,
     }
-    let connect: Connect = context.read(&domain_call("connect_domain_dns", context)).await?;
+    let connect: DnsConnection = context.read(&domain_call("connect_domain_dns", context)).await?;
     let path = super::domain_page(context.id());
     let is_web = connect.url.starts_with("https://");
     let body = maud_borrow! {

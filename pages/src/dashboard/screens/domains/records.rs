@@ -1,16 +1,15 @@
 //! The records of a domain: what to publish, what was found, and where both differ.
 
 use hypertext::{Buffer, maud_borrow, prelude::*};
-use serde::Deserialize;
 
-use super::{Domain, DomainRecord, domain_call, domain_view, read_domain};
-use crate::dashboard::backend::{Call, Failure};
+use super::{DomainRecord, SendingDomain, domain_call, domain_view, read_domain};
+use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::form::Form;
 use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::diff::CharDiff;
 use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::secret::CopyButton;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::table::{Outcome, View};
 
@@ -104,7 +103,7 @@ impl Renderable for RecordCard<'_> {
 }
 
 /// The domain's state in a sentence, with what to do.
-fn state_sentence(domain: &Domain) -> (Tone, String) {
+fn state_sentence(domain: &SendingDomain) -> (Tone, String) {
     let wrong = domain.wrong_records().count();
     match (domain.status.as_str(), &domain.degraded_since) {
         ("verified", Some(_)) => (
@@ -128,7 +127,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let domain = read_domain(context).await?;
     let (tone, text) = state_sentence(&domain);
     let verify = Form::new("verify", "Verify now", Vec::new());
-    // What must be mended stands first.
+    // Records to mend stand first.
     let mut records: Vec<_> = domain.records.iter().collect();
     records.sort_by_key(|record| match record.status.as_str() {
         "mismatch" | "conflict" => 0,
@@ -159,19 +158,8 @@ pub(super) async fn verify(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 pub(super) async fn zone_file(context: &Context<'_>) -> Result<View, Failure> {
-    #[derive(Deserialize)]
-    struct One {
-        domain: Named,
-    }
-    #[derive(Deserialize)]
-    struct Named {
-        name: String,
-    }
-    let call: Call = domain_call("get_domain_zone_file", context);
-    let name = match context.read::<One>(&domain_call("get_domain", context)).await {
-        Ok(one) => one.domain.name,
-        Err(_) => "domain".into(),
-    };
+    let call = domain_call("get_domain_zone_file", context);
+    let name = read_domain(context).await?.name;
     Ok(View::Download { call, file_name: format!("{name}.zone") })
 }
 

@@ -24,12 +24,12 @@ const LEAD: &str =
     "Saved tokens of DNS providers publish the records of every domain. They are stored encrypted and never shown.";
 
 #[derive(Debug, Deserialize)]
-struct SavedList {
-    dns_credentials: Vec<Saved>,
+struct SavedAccessList {
+    dns_credentials: Vec<SavedAccess>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Saved {
+struct SavedAccess {
     provider: String,
     saved_at: String,
 }
@@ -39,13 +39,13 @@ pub(super) async fn saved_providers(context: &Context<'_>) -> Result<Vec<String>
     if !context.allows("list_dns_credentials") {
         return Ok(Vec::new());
     }
-    let list: SavedList = context.read(&Call::new("list_dns_credentials")).await?;
+    let list: SavedAccessList = context.read(&Call::new("list_dns_credentials")).await?;
     Ok(list.dns_credentials.into_iter().map(|saved| saved.provider).collect())
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_dns_credentials");
-    let list: SavedList = context.read(&call).await?;
+    let list: SavedAccessList = context.read(&call).await?;
     let (may_save, may_delete) = (context.allows("save_dns_credentials"), context.allows("delete_dns_credentials"));
     let mut table = Table::new(SAVED_TITLE, &["Provider", "Saved", "Change"]);
     for saved in &list.dns_credentials {

@@ -2,14 +2,14 @@
 
 use hypertext::{maud_borrow, prelude::*};
 
-use super::{Domain, domain_call, domain_page, domain_view, read_domain};
+use super::{SendingDomain, domain_call, domain_page, domain_view, read_domain};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Empty, Field, Form};
 use crate::dashboard::table::{Outcome, View};
 
-fn form<'a>(domain: Option<&Domain>) -> Form<'a> {
-    let flag = |read: fn(&Domain) -> bool| domain.is_some_and(read).to_string();
+fn form<'a>(domain: Option<&SendingDomain>) -> Form<'a> {
+    let flag = |read: fn(&SendingDomain) -> bool| domain.is_some_and(read).to_string();
     let modes = vec![
         ("opportunistic".to_owned(), "TLS if the receiver offers it".to_owned()),
         ("enforced".to_owned(), "Only with TLS; otherwise the email waits and then fails".to_owned()),
@@ -58,7 +58,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 /// The settings as the operation takes them.
-fn form_values(domain: &Domain) -> serde_json::Value {
+fn form_values(domain: &SendingDomain) -> serde_json::Value {
     serde_json::json!({
         "open_tracking": domain.open_tracking,
         "click_tracking": domain.click_tracking,

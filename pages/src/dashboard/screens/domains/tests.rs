@@ -1,3 +1,5 @@
+//! Tests of the pages of domains, with fixed answers of the API.
+
 use serde_json::{Value, json};
 
 use crate::dashboard::answer::PageContent;
@@ -104,7 +106,7 @@ fn a_claimed_domain_can_be_claimed() {
         status: 409,
         code: "domain_claimed".into(),
         message: "Another account".into(),
-        details,
+        details: Box::new(details),
         ..Failure::default()
     };
     let backend = backend().refuse("create_domain", claimed);

@@ -2,32 +2,32 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use super::object::{AttemptEncryption, DeliveryAttempt};
+use super::object::{EmailAttempt, EmailAttemptTls};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Transcript;
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::time::time_or_dash;
 
-/// Attempts, newest first.
-pub(super) struct Attempts<'a>(pub &'a [DeliveryAttempt]);
+/// EmailAttempts, newest first.
+pub(super) struct EmailAttempts<'a>(pub &'a [EmailAttempt]);
 
-impl Renderable for Attempts<'_> {
+impl Renderable for EmailAttempts<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         maud! {
             @if self.0.is_empty() { p.soft { "It was not tried yet." } }
-            @for (n, attempt) in self.0.iter().enumerate() { (AttemptView { attempt, id: format!("try-{}", self.0.len() - n) }) }
+            @for (n, attempt) in self.0.iter().enumerate() { (EmailAttemptView { attempt, id: format!("try-{}", self.0.len() - n) }) }
         }
         .render_to(buffer);
     }
 }
 
-struct AttemptView<'a> {
-    attempt: &'a DeliveryAttempt,
+struct EmailAttemptView<'a> {
+    attempt: &'a EmailAttempt,
     /// Keeps an open attempt open when the page is refreshed.
     id: String,
 }
 
-impl Renderable for AttemptView<'_> {
+impl Renderable for EmailAttemptView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let attempt = self.attempt;
         let (badge, result) = (attempt.badge(), attempt.result());
@@ -53,7 +53,7 @@ impl Renderable for AttemptView<'_> {
     }
 }
 
-impl DeliveryAttempt {
+impl EmailAttempt {
     fn badge(&self) -> Badge {
         match self.smtp_code {
             Some(200..300) => Badge::new("Accepted", Tone::Good),
@@ -87,7 +87,7 @@ impl DeliveryAttempt {
             .row("Reached", phase_in_words(&self.phase))
             .row("Encryption", encryption)
             .row("Certificate", proof)
-            .optional("Policy", self.tls.as_ref().map(AttemptEncryption::policy_in_words))
+            .optional("Policy", self.tls.as_ref().map(EmailAttemptTls::policy_in_words))
             .optional("Next try", self.next_attempt_at.as_deref().map(|at| time_or_dash(Some(at))))
     }
 
@@ -96,7 +96,7 @@ impl DeliveryAttempt {
     }
 }
 
-impl AttemptEncryption {
+impl EmailAttemptTls {
     /// Whether the certificate proved the host, and how.
     fn proof(&self) -> &'static str {
         match (self.policy.as_str(), self.verified) {
@@ -142,19 +142,19 @@ mod tests {
 
     #[test]
     fn attempts_say_their_result_and_proof() {
-        let attempt = DeliveryAttempt {
+        let attempt = EmailAttempt {
             smtp_code: Some(550),
             enhanced_code: Some("5.1.1".into()),
             response: Some("<No>".into()),
-            tls: Some(AttemptEncryption { policy: "dane".into(), verified: true, ..AttemptEncryption::default() }),
-            ..DeliveryAttempt::default()
+            tls: Some(EmailAttemptTls { policy: "dane".into(), verified: true, ..EmailAttemptTls::default() }),
+            ..EmailAttempt::default()
         };
-        let html = render(Attempts(&[attempt]));
+        let html = render(EmailAttempts(&[attempt]));
         for part in ["Refused", "550 5.1.1 &lt;No&gt;", "TLSA records of the host (DANE)", "no conversation"] {
             assert!(html.contains(part), "{part}: {html}");
         }
         assert!(
-            render(Attempts(&[DeliveryAttempt { phase: "connect".into(), ..DeliveryAttempt::default() }]))
+            render(EmailAttempts(&[EmailAttempt { phase: "connect".into(), ..EmailAttempt::default() }]))
                 .contains("No answer")
         );
     }

@@ -23,7 +23,7 @@ pub(in crate::dashboard::screens) struct SentAnswer {
     pub id: String,
 }
 
-/// What the page is about: the email in short.
+/// The email in short.
 fn summary(email: &WholeEmail) -> Facts {
     let item = &email.item;
     Facts::new()

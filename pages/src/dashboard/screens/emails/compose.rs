@@ -18,30 +18,30 @@ use crate::dashboard::table::{Outcome, View};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Templates {
-    templates: Vec<PublishedTemplate>,
+struct TemplateChoices {
+    templates: Vec<TemplateChoice>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct TemplateAnswer {
-    template: PublishedTemplate,
+struct ChosenTemplate {
+    template: TemplateChoice,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-struct PublishedTemplate {
+struct TemplateChoice {
     id: String,
     name: String,
     subject: Option<String>,
     from: Option<Value>,
     category: String,
     published_version: Option<u64>,
-    variables: Vec<TemplateVariable>,
+    variables: Vec<VariableChoice>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-struct TemplateVariable {
+struct VariableChoice {
     key: String,
     r#type: String,
     required: bool,
@@ -50,7 +50,7 @@ struct TemplateVariable {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Domains {
+struct SenderDomains {
     domains: Vec<SenderDomain>,
 }
 
@@ -62,7 +62,7 @@ struct SenderDomain {
 }
 
 #[derive(Debug, Deserialize)]
-struct SendAnswer {
+struct AcceptedEmail {
     id: String,
     #[serde(default)]
     warnings: Vec<String>,
@@ -70,11 +70,11 @@ struct SendAnswer {
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let template = read_template(context).await?;
-    let templates: Templates = match &template {
+    let templates: TemplateChoices = match &template {
         None if context.allows("list_templates") => {
             context.read(&Call::new("list_templates").query("status", "published").query("limit", "100")).await?
         }
-        _ => Templates::default(),
+        _ => TemplateChoices::default(),
     };
     let form = form(context, template.as_ref(), &sender_help(context).await?);
     let body = maud! {
@@ -100,21 +100,21 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 /// The template that the query names.
-async fn read_template(context: &Context<'_>) -> Result<Option<PublishedTemplate>, Failure> {
+async fn read_template(context: &Context<'_>) -> Result<Option<TemplateChoice>, Failure> {
     let id = context.query().get("template");
     if id.is_empty() {
         return Ok(None);
     }
-    let answer: TemplateAnswer = context.read(&Call::new("get_template").parameter("id_or_alias", id)).await?;
+    let answer: ChosenTemplate = context.read(&Call::new("get_template").parameter("id_or_alias", id)).await?;
     Ok(Some(answer.template))
 }
 
-/// Which senders are possible.
+/// A sentence about the possible senders.
 async fn sender_help(context: &Context<'_>) -> Result<String, Failure> {
     if !context.allows("list_domains") {
         return Ok("An address of a verified domain".into());
     }
-    let found: Domains = context.read(&Call::new("list_domains").query("limit", "100")).await?;
+    let found: SenderDomains = context.read(&Call::new("list_domains").query("limit", "100")).await?;
     let verified: Vec<_> =
         found.domains.iter().filter(|domain| domain.status == "verified").map(|d| d.name.as_str()).collect();
     Ok(match verified.as_slice() {
@@ -125,7 +125,7 @@ async fn sender_help(context: &Context<'_>) -> Result<String, Failure> {
 
 const ADDRESSES: &str = "One address a line, or separated by commas";
 
-fn form(context: &Context<'_>, template: Option<&PublishedTemplate>, sender_help: &str) -> Form<'static> {
+fn form(context: &Context<'_>, template: Option<&TemplateChoice>, sender_help: &str) -> Form<'static> {
     let query = context.query();
     let addresses = |name: &'static str, label: &'static str, rows| Field::new(name, label, Control::Lines { rows });
     let from = Field::text("from", "From").placeholder("Ada Shop <hi@example.com>").help(sender_help.to_owned());
@@ -158,7 +158,7 @@ fn form(context: &Context<'_>, template: Option<&PublishedTemplate>, sender_help
     Form::new("send", "Send", fields)
 }
 
-fn content_fields(template: Option<&PublishedTemplate>) -> Vec<Field> {
+fn content_fields(template: Option<&TemplateChoice>) -> Vec<Field> {
     let Some(template) = template else {
         return vec![
             Field::text("subject", "Subject").required(),
@@ -208,7 +208,7 @@ pub(super) async fn send(context: &Context<'_>) -> Result<Outcome, Failure> {
     }
     let idempotency_key = form_key::request_key(context, &[body.to_string().as_bytes()]);
     let call = Call { idempotency_key, ..Call::new("send_email").json(body) };
-    let answer: SendAnswer = context.read(&call).await?;
+    let answer: AcceptedEmail = context.read(&call).await?;
     if answer.warnings.is_empty() {
         return Ok(Outcome::done(email_path(&answer.id), "sent"));
     }

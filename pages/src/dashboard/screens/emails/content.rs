@@ -17,12 +17,12 @@ use crate::dashboard::table::View;
 const SOURCE_BYTES_MAX: usize = 256 << 10;
 
 /// The content in tabs; the query field `view` chooses one.
-pub(super) struct ContentTabs<'c> {
+pub(super) struct EmailContent<'c> {
     pub context: &'c Context<'c>,
     pub email: &'c WholeEmail,
 }
 
-impl ContentTabs<'_> {
+impl EmailContent<'_> {
     /// Name and title of the tabs, and the one that is shown.
     fn tabs(&self) -> (Vec<(&'static str, &'static str)>, &'static str) {
         let mut tabs = Vec::new();
@@ -39,7 +39,7 @@ impl ContentTabs<'_> {
     }
 }
 
-impl Renderable for ContentTabs<'_> {
+impl Renderable for EmailContent<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (tabs, shown) = self.tabs();
         let request = self.context.request;
@@ -64,7 +64,7 @@ impl Renderable for ContentTabs<'_> {
                 @match shown {
                     "html" => { (MailFrame::new(self.context, &frame_path, self.email.html.as_deref().unwrap_or_default())) }
                     "text" => { (Code::new("The email as text", self.email.text.as_deref().unwrap_or_default()).wrapped()) }
-                    _ => { (FieldTables(self.email)) }
+                    _ => { (EmailFieldTables(self.email)) }
                 }
             }
         }
@@ -73,9 +73,9 @@ impl Renderable for ContentTabs<'_> {
 }
 
 /// Header fields and attached files.
-struct FieldTables<'c>(&'c WholeEmail);
+struct EmailFieldTables<'c>(&'c WholeEmail);
 
-impl Renderable for FieldTables<'_> {
+impl Renderable for EmailFieldTables<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let email = self.0;
         let mut fields = Table::new("Header fields", &["Field", "Value"]);

@@ -2,10 +2,10 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use super::attempt::Attempts;
-use super::content::ContentTabs;
+use super::attempt::EmailAttempts;
+use super::content::EmailContent;
 use super::history::history;
-use super::object::{AttemptList, EventList, WholeEmail};
+use super::object::{EmailAttemptList, EmailEventList, WholeEmail};
 use super::standing::Standings;
 use super::{LIST, email_path};
 use crate::dashboard::backend::{Call, Failure};
@@ -23,32 +23,32 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let id = context.id();
     let email = &WholeEmail::read(context, id).await?;
     let events_call = Call::new("list_email_events").id(id).query("limit", "100");
-    let events: EventList =
-        if context.allows("list_email_events") { context.read(&events_call).await? } else { EventList::default() };
+    let events: EmailEventList =
+        if context.allows("list_email_events") { context.read(&events_call).await? } else { EmailEventList::default() };
     let attempts_call = Call::new("list_email_attempts").id(id).query("limit", "10");
-    let attempts: AttemptList = if context.allows("list_email_attempts") {
+    let attempts: EmailAttemptList = if context.allows("list_email_attempts") {
         context.read(&attempts_call).await?
     } else {
-        AttemptList::default()
+        EmailAttemptList::default()
     };
     let timeline = history(&events.events);
     let body = maud! {
         div.columns.wide-first {
-            div.stack {
-                div.stack data-fragment="standing" {
+            div.sections {
+                div.sections data-fragment="standing" {
                     (Standings { context, email })
                     section aria-labelledby="attempts" {
                         h2 #attempts { "Tries" }
-                        (Attempts(&attempts.attempts))
+                        (EmailAttempts(&attempts.attempts))
                         @if attempts.next_cursor.is_some() { p { a href={ (email_path(id)) "/attempts" } { "All tries" } } }
                     }
                 }
                 // Outside the parts that are refreshed: the frame would load again at every event.
-                (ContentTabs { context, email })
+                (EmailContent { context, email })
             }
-            div.stack data-fragment="facts" {
+            div.sections data-fragment="facts" {
                 section aria-labelledby="facts" { h2 #facts { "Facts" } div.card { (facts(email)) } }
-                (AllLikeThis(email))
+                (SimilarEmails(email))
                 section aria-labelledby="history" {
                     h2 #history { "What happened" }
                     @if timeline.is_empty() { p.soft { "Nothing yet." } } @else { div.card { (timeline) } }
@@ -58,16 +58,17 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         }
     };
     let lead = format!("From {} to {}", email.item.from, email.item.recipients());
-    let page = Page::new(email.item.title(), body).below(LIST, "Emails").lead(lead).actions(Actions { context, email });
+    let page =
+        Page::new(email.item.title(), body).below(LIST, "Emails").lead(lead).actions(EmailActions { context, email });
     Ok(page.same_as(Call::new("get_email").id(id)).same_as(events_call).same_as(attempts_call).live().into())
 }
 
-struct Actions<'c> {
+struct EmailActions<'c> {
     context: &'c Context<'c>,
     email: &'c WholeEmail,
 }
 
-impl Renderable for Actions<'_> {
+impl Renderable for EmailActions<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (item, allows) = (&self.email.item, |operation: &str| self.context.allows(operation));
         let path = email_path(&item.id);
@@ -101,9 +102,9 @@ fn facts(email: &WholeEmail) -> Facts {
 }
 
 /// Links to the list with the filters that this email matches.
-struct AllLikeThis<'c>(&'c WholeEmail);
+struct SimilarEmails<'c>(&'c WholeEmail);
 
-impl AllLikeThis<'_> {
+impl SimilarEmails<'_> {
     /// Labels with the values, and the query of the list.
     fn links(&self) -> Vec<(String, String)> {
         let email = self.0;
@@ -130,7 +131,7 @@ impl AllLikeThis<'_> {
     }
 }
 
-impl Renderable for AllLikeThis<'_> {
+impl Renderable for SimilarEmails<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         maud! {
             section aria-labelledby="like-this" {
@@ -147,10 +148,10 @@ pub(super) async fn show_attempts(context: &Context<'_>) -> Result<View, Failure
     let id = context.id();
     let call =
         Call::new("list_email_attempts").id(id).query("limit", "50").query("cursor", context.query().get("cursor"));
-    let found: AttemptList = context.read(&call).await?;
+    let found: EmailAttemptList = context.read(&call).await?;
     let body = maud! {
         div data-fragment="list" {
-            (Attempts(&found.attempts))
+            (EmailAttempts(&found.attempts))
             (Pager { context, next_cursor: found.next_cursor.as_deref() })
         }
     };

@@ -3,14 +3,14 @@
 use hypertext::prelude::*;
 use serde_json::Value;
 
-use super::object::TimelineEvent;
+use super::object::EmailEvent;
 use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::kit::timeline::Timeline;
 
 /// The timeline of events, which the API gives newest first.
-pub(super) fn history(events: &[TimelineEvent]) -> Timeline {
+pub(super) fn history(events: &[EmailEvent]) -> Timeline {
     let mut timeline = Timeline::new("What happened to the email");
     for event in events.iter().rev() {
         let (tone, title) = event.title();
@@ -28,7 +28,7 @@ pub(super) fn history(events: &[TimelineEvent]) -> Timeline {
     timeline
 }
 
-impl TimelineEvent {
+impl EmailEvent {
     fn title(&self) -> (Tone, String) {
         let kind = self.r#type.strip_prefix("email.").unwrap_or(&self.r#type);
         let title = match kind {
@@ -41,7 +41,7 @@ impl TimelineEvent {
         (Tone::of(kind), title)
     }
 
-    /// What the details say in one line.
+    /// The details in one line.
     fn remark(&self) -> Option<String> {
         let text = |path: &str| self.detail.pointer(path).and_then(Value::as_str).map(str::to_owned);
         [
@@ -69,11 +69,11 @@ mod tests {
 
     #[test]
     fn events_are_told_oldest_first() {
-        let event = |kind: &str, detail: Value| TimelineEvent {
+        let event = |kind: &str, detail: Value| EmailEvent {
             r#type: kind.into(),
             created_at: "2026-01-01T10:00:00Z".into(),
             detail,
-            ..TimelineEvent::default()
+            ..EmailEvent::default()
         };
         let events = [
             event("email.bounced", json!({"bounce": {"diagnostic": "smtp; 550 <b>"}})),

@@ -71,7 +71,7 @@ fn table(emails: &[EmailItem], can_change: bool) -> Table {
         let path = email_path(&email.id);
         let mut row = Row::new()
             .cell(maud! {
-                a href=(path) { (email.title()) }
+                a.clamp href=(path) { (email.title()) }
                 @for tag in email.tags.iter().take(3) { " " span.tag { (tag.name) ": " (tag.value) } }
             })
             .cell(address_cell(&email.recipients()))

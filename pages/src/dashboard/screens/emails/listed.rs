@@ -15,7 +15,7 @@ pub(super) const CATEGORIES: &[&str] = &["transactional", "product", "newsletter
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Domains {
+struct DomainChoices {
     domains: Vec<DomainChoice>,
 }
 
@@ -33,7 +33,7 @@ pub(in crate::dashboard::screens) async fn domain_filter(
 ) -> Result<Filter, Failure> {
     let mut choices = vec![(String::new(), "All".to_owned())];
     if context.allows("list_domains") {
-        let found: Domains = context.read(&Call::new("list_domains").query("limit", "100")).await?;
+        let found: DomainChoices = context.read(&Call::new("list_domains").query("limit", "100")).await?;
         choices.extend(found.domains.into_iter().map(|domain| (domain.id, domain.name)));
     }
     // A link can name a domain that is not among the first hundred.

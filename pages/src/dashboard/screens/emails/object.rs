@@ -1,4 +1,4 @@
-//! What the pages read of emails, attempts and events.
+//! Emails, attempts and events with the fields that the pages show.
 
 use explain::RecipientStanding;
 use serde::Deserialize;
@@ -115,19 +115,19 @@ pub(super) struct UsedTemplate {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct AttemptList {
-    pub attempts: Vec<DeliveryAttempt>,
+pub(super) struct EmailAttemptList {
+    pub attempts: Vec<EmailAttempt>,
     pub next_cursor: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct DeliveryAttempt {
+pub(super) struct EmailAttempt {
     pub n: u64,
     pub recipient: Option<String>,
     pub mx_host: Option<String>,
     pub ip: Option<String>,
-    pub tls: Option<AttemptEncryption>,
+    pub tls: Option<EmailAttemptTls>,
     pub smtp_code: Option<u16>,
     pub enhanced_code: Option<String>,
     pub response: Option<String>,
@@ -141,7 +141,7 @@ pub(super) struct DeliveryAttempt {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct AttemptEncryption {
+pub(super) struct EmailAttemptTls {
     pub version: String,
     pub cipher: String,
     pub verified: bool,
@@ -150,14 +150,14 @@ pub(super) struct AttemptEncryption {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct EventList {
-    pub events: Vec<TimelineEvent>,
+pub(super) struct EmailEventList {
+    pub events: Vec<EmailEvent>,
     pub has_more: bool,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct TimelineEvent {
+pub(super) struct EmailEvent {
     pub r#type: String,
     pub recipient: Option<String>,
     pub created_at: String,

@@ -59,10 +59,11 @@ struct RecipientCard<'c> {
 }
 
 impl RecipientCard<'_> {
-    /// Of several who have it, each would get the same advice.
+    /// Several recipients who have the email would all get the same advice.
     fn shows_advice(&self) -> bool {
-        let is_arrived = self.explanation.standing == Standing::Arrived && self.recipient.complained_at.is_none();
-        !self.explanation.advice.is_empty() && !(is_arrived && self.email.recipients.len() > 1)
+        let is_alike = self.explanation.standing == Standing::Arrived && self.recipient.complained_at.is_none();
+        let is_repeated = is_alike && self.email.recipients.len() > 1;
+        !(self.explanation.advice.is_empty() || is_repeated)
     }
 
     fn next_lead(&self) -> &'static str {

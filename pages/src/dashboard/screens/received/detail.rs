@@ -22,10 +22,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let path = mail_path(context.id());
     let body = maud! {
         div.columns.wide-first {
-            div.stack { (Content { context, mail }) (Files { context, mail }) }
-            div.stack {
+            div.sections { (ReceivedContent { context, mail }) (ReceivedFiles { context, mail }) }
+            div.sections {
                 section aria-labelledby="facts" { h2 #facts { "Facts" } div.card { (facts(mail)) } }
-                section aria-labelledby="proofs" { h2 #proofs { "Is it really from there?" } div.card { (Proofs(mail)) } }
+                section aria-labelledby="proofs" { h2 #proofs { "Is it really from there?" } div.card { (SenderProofs(mail)) } }
                 section aria-labelledby="like-this" {
                     h2 #like-this { "All like this" }
                     ul.chips { @for (label, query) in like_this(mail) { li { a href={ (LIST) "?" (query) } { (label) } } } }
@@ -63,9 +63,9 @@ fn facts(mail: &WholeReceived) -> Facts {
 }
 
 /// SPF, DKIM and DMARC, with what the results mean.
-struct Proofs<'c>(&'c WholeReceived);
+struct SenderProofs<'c>(&'c WholeReceived);
 
-impl Proofs<'_> {
+impl SenderProofs<'_> {
     fn meaning(&self) -> &'static str {
         let auth = &self.0.item.auth;
         match (auth.dmarc.as_str(), auth.spf.as_str(), auth.dkim.as_str()) {
@@ -80,7 +80,7 @@ impl Proofs<'_> {
     }
 }
 
-impl Renderable for Proofs<'_> {
+impl Renderable for SenderProofs<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let auth = &self.0.item.auth;
         let facts = Facts::new()
@@ -104,12 +104,12 @@ fn like_this(mail: &WholeReceived) -> Vec<(String, String)> {
 }
 
 /// The content in tabs; the query field `view` chooses one.
-struct Content<'c> {
+struct ReceivedContent<'c> {
     context: &'c Context<'c>,
     mail: &'c WholeReceived,
 }
 
-impl Renderable for Content<'_> {
+impl Renderable for ReceivedContent<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (context, mail) = (self.context, self.mail);
         let mut tabs = Vec::new();
@@ -162,12 +162,12 @@ fn header_table(mail: &WholeReceived) -> Table {
     table
 }
 
-struct Files<'c> {
+struct ReceivedFiles<'c> {
     context: &'c Context<'c>,
     mail: &'c WholeReceived,
 }
 
-impl Renderable for Files<'_> {
+impl Renderable for ReceivedFiles<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let mail = self.mail;
         if mail.attachments.is_empty() {
@@ -215,7 +215,7 @@ const PICTURE_BYTES_MAX: usize = 8 << 20;
 
 /// Puts pictures in place of their `cid:` links (RFC 2392).
 fn with_pictures(mut html: String, files: &[ReceivedFile]) -> String {
-    let mut room = PICTURE_BYTES_MAX;
+    let mut bytes_left = PICTURE_BYTES_MAX;
     for file in files {
         let (Some(id), Some(data)) = (&file.content_id, &file.data) else { continue };
         let id = id.trim_matches(['<', '>']);
@@ -226,10 +226,10 @@ fn with_pictures(mut html: String, files: &[ReceivedFile]) -> String {
         };
         let link = format!("cid:{id}");
         let size = data.len() * html.matches(&link).count();
-        if id.is_empty() || size == 0 || size > room {
+        if id.is_empty() || size == 0 || size > bytes_left {
             continue;
         }
-        room -= size;
+        bytes_left -= size;
         html = html.replace(&link, &format!("data:{media_type};base64,{data}"));
     }
     html

@@ -81,7 +81,7 @@ fn table(mails: &[ReceivedItem]) -> Table {
         table.push(
             Row::new()
                 .cell(maud! {
-                    a href=(path) { (mail.title()) }
+                    a.clamp href=(path) { (mail.title()) }
                     @if let Some(badge) = &badge { " " (badge) }
                 })
                 .cell(address_cell(&mail.from))

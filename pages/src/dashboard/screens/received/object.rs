@@ -1,4 +1,4 @@
-//! What the pages read of received mail.
+//! Received mail with the fields that the pages show.
 
 use serde::Deserialize;
 
@@ -83,7 +83,7 @@ pub(super) struct WholeReceived {
     pub text: Option<String>,
     pub html: Option<String>,
     pub stripped_text: Option<String>,
-    pub headers: Vec<HeaderLine>,
+    pub headers: Vec<ReceivedHeaderLine>,
     pub spam_score: Option<f64>,
     pub size: u64,
     pub attachments: Vec<ReceivedFile>,
@@ -102,7 +102,7 @@ impl WholeReceived {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct HeaderLine {
+pub(super) struct ReceivedHeaderLine {
     pub name: String,
     pub value: String,
 }

@@ -1,8 +1,8 @@
-//! What needs the person: wrong records, failing webhooks, full quotas, idle keys, pending decisions.
+//! The list of what needs the person: wrong records, failing webhooks, full quotas, idle keys, pending decisions.
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::readings::{AccountReading, DomainItem, KeyItem, Readings, WebhookItem};
+use super::readings::{AccountUsage, StartDomain, StartKey, StartReadings, StartWebhook};
 use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::text::{file_size, grouped, sentence_case};
 use crate::dashboard::screens::encode;
@@ -18,7 +18,7 @@ const SHOWN: usize = 3;
 
 /// One thing that needs the person.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct AttentionItem {
     pub(super) tone: Tone,
     pub(super) label: &'static str,
     pub(super) title: String,
@@ -26,14 +26,14 @@ pub(super) struct Item {
     pub(super) path: String,
 }
 
-impl Item {
+impl AttentionItem {
     fn new(tone: Tone, label: &'static str, title: impl Into<String>, text: impl Into<String>, path: &str) -> Self {
         Self { tone, label, title: title.into(), text: text.into(), path: format!("/dashboard{path}") }
     }
 }
 
 /// All items, the urgent ones first.
-pub(super) fn items(readings: &Readings, now: Timestamp) -> Vec<Item> {
+pub(super) fn items(readings: &StartReadings, now: Timestamp) -> Vec<AttentionItem> {
     let mut items = Vec::new();
     if let Some(account) = &readings.account {
         of_account(account, &mut items);
@@ -52,14 +52,14 @@ pub(super) fn items(readings: &Readings, now: Timestamp) -> Vec<Item> {
     items
 }
 
-fn of_account(account: &AccountReading, items: &mut Vec<Item>) {
+fn of_account(account: &AccountUsage, items: &mut Vec<AttentionItem>) {
     if account.account.suspended {
         let text = "All of its email is rejected. Ask the operator of this server why.";
-        items.push(Item::new(Tone::Bad, "Account", "The account is suspended", text, "/billing"));
+        items.push(AttentionItem::new(Tone::Bad, "Account", "The account is suspended", text, "/billing"));
     }
     if account.account.access_level == "sandbox" {
         let text = "Only certain senders and recipients are allowed until the account is released.";
-        items.push(Item::new(Tone::Warning, "Account", "The account is in the sandbox", text, "/billing"));
+        items.push(AttentionItem::new(Tone::Warning, "Account", "The account is in the sandbox", text, "/billing"));
     }
     let (usage, limits) = (&account.usage, &account.limits);
     let emails = [
@@ -81,25 +81,31 @@ fn of_account(account: &AccountReading, items: &mut Vec<Item>) {
 }
 
 /// A quota that is used up, or almost.
-fn quota(title: &str, used: u64, limit: Option<u64>, amount: fn(u64) -> String) -> Option<Item> {
+fn quota(title: &str, used: u64, limit: Option<u64>, amount: fn(u64) -> String) -> Option<AttentionItem> {
     let limit = limit.filter(|limit| *limit > 0)?;
     let percent = used.saturating_mul(100) / limit;
     let text = format!("{} of {} used.", amount(used), amount(limit));
     if used >= limit {
-        Some(Item::new(Tone::Bad, "Quota", format!("The {title} are used up"), text, "/billing"))
+        Some(AttentionItem::new(Tone::Bad, "Quota", format!("The {title} are used up"), text, "/billing"))
     } else if percent >= ALMOST_PERCENT {
-        Some(Item::new(Tone::Warning, "Quota", format!("The {title} are almost used: {percent}%"), text, "/billing"))
+        Some(AttentionItem::new(
+            Tone::Warning,
+            "Quota",
+            format!("The {title} are almost used: {percent}%"),
+            text,
+            "/billing",
+        ))
     } else {
         None
     }
 }
 
-fn domain_path(domain: &DomainItem) -> String {
+fn domain_path(domain: &StartDomain) -> String {
     format!("/domains/{}", encode(&domain.id))
 }
 
 /// The first required record that is wrong, and why.
-fn wrong_record(domain: &DomainItem) -> Option<String> {
+fn wrong_record(domain: &StartDomain) -> Option<String> {
     let is_wrong = |status: &str| matches!(status, "missing" | "mismatch" | "conflict");
     let record = domain.records.iter().find(|record| record.required && is_wrong(&record.status))?;
     let problem = match (&record.error, record.status.as_str()) {
@@ -110,24 +116,30 @@ fn wrong_record(domain: &DomainItem) -> Option<String> {
     Some(format!("{} {}: {problem}", record.kind, record.name))
 }
 
-fn degraded(domain: &DomainItem) -> Item {
+fn degraded(domain: &StartDomain) -> AttentionItem {
     let text = wrong_record(domain).unwrap_or_else(|| "A required record is not found any more.".into());
-    Item::new(Tone::Bad, "Domain", format!("{} will lose its verification", domain.name), text, &domain_path(domain))
+    AttentionItem::new(
+        Tone::Bad,
+        "Domain",
+        format!("{} will lose its verification", domain.name),
+        text,
+        &domain_path(domain),
+    )
 }
 
-fn unverified(domain: &DomainItem) -> Item {
+fn unverified(domain: &StartDomain) -> AttentionItem {
     let text = match (wrong_record(domain), &domain.last_checked_at) {
         (Some(text), _) => text,
         (None, None) => "Publish its records, then verify.".into(),
         (None, Some(_)) => "Its records were found; verify it again.".into(),
     };
-    Item::new(Tone::Warning, "Domain", format!("{} is not verified", domain.name), text, &domain_path(domain))
+    AttentionItem::new(Tone::Warning, "Domain", format!("{} is not verified", domain.name), text, &domain_path(domain))
 }
 
-fn of_webhook(webhook: &WebhookItem) -> Option<Item> {
+fn of_webhook(webhook: &StartWebhook) -> Option<AttentionItem> {
     let path = format!("/webhooks/{}", encode(&webhook.id));
     let item = |tone, title: &str, text: &str| {
-        Some(Item::new(tone, "Webhook", format!("{} {title}", webhook.url), text, &path))
+        Some(AttentionItem::new(tone, "Webhook", format!("{} {title}", webhook.url), text, &path))
     };
     match (webhook.disabled_reason.as_deref(), &webhook.failing_since) {
         (Some("gone"), _) => {
@@ -143,7 +155,7 @@ fn of_webhook(webhook: &WebhookItem) -> Option<Item> {
     }
 }
 
-fn of_key(key: &KeyItem, now: Timestamp) -> Option<Item> {
+fn of_key(key: &StartKey, now: Timestamp) -> Option<AttentionItem> {
     let time = |text: &str| text.parse::<Timestamp>().ok();
     if !key.enabled {
         return None;
@@ -153,7 +165,13 @@ fn of_key(key: &KeyItem, now: Timestamp) -> Option<Item> {
         let left = ends.duration_since(now);
         if left.is_negative() || left.is_zero() {
             let text = "Programs that use it are refused. Create another one, or delete it.";
-            return Some(Item::new(Tone::Warning, "Key", format!("The key {} has expired", key.name), text, &path));
+            return Some(AttentionItem::new(
+                Tone::Warning,
+                "Key",
+                format!("The key {} has expired", key.name),
+                text,
+                &path,
+            ));
         }
         if left <= SOON {
             let days = left.as_hours() / 24;
@@ -163,49 +181,44 @@ fn of_key(key: &KeyItem, now: Timestamp) -> Option<Item> {
                 days => format!("The key {} expires in {days} days", key.name),
             };
             let text = "Create another one in time and put it in place.";
-            return Some(Item::new(Tone::Warning, "Key", title, text, &path));
+            return Some(AttentionItem::new(Tone::Warning, "Key", title, text, &path));
         }
     }
     let is_old = time(&key.created_at).is_some_and(|created| now.duration_since(created) > IDLE_AFTER);
     (key.last_used_at.is_none() && is_old).then(|| {
         let text = "If no program needs it, delete it.";
-        Item::new(Tone::Neutral, "Key", format!("The key {} was never used", key.name), text, &path)
+        AttentionItem::new(Tone::Neutral, "Key", format!("The key {} was never used", key.name), text, &path)
     })
 }
 
-fn of_program(readings: &Readings, items: &mut Vec<Item>) {
+fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
     if readings.has_reviews {
         let text = "They earn nothing until you allow or reject them.";
-        items.push(Item::new(
+        items.push(AttentionItem::new(
             Tone::Warning,
             "Affiliate",
             "Referrals wait for your review",
             text,
-            "/affiliate/referrals",
+            "/affiliate/reviews",
         ));
     }
     for run in &readings.runs {
         let payouts = grouped(run.payouts_count);
+        let path = format!("/affiliate/payouts/runs/{}", encode(&run.id));
         match (run.status.as_str(), run.partial) {
             ("draft", _) => {
                 let text = format!("It has {payouts} payouts. Partners are paid when you approve it.");
-                items.push(Item::new(
+                items.push(AttentionItem::new(
                     Tone::Warning,
                     "Affiliate",
                     "A payout run waits for approval",
                     text,
-                    "/affiliate/payouts",
+                    &path,
                 ));
             }
             (_, true) => {
                 let text = "Look at the failed payouts and pay them in another way.";
-                items.push(Item::new(
-                    Tone::Warning,
-                    "Affiliate",
-                    "A payout run failed in part",
-                    text,
-                    "/affiliate/payouts",
-                ));
+                items.push(AttentionItem::new(Tone::Warning, "Affiliate", "A payout run failed in part", text, &path));
             }
             _ => {}
         }
@@ -214,7 +227,13 @@ fn of_program(readings: &Readings, items: &mut Vec<Item>) {
         readings.program.as_ref().and_then(|program| program.processor.as_ref()).map_or(0, |one| one.failed_events);
     if failed > 0 {
         let title = format!("{} events of the payment processor could not be processed", grouped(failed));
-        items.push(Item::new(Tone::Warning, "Affiliate", title, "Look at them and try them again.", "/affiliate"));
+        items.push(AttentionItem::new(
+            Tone::Warning,
+            "Affiliate",
+            title,
+            "Look at them and try them again.",
+            "/affiliate/processor/events",
+        ));
     }
 }
 
@@ -222,8 +241,8 @@ fn of_program(readings: &Readings, items: &mut Vec<Item>) {
 mod tests {
     use super::*;
 
-    fn key(last_used: bool, expires_at: Option<&str>, enabled: bool) -> KeyItem {
-        KeyItem {
+    fn key(last_used: bool, expires_at: Option<&str>, enabled: bool) -> StartKey {
+        StartKey {
             id: "key_1".into(),
             name: "shop".into(),
             enabled,
@@ -236,7 +255,7 @@ mod tests {
     #[test]
     fn keys_need_attention_when_idle_or_ending() {
         let now: Timestamp = "2026-11-20T00:00:00Z".parse().unwrap();
-        let title = |key: KeyItem| of_key(&key, now).map(|item| item.title);
+        let title = |key: StartKey| of_key(&key, now).map(|item| item.title);
         assert_eq!(title(key(true, None, true)), None);
         assert_eq!(title(key(false, None, true)).unwrap(), "The key shop was never used");
         assert_eq!(title(key(false, None, false)), None);

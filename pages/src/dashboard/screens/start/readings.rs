@@ -1,4 +1,4 @@
-//! What the start page reads: small pages of lists, all at once.
+//! Readings of the start page: small pages of lists, all at once.
 
 use futures_util::future::{try_join, try_join3, try_join4};
 use serde::Deserialize;
@@ -7,50 +7,50 @@ use serde::de::DeserializeOwned;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 
-/// What was read; `None` where the role may not read it, or there is none.
-pub(super) struct Readings {
-    pub(super) account: Option<AccountReading>,
+/// All that was read; `None` where the role may not read it, or there is none.
+pub(super) struct StartReadings {
+    pub(super) account: Option<AccountUsage>,
     /// The newest domains that are verified, and that are not.
-    pub(super) verified: Option<Vec<DomainItem>>,
-    pub(super) unverified: Option<Vec<DomainItem>>,
-    pub(super) keys: Option<Vec<KeyItem>>,
-    pub(super) emails: Option<Vec<EmailItem>>,
-    pub(super) webhooks: Option<Vec<WebhookItem>>,
+    pub(super) verified: Option<Vec<StartDomain>>,
+    pub(super) unverified: Option<Vec<StartDomain>>,
+    pub(super) keys: Option<Vec<StartKey>>,
+    pub(super) emails: Option<Vec<StartEmail>>,
+    pub(super) webhooks: Option<Vec<StartWebhook>>,
     pub(super) users: Option<usize>,
-    pub(super) program: Option<ProgramReading>,
+    pub(super) program: Option<StartProgram>,
     pub(super) has_reviews: bool,
-    pub(super) runs: Vec<RunItem>,
+    pub(super) runs: Vec<StartPayoutRun>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct AccountReading {
-    pub(super) account: AccountItem,
+pub(super) struct AccountUsage {
+    pub(super) account: StartAccount,
     #[serde(default)]
-    pub(super) limits: Limits,
+    pub(super) limits: StartLimits,
     #[serde(default)]
-    pub(super) usage: UsageItem,
+    pub(super) usage: StartUsage,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct AccountItem {
+pub(super) struct StartAccount {
     pub(super) plan: String,
     #[serde(default)]
     pub(super) access_level: String,
     #[serde(default)]
     pub(super) suspended: bool,
     #[serde(default)]
-    pub(super) features: Features,
+    pub(super) features: StartFeatures,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Features {
+pub(super) struct StartFeatures {
     #[serde(default)]
     pub(super) affiliates: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Limits {
+pub(super) struct StartLimits {
     pub(super) emails_per_month: Option<u64>,
     pub(super) emails_per_day: Option<u64>,
     pub(super) domains: Option<u64>,
@@ -59,7 +59,7 @@ pub(super) struct Limits {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct UsageItem {
+pub(super) struct StartUsage {
     pub(super) emails_month: u64,
     pub(super) emails_day: u64,
     pub(super) domains: u64,
@@ -68,22 +68,22 @@ pub(super) struct UsageItem {
 }
 
 #[derive(Debug, Deserialize)]
-struct DomainList {
-    domains: Vec<DomainItem>,
+struct StartDomains {
+    domains: Vec<StartDomain>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct DomainItem {
+pub(super) struct StartDomain {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) degraded_since: Option<String>,
     pub(super) last_checked_at: Option<String>,
     #[serde(default)]
-    pub(super) records: Vec<RecordItem>,
+    pub(super) records: Vec<StartRecord>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct RecordItem {
+pub(super) struct StartRecord {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) name: String,
@@ -93,12 +93,12 @@ pub(super) struct RecordItem {
 }
 
 #[derive(Debug, Deserialize)]
-struct KeyList {
-    api_keys: Vec<KeyItem>,
+struct StartKeys {
+    api_keys: Vec<StartKey>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct KeyItem {
+pub(super) struct StartKey {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) enabled: bool,
@@ -108,12 +108,12 @@ pub(super) struct KeyItem {
 }
 
 #[derive(Debug, Deserialize)]
-struct EmailList {
-    emails: Vec<EmailItem>,
+struct StartEmails {
+    emails: Vec<StartEmail>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct EmailItem {
+pub(super) struct StartEmail {
     pub(super) id: String,
     pub(super) from: String,
     pub(super) to: Vec<String>,
@@ -124,12 +124,12 @@ pub(super) struct EmailItem {
 }
 
 #[derive(Debug, Deserialize)]
-struct WebhookList {
-    webhooks: Vec<WebhookItem>,
+struct StartWebhooks {
+    webhooks: Vec<StartWebhook>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct WebhookItem {
+pub(super) struct StartWebhook {
     pub(super) id: String,
     pub(super) url: String,
     pub(super) failing_since: Option<String>,
@@ -137,33 +137,34 @@ pub(super) struct WebhookItem {
 }
 
 #[derive(Debug, Deserialize)]
-struct UserList {
+struct StartUsers {
     users: Vec<serde::de::IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct ProgramReading {
-    pub(super) processor: Option<Processor>,
+pub(super) struct StartProgram {
+    pub(super) processor: Option<StartProcessor>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Processor {
+pub(super) struct StartProcessor {
     #[serde(default)]
     pub(super) failed_events: u64,
 }
 
 #[derive(Debug, Deserialize)]
-struct ReviewList {
+struct StartReviews {
     data: Vec<serde::de::IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
-struct RunList {
-    data: Vec<RunItem>,
+struct StartPayoutRuns {
+    data: Vec<StartPayoutRun>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct RunItem {
+pub(super) struct StartPayoutRun {
+    pub(super) id: String,
     pub(super) status: String,
     #[serde(default)]
     pub(super) partial: bool,
@@ -183,28 +184,28 @@ async fn read<T: DeserializeOwned>(context: &Context<'_>, call: Call) -> Result<
     }
 }
 
-impl Readings {
+impl StartReadings {
     pub(super) async fn read(context: &Context<'_>) -> Result<Self, Failure> {
         let domains = |status| Call::new("list_domains").query("status", status).query("limit", "10");
         let of_account = try_join4(
-            read::<AccountReading>(context, Call::new("get_account")),
-            read::<DomainList>(context, domains("verified")),
-            read::<DomainList>(context, domains("unverified")),
-            read::<UserList>(context, Call::new("list_users")),
+            read::<AccountUsage>(context, Call::new("get_account")),
+            read::<StartDomains>(context, domains("verified")),
+            read::<StartDomains>(context, domains("unverified")),
+            read::<StartUsers>(context, Call::new("list_users")),
         );
         let lists = try_join3(
-            read::<KeyList>(context, Call::new("list_api_keys").query("limit", "50")),
-            read::<EmailList>(context, Call::new("list_emails").query("limit", "5")),
-            read::<WebhookList>(context, Call::new("list_webhooks").query("limit", "25")),
+            read::<StartKeys>(context, Call::new("list_api_keys").query("limit", "50")),
+            read::<StartEmails>(context, Call::new("list_emails").query("limit", "5")),
+            read::<StartWebhooks>(context, Call::new("list_webhooks").query("limit", "25")),
         );
         let ((account, verified, unverified, users), (keys, emails, webhooks)) = try_join(of_account, lists).await?;
         let has_affiliates = account.as_ref().is_some_and(|one| one.account.features.affiliates);
         let program = if has_affiliates { read(context, Call::new("get_affiliate_program")).await? } else { None };
         let (reviews, runs) = match &program {
-            Some(ProgramReading { .. }) => {
+            Some(StartProgram { .. }) => {
                 let open = Call::new("list_affiliate_reviews").query("status", "open").query("limit", "1");
                 let runs = Call::new("list_affiliate_payout_runs").query("limit", "5");
-                try_join(read::<ReviewList>(context, open), read::<RunList>(context, runs)).await?
+                try_join(read::<StartReviews>(context, open), read::<StartPayoutRuns>(context, runs)).await?
             }
             None => (None, None),
         };

@@ -2,11 +2,11 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use super::readings::Readings;
+use super::readings::StartReadings;
 use crate::dashboard::screens::encode;
 
 /// A step.
-pub(super) struct Step {
+pub(super) struct StartStep {
     title: &'static str,
     text: &'static str,
     path: String,
@@ -14,9 +14,9 @@ pub(super) struct Step {
 }
 
 /// The steps that the role can see.
-pub(super) fn steps(readings: &Readings) -> Vec<Step> {
+pub(super) fn steps(readings: &StartReadings) -> Vec<StartStep> {
     let step = |title, text, path: &str, is_done: Option<bool>| {
-        Some(Step { title, text, path: format!("/dashboard{path}"), is_done: is_done? })
+        Some(StartStep { title, text, path: format!("/dashboard{path}"), is_done: is_done? })
     };
     let domain_path = match readings.unverified.as_deref() {
         Some([domain, ..]) => format!("/domains/{}", encode(&domain.id)),
@@ -64,9 +64,9 @@ pub(super) fn steps(readings: &Readings) -> Vec<Step> {
 }
 
 /// The list of steps. When all are done, it is folded up.
-pub(super) struct Steps<'a>(pub(super) &'a [Step]);
+pub(super) struct StartSteps<'a>(pub(super) &'a [StartStep]);
 
-impl Renderable for Steps<'_> {
+impl Renderable for StartSteps<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let steps = self.0;
         let done = steps.iter().filter(|step| step.is_done).count();

@@ -1,3 +1,5 @@
+//! Tests of the start page, with fixed answers of the API.
+
 use serde_json::json;
 
 use crate::dashboard::backend::Failure;
@@ -41,7 +43,10 @@ fn what_needs_attention_is_named() {
         )
         .answer("get_affiliate_program", json!({"processor": {"failed_events": 2}}))
         .answer("list_affiliate_reviews", json!({"data": [{}]}))
-        .answer("list_affiliate_payout_runs", json!({"data": [{"status": "draft", "payouts_count": 3}]}));
+        .answer(
+            "list_affiliate_payout_runs",
+            json!({"data": [{"id": "prn_1", "status": "draft", "payouts_count": 3}]}),
+        );
     let page = html(backend.get(""));
     assert_harmless(&page);
     for text in

@@ -9,7 +9,7 @@ use super::preview::{self, PreviewPanel, PreviewViews, RenderedPreview, parse_sa
 use super::{StatusBadges, TemplateDetail, call, path, read_template, template_page};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field, FieldView, FormErrors, read_fields};
+use crate::dashboard::form::{Control, Empty, Field, FieldView, FormErrors, plain, read_fields};
 use crate::dashboard::request::Fields;
 use crate::dashboard::table::{Outcome, View};
 
@@ -136,7 +136,9 @@ fn read_body(fields: &Fields) -> Result<Value, Failure> {
         return Err(Failure::field(name, text.as_str().unwrap_or_default()));
     }
     body["variables"] = Value::from(variables);
-    if let Ok(version) = fields.get("if_version").parse::<u32>() {
+    // While the person types, requests overtake each other, so their versions mean nothing.
+    let is_typing = fields.get("preview") == "1";
+    if let Some(version) = fields.get("if_version").parse::<u32>().ok().filter(|_| !is_typing) {
         body["if_version"] = Value::from(version);
     }
     Ok(body)
@@ -251,27 +253,30 @@ impl Renderable for Editor<'_> {
                 input type="hidden" name="csrf" value=(context.csrf());
                 input type="hidden" name="form" value=(FORM);
                 @if let Some(failure) = &state.failure { (FormErrors { failure, fields: &shown }) }
-                div.source {
-                    div.card.fields {
+                div.editor-source {
+                    div.card.editor-fields {
                         @for field in &contents { (self.field(field)) }
                     }
                     (Variables(self))
                     div.card { (self.field(&sample)) }
                     @if self.may_edit {
-                        div.buttons.bar {
+                        div.buttons.save-bar {
                             button.button.primary type="submit" { "Save the draft" }
-                            button.button type="submit" name="preview" value="1" { "Save and preview" }
+                            button.button type="submit" name="preview" value="save" { "Save and preview" }
                             span.help { "Emails use the published version until you publish the draft." }
                         }
                     }
                 }
-                section.preview aria-labelledby="preview-title" {
+                section.mail-preview aria-labelledby="preview-title" {
                     h2 #preview-title { "Preview" }
                     (PreviewViews { chosen: state.fields.get("view") })
                     div data-fragment="preview" {
                         input type="hidden" name="if_version" value=(state.template.draft_version);
                         @if let Some(failure) = state.failure.as_ref().filter(|_| context.is_preview()) {
-                            p.notice.bad { (failure.message) }
+                            div.notice.bad {
+                                @if failure.fields.is_empty() { p { (failure.message) } }
+                                @for (name, text) in &failure.fields { p { code { (name) } ": " (plain(text)) } }
+                            }
                         }
                         @if let Some(rendered) = &state.rendered {
                             (PreviewPanel {

@@ -8,6 +8,7 @@ use super::{call, path};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::Field;
+use crate::dashboard::kit::mail_frame::framed_html;
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::screens::encode;
 use crate::dashboard::table::View;
@@ -74,7 +75,7 @@ pub async fn show_frame(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let sample = parse_sample("sample", query.get("sample"))?;
     let rendered = render_version(context, context.id(), query.get("version"), &sample).await?;
-    let html = rendered.html.unwrap_or_default();
+    let html = framed_html(&rendered.html.unwrap_or_default());
     Ok(View::Foreign { html, remote: query.get("remote") == "1" })
 }
 
@@ -159,7 +160,7 @@ impl Renderable for SizeMeter {
         let (bytes, max) = (self.bytes, GMAIL_BYTES_MAX);
         let size = file_size(u64::try_from(bytes).unwrap_or(u64::MAX));
         maud! {
-            div.size {
+            div.size-meter {
                 label for="size" { "HTML: " (size) " of 102 KB" }
                 meter id="size" min="0" max=(max) low=(max / 2) high=(max / 10 * 9) optimum="0" value=(bytes.min(max)) {
                     (size)
@@ -195,7 +196,7 @@ impl Renderable for VariableFindings<'_> {
                 p.small { strong { "Not used: " } (names(&rendered.unused_variables)) }
             }
             @if !rendered.warnings.is_empty() {
-                ul.small.warnings { @for warning in &rendered.warnings { li { (warning) } } }
+                ul.small.preview-warnings { @for warning in &rendered.warnings { li { (warning) } } }
             }
         }
         .render_to(buffer);

@@ -42,16 +42,16 @@ fn duplicate_form() -> Form<'static> {
         Field::text("name", "Name of the copy").help("Empty: the name with “(copy)”."),
         Field::text("alias", "Alias of the copy"),
     ];
-    Form::new("duplicate", "Duplicate", fields)
+    Form::new("duplicate", "Duplicate", fields).secondary()
 }
 
 fn status_form(template: &TemplateDetail) -> Form<'static> {
     // Leaving the archive needs a status; the API restores the one before.
     if template.status != "archived" {
-        return Form::new("status", "Archive", vec![Field::hidden("status", "archived")]);
+        return Form::new("status", "Archive", vec![Field::hidden("status", "archived")]).secondary();
     }
     let restored = if template.published_version.is_some() { "published" } else { "draft" };
-    Form::new("status", "Take out of the archive", vec![Field::hidden("status", restored)])
+    Form::new("status", "Take out of the archive", vec![Field::hidden("status", restored)]).secondary()
 }
 
 /// The settings.

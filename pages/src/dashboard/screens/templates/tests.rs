@@ -59,7 +59,7 @@ fn hostile_texts_cannot_act() {
 fn a_preview_saves_the_draft_and_shows_it() {
     let fake = fake();
     let entered =
-        [("subject", "New"), ("if_version", "3"), ("sample", "{\"a\": 1}"), ("preview", "1"), ("view", "dark")];
+        [("subject", "New"), ("if_version", "3"), ("sample", "{\"a\": 1}"), ("preview", "save"), ("view", "dark")];
     let answer = fake.post(PATH, "content", &entered);
     assert_eq!(answer.status, 200);
     let page = html(answer);

@@ -130,7 +130,7 @@ fn publish_form() -> Form<'static> {
     Form::new("publish", "Publish the draft", vec![note_field("For your team: why this version exists.")])
 }
 
-/// What publishing changes, and its form.
+/// The changes that publishing makes, and its form.
 pub async fn show_publish(context: &Context<'_>) -> Result<View, Failure> {
     let template = &read_template(context, &call("get_template", context.id())).await?;
     let published = match template.published_version {
@@ -237,7 +237,7 @@ pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         div.card { (facts) }
         @if let Some(rendered) = &rendered {
-            section.preview aria-labelledby="preview-title" {
+            section.mail-preview aria-labelledby="preview-title" {
                 h2 #preview-title { "Preview with sample data" }
                 (PreviewViews { chosen: "" })
                 (PreviewPanel {

@@ -38,9 +38,9 @@ module Postrider
       # Create a campaign.
       #
       # - `name` (required): The unique name of the campaign
-      # - `visibility`: Who can see the campaign; defaults to `public`
+      # - `visibility`: The people who can see the campaign; defaults to `public`
       # - `auto_approve`: Whether partners who apply by the program's form are approved automatically; defaults to false
-      # - `commission_type`: Which rate applies; defaults to `percent`
+      # - `commission_type`: The rate that applies; defaults to `percent`
       # - `commission_bps`: The percentage of a sale in basis points, with `percent`
       # - `commission_flat_cents`: The amount per sale in minor units, with `flat`
       # - `commission_duration`: Whether the first sale or all sales earn a commission; defaults to `recurring`
@@ -72,9 +72,9 @@ module Postrider
       # Update a campaign; new rates apply to new commissions.
       #
       # - `name`: The unique name of the campaign
-      # - `visibility`: Who can see the campaign; defaults to `public`
+      # - `visibility`: The people who can see the campaign; defaults to `public`
       # - `auto_approve`: Whether partners who apply by the program's form are approved automatically; defaults to false
-      # - `commission_type`: Which rate applies; defaults to `percent`
+      # - `commission_type`: The rate that applies; defaults to `percent`
       # - `commission_bps`: The percentage of a sale in basis points, with `percent`
       # - `commission_flat_cents`: The amount per sale in minor units, with `flat`
       # - `commission_duration`: Whether the first sale or all sales earn a commission; defaults to `recurring`

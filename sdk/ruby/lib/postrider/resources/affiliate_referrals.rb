@@ -40,9 +40,9 @@ module Postrider
 
       # Create a referral.
       #
-      # - `email` (required): The person's email address
       # - `affiliate_id`: The partner's id (`aff_…`); either this or `token` is required
       # - `token`: The token of a link of the partner
+      # - `email` (required): The person's email address
       # - `processor_customer_id`: The payment processor's customer id; assigns later payments to the referral
       # - `sub_id`: A tag for the partner's reports
       #

@@ -153,7 +153,7 @@ module Postrider
 
       # Copy an automation into a new draft.
       #
-      # - `name`: The name
+      # - `name`: The name; derived from the original's if absent
       #
       # id: The automation's id (`aut_…`)
       #

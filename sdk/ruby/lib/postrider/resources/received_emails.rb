@@ -84,6 +84,9 @@ module Postrider
 
       # Reply to a received email.
       #
+      # - `html`: The HTML body
+      # - `text`: The plain-text body
+      #
       # id: The received email's id (`inb_…`)
       #
       # Returns the answer, a hash.

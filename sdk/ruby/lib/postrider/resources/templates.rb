@@ -145,7 +145,7 @@ module Postrider
       # Publish a copy of an earlier version.
       #
       # - `version` (required): The version to publish again
-      # - `note`: Note of the new version
+      # - `note`: Note of the version
       #
       # id_or_alias: The template's id (`tpl_…`) or alias
       #

@@ -1,36 +1,7 @@
-//! Builders for JSON Schema (2020-12, the dialect of OpenAPI 3.1), and the trait `ToSchema`.
-//!
-//! The schema of a response is derived from its struct (`#[derive(ToSchema)]`): names and types are serde's, doc comments
-//! are the descriptions. A named type becomes a component that others refer to. Limits in a schema are the constants
-//! that the parser enforces.
+//! Builders of JSON Schema for what no struct describes: parameters, bodies that are not JSON objects, readers' limits.
 
-mod components;
-mod property;
-mod types;
-
-use http::StatusCode;
 use mail::address::ADDRESS_BYTES_MAX;
-pub(crate) use schema_derive::ToSchema;
 use serde_json::{Value, json};
-
-pub use self::components::Schemas;
-pub use self::property::{Property, all_of, describe, object_schema, with_keywords};
-
-pub trait ToSchema {
-    /// The status of a successful response of this type.
-    const SUCCESS_STATUS: StatusCode = StatusCode::OK;
-
-    /// The fields, if it is an object whose schema is derived.
-    const PROPERTIES: &'static [Property] = &[];
-
-    /// The schema, or a reference to it.
-    fn schema(schemas: &mut Schemas) -> Value;
-
-    /// The schema of a field of this type.
-    fn described(schemas: &mut Schemas, description: Option<&str>) -> Value {
-        describe(Self::schema(schemas), description)
-    }
-}
 
 /// A string.
 #[must_use]

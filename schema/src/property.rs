@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::components::Schemas;
+use crate::components::Schemas;
 
 /// A row of an object's table of properties.
 pub enum Property {

@@ -1,0 +1,99 @@
+//! Adds suppressions by hand.
+
+use hypertext::maud_borrow;
+use hypertext::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{LIST, suppression_path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{Outcome, View};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Added {
+    data: Vec<AddedEntry>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AddedEntry {
+    id: Option<String>,
+    status: String,
+    warnings: Vec<String>,
+    error: Option<EntryError>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct EntryError {
+    message: String,
+}
+
+impl EntryError {
+    /// The message without the name of the field, which the page shows anyway.
+    pub(super) fn plain(&self) -> String {
+        let text = self.message.replace('`', "");
+        text.strip_prefix("email: ").map_or_else(|| text.clone(), str::to_owned)
+    }
+}
+
+fn form() -> Form<'static> {
+    let fields = vec![
+        Field::new("emails", "Addresses", Control::Lines { rows: 5 })
+            .required()
+            .placeholder("grace@example.net")
+            .help("One a line, up to 1,000. “@example.net” suppresses the whole domain."),
+        Field::text("note", "Note").help("Why, for you and your team."),
+        Field::new("expires_at", "Until (UTC)", Control::DateTime).help("Empty means for good."),
+    ];
+    Form::new("add", "Add", fields)
+}
+
+pub(super) fn show(context: &Context<'_>) -> View {
+    let form = form();
+    let body = maud_borrow! { div.card { (form.within(context)) } };
+    let example = json!({"email": "grace@example.net", "note": "Asked by phone"});
+    let page = Page::new("Add suppressions", body).below(LIST, "Suppressions");
+    page.lead("Nothing more is sent to these addresses.").same_as(Call::new("create_suppression").json(example)).into()
+}
+
+pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = form().read(context.form())?;
+    let emails: Vec<String> = match &body["emails"] {
+        Value::Array(entries) => entries.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => return Err(Failure::field("emails", "Enter at least one address")),
+    };
+    let added: Added = context.read(&Call::new("create_suppression").json(body)).await?;
+    let is_clean = added.data.iter().all(|entry| entry.error.is_none() && entry.warnings.is_empty());
+    if is_clean {
+        return Ok(Outcome::done(LIST, "added"));
+    }
+    let mut table = Table::new("What became of each address", &["Address", "Result", "Remarks"]);
+    for (email, entry) in emails.iter().zip(&added.data) {
+        let badge = match entry.status.as_str() {
+            "created" => Badge::new("Added", Tone::Good),
+            "exists" => Badge::new("Already suppressed", Tone::Neutral),
+            _ => Badge::new("Not added", Tone::Bad),
+        };
+        let remark = match &entry.error {
+            Some(error) => error.plain(),
+            None => entry.warnings.join("; ").replace('`', ""),
+        };
+        let row = match &entry.id {
+            Some(id) => Row::new().link(suppression_path(id), email),
+            None => Row::new().cell(email),
+        };
+        table.push(row.cell(badge).cell(remark));
+    }
+    let body = maud! {
+        (table)
+        p { a.button href=(LIST) { "To the list" } " " a.button href={ (LIST) "/new" } { "Add more" } }
+    };
+    Ok(Outcome::Once(Box::new(Page::new("Some addresses need a look", body).below(LIST, "Suppressions"))))
+}

@@ -1,0 +1,110 @@
+//! Checks whether mail goes to addresses.
+
+use hypertext::maud_borrow;
+use hypertext::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::add::EntryError;
+use super::object::reason_badge;
+use super::{LIST, suppression_path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{Outcome, View};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Checked {
+    pub data: Vec<CheckedAddress>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CheckedAddress {
+    pub email: String,
+    pub suppressed: bool,
+    pub reason: Option<String>,
+    pub categories: Vec<String>,
+    pub suppression_id: Option<String>,
+    pub expires_at: Option<String>,
+    #[serde(deserialize_with = "message")]
+    pub error: Option<String>,
+}
+
+fn message<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let error = Option::<EntryError>::deserialize(deserializer)?;
+    Ok(error.map(|error| error.plain()))
+}
+
+fn form(entered: &str) -> Form<'static> {
+    let emails = Field::new("emails", "Addresses", Control::Lines { rows: 5 })
+        .required()
+        .value(entered)
+        .placeholder("grace@example.net")
+        .help("One a line, up to 1,000.");
+    Form::new("check", "Check", vec![emails])
+}
+
+fn page(context: &Context<'_>, entered: &str, results: Option<&Table>) -> Page {
+    let form = form(entered);
+    let body = maud_borrow! {
+        div.card { (form.within(context)) }
+        @if let Some(results) = results {
+            section {
+                h2 { "Results" }
+                (results)
+            }
+        }
+    };
+    let example = Call::new("check_suppressions").json(json!({"emails": ["grace@example.net"]}));
+    Page::new("Check addresses", body)
+        .below(LIST, "Suppressions")
+        .lead("Says for each address whether mail goes to it, and if not, why.")
+        .same_as(example)
+}
+
+pub(super) fn show(context: &Context<'_>) -> View {
+    page(context, "", None).into()
+}
+
+pub(super) async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = form("").read(context.form())?;
+    let checked: Checked = context.read(&Call::new("check_suppressions").json(body)).await?;
+    let mut table = Table::new("Results", &["Address", "Mail to it", "Reason", "Until", "Opted out of"]);
+    for address in &checked.data {
+        let badge = match (&address.error, address.suppressed, address.categories.is_empty()) {
+            (Some(_), ..) => Badge::new("No address", Tone::Warning),
+            (None, true, _) => Badge::new("Not sent", Tone::Bad),
+            (None, false, false) => Badge::new("Sent in part", Tone::Warning),
+            (None, false, true) => Badge::new("Sent", Tone::Good),
+        };
+        let row = match &address.suppression_id {
+            Some(id) => Row::new().link(suppression_path(id), &address.email),
+            None => Row::new().cell(&address.email),
+        };
+        let categories: Vec<_> = address.categories.iter().map(|word| sentence_case(word)).collect();
+        let row = row.cell(badge).cell(maud! {
+            @if let Some(error) = &address.error {
+                (error)
+            } @else if let Some(reason) = &address.reason {
+                (reason_badge(reason))
+            } @else {
+                "–"
+            }
+        });
+        let until = match (&address.expires_at, address.suppressed) {
+            (None, true) => "For good",
+            _ => "",
+        };
+        let row = row
+            .cell(maud! { @if until.is_empty() { (time_or_dash(address.expires_at.as_deref())) } @else { (until) } });
+        table.push(row.cell(if categories.is_empty() { "–".to_owned() } else { categories.join(", ") }));
+    }
+    Ok(Outcome::Once(Box::new(page(context, context.form().get("emails"), Some(&table)))))
+}

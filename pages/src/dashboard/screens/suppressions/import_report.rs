@@ -1,0 +1,122 @@
+//! The progress of an import, and its report.
+
+use hypertext::maud_borrow;
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::LIST;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::progress::Progress;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::View;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct OneImport {
+    import: Import,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Import {
+    id: String,
+    status: String,
+    counts: Counts,
+    errors: Vec<LineError>,
+    created_at: String,
+    completed_at: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Counts {
+    total: u64,
+    processed: u64,
+    created: u64,
+    exists: u64,
+    invalid: u64,
+    refused: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct LineError {
+    line: u64,
+    message: String,
+}
+
+impl Import {
+    fn is_over(&self) -> bool {
+        matches!(self.status.as_str(), "completed" | "failed")
+    }
+
+    fn standing(&self) -> &'static str {
+        match self.status.as_str() {
+            "queued" => "The list is waiting to be read.",
+            "completed" => "The whole list was read.",
+            "failed" => "The import stopped by an error of the server. What it added stays; import the list again.",
+            _ => "The list is being read.",
+        }
+    }
+}
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("get_suppression_import").id(context.id());
+    let found: OneImport = context.read(&call).await?;
+    let import = found.import;
+    let counts = &import.counts;
+    let facts = Facts::new()
+        .row("Added", grouped(counts.created))
+        .row("Suppressed already", grouped(counts.exists))
+        .row("Left out: not valid", grouped(counts.invalid))
+        .optional("Left out: plan is full", (counts.refused > 0).then(|| grouped(counts.refused)))
+        .row("Started", time_or_dash(Some(&import.created_at)))
+        .row("Ended", time_or_dash(import.completed_at.as_deref()));
+    let mut errors = Table::new("Lines that were left out", &["Line", "Why"]).numbers(&["Line"]);
+    for error in &import.errors {
+        errors.push(Row::new().cell(error.line).cell(error.message.replace('`', "")));
+    }
+    let progress =
+        Progress { label: "Lines read", done: counts.processed, total: Some(counts.total), is_ended: import.is_over() };
+    let path = format!("{LIST}/imports/{}", super::encode(&import.id));
+    let body = maud_borrow! {
+        div data-fragment="import" {
+            section.card {
+                p { (import_badge(&import.status)) " " (import.standing()) }
+                (progress)
+                (facts)
+                p {
+                    @if !import.is_over() { a.button href=(path) { "Look again" } " " }
+                    a.button href={ (LIST) "?source=import" } { "Show imported suppressions" }
+                }
+            }
+            @if !errors.is_empty() {
+                section {
+                    h2 { "Lines that were left out" }
+                    (errors)
+                    @if counts.invalid > import.errors.len() as u64 {
+                        p.soft.small { "The first " (import.errors.len()) " of " (grouped(counts.invalid)) " are shown." }
+                    }
+                }
+            }
+        }
+    };
+    let mut page = Page::new("Import of suppressions", body).below(LIST, "Suppressions").same_as(call);
+    page.live = !import.is_over();
+    Ok(page.into())
+}
+
+fn import_badge(status: &str) -> Badge {
+    match status {
+        "completed" => Badge::new("Done", Tone::Good),
+        "failed" => Badge::new("Failed", Tone::Bad),
+        "queued" => Badge::new("Waiting", Tone::Active),
+        _ => Badge::new("Running", Tone::Active),
+    }
+}

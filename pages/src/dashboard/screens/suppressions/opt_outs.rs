@@ -1,0 +1,161 @@
+//! Opt-outs: recipients who take no mail of a category, but do take other mail.
+
+use hypertext::maud_borrow;
+use hypertext::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::object::source_text;
+use super::{OPT_OUTS, tabs};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::confirm::{confirm, confirm_field};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::{Outcome, View};
+
+const CATEGORIES: &[&str] = &["product", "newsletter"];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct OptOutList {
+    category_opt_outs: Vec<OptOut>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct OptOut {
+    id: String,
+    email: String,
+    category_label: String,
+    source: String,
+    email_id: Option<String>,
+    created_at: String,
+}
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let query = context.query();
+    let mut call = Call::new("list_category_opt_outs").query("limit", "50");
+    for name in ["email", "category", "cursor"] {
+        call = call.query(name, query.get(name).trim());
+    }
+    let (found, refused) = or_refused(context.read::<OptOutList>(&call).await)?;
+    let filters =
+        [Filter::text("email", "Address", "grace@example.net"), Filter::words("category", "Category", CATEGORIES)];
+    let bar = FilterBar { context, filters: &filters };
+    let empty = if bar.is_active() || !query.get("cursor").is_empty() {
+        EmptyState {
+            title: "No opt-out matches the filters",
+            text: "An address is found only if it is complete.",
+            action: Some((OPT_OUTS, "Show all opt-outs")),
+        }
+    } else {
+        EmptyState {
+            title: "No opt-outs yet",
+            text: "Recipients who unsubscribe from one category, for example the newsletter, are listed here. They still get other mail, such as receipts.",
+            action: None,
+        }
+    };
+    let table = table(context, &found.category_opt_outs);
+    let body = maud! {
+        (tabs(context, OPT_OUTS))
+        (bar)
+        div data-fragment="list" {
+            @if let Some(refused) = &refused { (RefusedFilter(refused)) } @else if table.is_empty() { (empty) } @else { (table) }
+            (Pager { context, next_cursor: found.next_cursor.as_deref() })
+        }
+    };
+    let actions = maud! { @if context.allows("create_category_opt_out") { a.button.primary href={ (OPT_OUTS) "/new" } { "Add" } } };
+    let page = Page::new("Opt-outs", body).actions(actions);
+    Ok(page.lead("These recipients get no mail of a category, but all other mail.").same_as(call).live().into())
+}
+
+fn table(context: &Context<'_>, opt_outs: &[OptOut]) -> Table {
+    let can_remove = context.allows("delete_category_opt_out");
+    let columns: &[&str] = &["Address", "Category", "Added by", "Caused by", "Added", "Remove"];
+    let mut table = Table::new("Opt-outs", if can_remove { columns } else { &columns[..5] });
+    for opt_out in opt_outs {
+        let mut row = Row::new()
+            .cell(address_cell(&opt_out.email))
+            .cell(&opt_out.category_label)
+            .cell(source_text(&opt_out.source))
+            .cell(maud! {
+                @match &opt_out.email_id {
+                    Some(id) => { a href={ "/dashboard/emails/" (encode(id)) } { "An email" } }
+                    None => { span.dash { "–" } }
+                }
+            })
+            .cell(time_or_dash(Some(&opt_out.created_at)));
+        if can_remove {
+            // The address leads to the entry: there is no operation that reads one opt-out.
+            let path = format!("{OPT_OUTS}/{}/delete?email={}", encode(&opt_out.id), encode(&opt_out.email));
+            let label = format!("Remove the opt-out of {} from {}", opt_out.email, opt_out.category_label);
+            row = row.cell(maud! { a href=(path) aria-label=(label) { "Remove" } });
+        }
+        table.push(row);
+    }
+    table
+}
+
+fn form() -> Form<'static> {
+    let categories = [("newsletter", "Newsletter"), ("product", "Product updates")];
+    let categories = categories.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
+    let fields = vec![
+        Field::new("email", "Address", Control::Email).required().placeholder("grace@example.net"),
+        Field::new("category", "Category", Control::Select(categories)),
+    ];
+    Form::new("add", "Add", fields)
+}
+
+pub(super) fn show_new(context: &Context<'_>) -> View {
+    let form = form();
+    let body = maud_borrow! { div.card { (form.within(context)) } };
+    let example = json!({"email": "grace@example.net", "category": "newsletter"});
+    Page::new("Add an opt-out", body)
+        .below(OPT_OUTS, "Opt-outs")
+        .lead("The recipient gets no more mail of the category, but all other mail.")
+        .same_as(Call::new("create_category_opt_out").json(example))
+        .into()
+}
+
+pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = form().read(context.form())?;
+    context.perform(&Call::new("create_category_opt_out").json(body)).await?;
+    Ok(Outcome::done(OPT_OUTS, "added"))
+}
+
+/// The opt-out of the page's path, among those of the address in its query.
+async fn read(context: &Context<'_>) -> Result<OptOut, Failure> {
+    let call = Call::new("list_category_opt_outs").query("limit", "100").query("email", context.query().get("email"));
+    let found: OptOutList = context.read(&call).await?;
+    let found = found.category_opt_outs.into_iter().find(|opt_out| opt_out.id == context.id());
+    found.ok_or_else(|| Failure { message: "There is no such opt-out any more".into(), ..Failure::not_found() })
+}
+
+pub(super) async fn show_remove(context: &Context<'_>) -> Result<View, Failure> {
+    let opt_out = read(context).await?;
+    let form = Form::new("remove", "Remove the opt-out", vec![confirm_field(&opt_out.email)]).danger();
+    let body = maud_borrow! {
+        div.card {
+            p { (opt_out.email) " gets mail of the category “" (opt_out.category_label) "” again. Remove it only if the recipient asked for that." }
+            (form.within(context))
+        }
+    };
+    let call = Call::new("delete_category_opt_out").id(&opt_out.id);
+    Ok(Page::new("Remove the opt-out", body).below(OPT_OUTS, "Opt-outs").same_as(call).into())
+}
+
+pub(super) async fn remove(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let opt_out = read(context).await?;
+    confirm(context, &opt_out.email)?;
+    context.perform(&Call::new("delete_category_opt_out").id(&opt_out.id)).await?;
+    Ok(Outcome::done(OPT_OUTS, "deleted"))
+}

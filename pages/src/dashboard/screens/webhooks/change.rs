@@ -1,0 +1,139 @@
+//! Creates and edits an endpoint.
+
+use hypertext::maud_borrow;
+use hypertext::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::object::{OneWebhook, Webhook};
+use super::{LIST, event_choices, secret, webhook_path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Empty, Field, Form};
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{Outcome, View};
+
+/// The field that says whether all events are sent.
+const SUBSCRIPTION: &str = "subscription";
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DomainList {
+    domains: Vec<Domain>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Domain {
+    id: String,
+    name: String,
+}
+
+/// The sending domains as choices; those that an endpoint names stay choices if they are gone.
+async fn domains(context: &Context<'_>, chosen: &[String]) -> Result<Vec<(String, String)>, Failure> {
+    let found: DomainList = if context.allows("list_domains") {
+        context.read(&Call::new("list_domains").query("limit", "100")).await?
+    } else {
+        DomainList::default()
+    };
+    let mut choices: Vec<_> = found.domains.into_iter().map(|domain| (domain.id, domain.name)).collect();
+    for id in chosen {
+        if !choices.iter().any(|(known, _)| known == id) {
+            choices.push((id.clone(), id.clone()));
+        }
+    }
+    Ok(choices)
+}
+
+fn form<'a>(name: &'a str, submit: &'a str, webhook: &Webhook, domains: Vec<(String, String)>) -> Form<'a> {
+    let choice = |value: &str, label: String| (value.to_owned(), label);
+    let subscription = vec![
+        choice("all", format!("All events, except {}", event_choices::named_events())),
+        choice("chosen", "The events marked below".to_owned()),
+    ];
+    let retries = vec![
+        choice("default", "For 5 minutes: at once, then after 5 s, 30 s, 2 min and 2 min".to_owned()),
+        choice("extended", "For 28 hours: at once, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h".to_owned()),
+    ];
+    let mut fields = vec![
+        Field::new("url", "URL", Control::Url)
+            .required()
+            .value(&webhook.url)
+            .placeholder("https://example.com/webhooks")
+            .help("HTTPS, at a public address. Events are posted to it; it answers 2xx within 15 seconds."),
+        Field::text("description", "Description")
+            .value(webhook.description.as_deref().unwrap_or_default())
+            .empty(Empty::Null)
+            .help("For you and your team."),
+        Field::new(SUBSCRIPTION, "Which events", Control::Radio(subscription))
+            .value(if webhook.events.is_empty() { "all" } else { "chosen" })
+            .ignored(),
+        Field::new("events", "Events", Control::CheckboxGroups(event_choices::groups(&webhook.events)))
+            .value(webhook.events.join("\n"))
+            .empty(Empty::Kept),
+        Field::new("retry_policy", "How long a delivery is tried", Control::Radio(retries))
+            .value(if webhook.retry_policy.is_empty() { "default" } else { &webhook.retry_policy }),
+        Field::new("inbound_addresses", "Only received mail for these addresses", Control::Lines { rows: 2 })
+            .value(webhook.inbound_addresses.join("\n"))
+            .placeholder("support@example.com")
+            .empty(Empty::Kept)
+            .help("One a line: an address, its sub-addresses (support+*@example.com), or a domain (*@example.com). Other events are not affected."),
+    ];
+    if domains.len() > 1 || !webhook.domain_ids.is_empty() {
+        fields.push(
+            Field::new("domain_ids", "Only events of these sending domains", Control::Checkboxes(domains))
+                .value(webhook.domain_ids.join("\n"))
+                .empty(Empty::Kept)
+                .help("Mark none for all domains."),
+        );
+    }
+    Form::new(name, submit, fields)
+}
+
+/// The body of the operation.
+fn read(context: &Context<'_>) -> Result<Value, Failure> {
+    let entered = context.form();
+    // The form was shown with the domains, if there are several: what was sent decides.
+    let domain_ids: Vec<_> = entered.all("domain_ids").map(str::to_owned).collect();
+    let shown = Webhook { domain_ids: domain_ids.clone(), ..Webhook::default() };
+    let mut body = form("", "", &shown, Vec::new()).read(entered)?;
+    body["domain_ids"] = json!(domain_ids);
+    if entered.get(SUBSCRIPTION) == "all" {
+        body["events"] = json!([]);
+    } else if body["events"].as_array().is_none_or(Vec::is_empty) {
+        return Err(Failure::field("events", "Mark at least one event, or choose all events above"));
+    }
+    Ok(body)
+}
+
+pub(super) async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
+    let domains = domains(context, &[]).await?;
+    let form = form("create", "Create the endpoint", &Webhook::default(), domains);
+    let body = maud_borrow! { div.card.webhook-form { (form.within(context)) } };
+    let page = Page::new("Add an endpoint", body)
+        .below(LIST, "Webhooks")
+        .lead("The next page shows its signing secret, once, and how to verify deliveries.");
+    let example = json!({"url": "https://example.com/webhooks", "events": ["email.delivered", "email.bounced"]});
+    Ok(page.same_as(Call::new("create_webhook").json(example)).into())
+}
+
+pub(super) async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let call = Call::new("create_webhook").json(read(context)?);
+    let created: OneWebhook = context.read(&call).await?;
+    Ok(Outcome::Once(Box::new(secret::page("The endpoint is created", &created))))
+}
+
+pub(super) async fn show_edit(context: &Context<'_>) -> Result<View, Failure> {
+    let webhook = Webhook::read(context).await?;
+    let domains = domains(context, &webhook.domain_ids).await?;
+    let form = form("edit", "Save", &webhook, domains);
+    let body = maud_borrow! { div.card.webhook-form { (form.within(context)) } };
+    let example = Call::new("update_webhook").id(&webhook.id).json(json!({"events": webhook.events}));
+    let page = Page::new("Edit the endpoint", body).below(LIST, "Webhooks");
+    Ok(page.below(webhook_path(&webhook.id), webhook.host()).same_as(example).into())
+}
+
+pub(super) async fn edit(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("update_webhook").id(context.id()).json(read(context)?)).await?;
+    Ok(Outcome::done(webhook_path(context.id()), "changed"))
+}

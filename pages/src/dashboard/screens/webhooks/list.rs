@@ -1,0 +1,82 @@
+//! The list of endpoints.
+
+use futures_util::future::join_all;
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::object::{Delivery, DeliveryList, Webhook};
+use super::{EVENTS, LIST, delivery_path, webhook_path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::View;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WebhookList {
+    webhooks: Vec<Webhook>,
+    next_cursor: Option<String>,
+}
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("list_webhooks").query("cursor", context.query().get("cursor"));
+    let found: WebhookList = context.read(&call).await?;
+    let last = join_all(found.webhooks.iter().map(|webhook| last_delivery(context, &webhook.id))).await;
+    let mut table = Table::new("Endpoints", &["Endpoint", "Events", "State", "Last delivery"]);
+    for (webhook, last) in found.webhooks.iter().zip(last) {
+        table.push(row(webhook, last?.as_ref()));
+    }
+    let can_create = context.allows("create_webhook");
+    let empty = EmptyState {
+        title: "No webhook endpoints yet",
+        text: "An endpoint is an address of your program. Each event is posted to it, signed and in JSON: an email arrived, came back, was opened and so on. What fails is tried again.",
+        action: can_create.then_some(("/dashboard/webhooks/new", "Add the first endpoint")),
+    };
+    let body = maud! {
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+        }
+    };
+    let actions = maud! {
+        @if context.allows("list_webhook_events") { a.button href=(EVENTS) { "Watch events" } }
+        @if can_create { a.button.primary href={ (LIST) "/new" } { "Add an endpoint" } }
+    };
+    let page = Page::new("Webhooks", body).lead("Your endpoints, and how the last delivery to each went.");
+    Ok(page.actions(actions).same_as(call).live().into())
+}
+
+/// The newest delivery of an endpoint. An endpoint that was deleted meanwhile has none.
+async fn last_delivery(context: &Context<'_>, id: &str) -> Result<Option<Delivery>, Failure> {
+    let call = Call::new("list_webhook_deliveries").id(id).query("limit", "1");
+    match context.read::<DeliveryList>(&call).await {
+        Ok(list) => Ok(list.deliveries.into_iter().next()),
+        Err(failure) if failure.status == 404 => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn row(webhook: &Webhook, last: Option<&Delivery>) -> Row {
+    let path = webhook_path(&webhook.id);
+    Row::new()
+        .cell(maud! {
+            a href=(path) { (webhook.url) }
+            @if let Some(description) = &webhook.description { div.small.soft { (description) } }
+        })
+        .cell(webhook.subscription())
+        .cell(webhook.badge())
+        .cell(maud! {
+            @match last {
+                Some(delivery) => {
+                    a.plain-link href=(delivery_path(&webhook.id, &delivery.id)) { (delivery.badge()) }
+                    " "
+                    span.small.soft { (time_or_dash(Some(&delivery.created_at))) }
+                    div.small.soft { (delivery.r#type) }
+                }
+                None => { span.soft { "None yet" } }
+            }
+        })
+}

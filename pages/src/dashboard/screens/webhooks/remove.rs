@@ -1,0 +1,34 @@
+//! Deletes an endpoint.
+
+use hypertext::maud_borrow;
+use hypertext::prelude::*;
+
+use super::object::Webhook;
+use super::{LIST, webhook_path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::Form;
+use crate::dashboard::kit::confirm::{confirm, confirm_field};
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{Outcome, View};
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let webhook = Webhook::read(context).await?;
+    let form = Form::new("delete", "Delete the endpoint", vec![confirm_field(webhook.host())]).danger();
+    let body = maud_borrow! {
+        div.card {
+            p { "No more events are posted to " code { (webhook.url) } ". Its deliveries and its secret are deleted too, and cannot be brought back." }
+            p.soft { "To stop it for some time only, disable it on its page." }
+            (form.within(context))
+        }
+    };
+    let call = Call::new("delete_webhook").id(&webhook.id);
+    let page = Page::new("Delete the endpoint", body).below(LIST, "Webhooks");
+    Ok(page.below(webhook_path(&webhook.id), webhook.host()).same_as(call).into())
+}
+
+pub(super) async fn remove(context: &Context<'_>) -> Result<Outcome, Failure> {
+    confirm(context, Webhook::read(context).await?.host())?;
+    context.perform(&Call::new("delete_webhook").id(context.id())).await?;
+    Ok(Outcome::done(LIST, "deleted"))
+}
