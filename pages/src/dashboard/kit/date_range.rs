@@ -19,13 +19,13 @@ const DAYS_BY_DAY_MAX: i64 = 92;
 
 /// The length of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum PeriodLength {
     Hour,
     Day,
     Week,
 }
 
-impl Step {
+impl PeriodLength {
     const fn seconds(self) -> i64 {
         match self {
             Self::Hour => HOUR,
@@ -51,7 +51,7 @@ pub struct DateRange {
     pub from: Timestamp,
     /// Exclusive.
     pub to: Timestamp,
-    pub step: Step,
+    pub step: PeriodLength,
 }
 
 impl DateRange {
@@ -86,7 +86,7 @@ impl DateRange {
     fn until_now(days: &str, now: Timestamp) -> Self {
         if days == "1" {
             let to = floor(now, HOUR).saturating_add(SignedDuration::from_secs(HOUR)).unwrap_or(now);
-            return Self { from: earlier(to, DAY), to, step: Step::Hour };
+            return Self { from: earlier(to, DAY), to, step: PeriodLength::Hour };
         }
         let days = days.parse().ok().filter(|days| (1..=DAYS_MAX).contains(days)).unwrap_or(DAYS);
         let to = floor(now, DAY).saturating_add(SignedDuration::from_secs(DAY)).unwrap_or(now);
@@ -112,7 +112,7 @@ impl DateRange {
 
     fn of_days(from: Timestamp, to: Timestamp) -> Self {
         let days = (to.as_second() - from.as_second()) / DAY;
-        Self { from, to, step: if days > DAYS_BY_DAY_MAX { Step::Week } else { Step::Day } }
+        Self { from, to, step: if days > DAYS_BY_DAY_MAX { PeriodLength::Week } else { PeriodLength::Day } }
     }
 
     fn seconds(&self) -> i64 {
@@ -128,15 +128,15 @@ impl DateRange {
     /// The last part of this range, at most so many days, by the hour.
     #[must_use]
     pub fn last_days_by_hour(self, days: i64) -> Self {
-        Self { from: self.from.max(earlier(self.to, days * DAY)), to: self.to, step: Step::Hour }
+        Self { from: self.from.max(earlier(self.to, days * DAY)), to: self.to, step: PeriodLength::Hour }
     }
 
     /// The same range in days, for operations that count by day only.
     #[must_use]
     pub fn by_day(self) -> Self {
         match self.step {
-            Step::Hour => Self { from: floor(self.from, DAY), step: Step::Day, ..self },
-            Step::Day | Step::Week => self,
+            PeriodLength::Hour => Self { from: floor(self.from, DAY), step: PeriodLength::Day, ..self },
+            PeriodLength::Day | PeriodLength::Week => self,
         }
     }
 
@@ -144,7 +144,7 @@ impl DateRange {
     #[must_use]
     pub fn before_words(self) -> String {
         match self.seconds() / DAY {
-            0 | 1 if self.step == Step::Hour => "the 24 hours before".to_owned(),
+            0 | 1 if self.step == PeriodLength::Hour => "the 24 hours before".to_owned(),
             0 | 1 => "the day before".to_owned(),
             days => format!("the {days} days before"),
         }
@@ -161,7 +161,7 @@ impl DateRange {
     /// Adds the range to a call of an operation that counts by hour or day.
     #[must_use]
     pub fn within(self, call: Call) -> Call {
-        let granularity = if self.step == Step::Hour { "hour" } else { "day" };
+        let granularity = if self.step == PeriodLength::Hour { "hour" } else { "day" };
         self.between_times(call).query("granularity", granularity)
     }
 
@@ -205,9 +205,9 @@ impl DateRange {
     #[must_use]
     pub fn labels(self) -> Vec<String> {
         let format = match self.step {
-            Step::Hour => "%a %H:%M",
-            Step::Day => "%-d %b",
-            Step::Week => "%-d %b %y",
+            PeriodLength::Hour => "%a %H:%M",
+            PeriodLength::Day => "%-d %b",
+            PeriodLength::Week => "%-d %b %y",
         };
         self.starts().map(|start| start.strftime(format).to_string()).collect()
     }
@@ -233,7 +233,7 @@ mod tests {
         DateRange::read(&Fields::parse(query.as_bytes()), "2026-11-26T05:30:00Z".parse().unwrap())
     }
 
-    fn bounds(query: &str) -> (String, String, Step, usize) {
+    fn bounds(query: &str) -> (String, String, PeriodLength, usize) {
         let (range, wrong) = read(query);
         assert_eq!(wrong, None, "{query}");
         (range.from.to_string(), range.to.to_string(), range.step, range.len())
@@ -242,13 +242,16 @@ mod tests {
     #[test]
     fn ranges_have_whole_periods() {
         let midnight = |day: &str| format!("{day}T00:00:00Z");
-        assert_eq!(bounds(""), (midnight("2026-10-28"), midnight("2026-11-27"), Step::Day, 30));
+        assert_eq!(bounds(""), (midnight("2026-10-28"), midnight("2026-11-27"), PeriodLength::Day, 30));
         assert_eq!(bounds("range=x"), bounds(""));
-        assert_eq!(bounds("range=1"), ("2026-11-25T06:00:00Z".into(), "2026-11-26T06:00:00Z".into(), Step::Hour, 24));
-        assert_eq!(bounds("range=365"), (midnight("2025-11-27"), midnight("2026-11-27"), Step::Week, 53));
+        assert_eq!(
+            bounds("range=1"),
+            ("2026-11-25T06:00:00Z".into(), "2026-11-26T06:00:00Z".into(), PeriodLength::Hour, 24)
+        );
+        assert_eq!(bounds("range=365"), (midnight("2025-11-27"), midnight("2026-11-27"), PeriodLength::Week, 53));
         assert_eq!(
             bounds("from=2026-11-01&to=2026-11-03"),
-            (midnight("2026-11-01"), midnight("2026-11-04"), Step::Day, 3)
+            (midnight("2026-11-01"), midnight("2026-11-04"), PeriodLength::Day, 3)
         );
         let previous = read("from=2026-11-01&to=2026-11-03").0.previous();
         assert_eq!(

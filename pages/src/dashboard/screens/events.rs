@@ -12,7 +12,7 @@ mod tests;
 use crate::dashboard::table::{FormRow, PageAccess, PageRow};
 
 pub(super) use self::counts::{EventCounts, top_names};
-pub(super) use self::object::{EventItem, EventList, OneEvent, PersonKey, event_path};
+pub(super) use self::object::{EventItem, OneEvent, PersonKey, ProductEventList, event_path};
 
 const LIST: &str = "/dashboard/events";
 

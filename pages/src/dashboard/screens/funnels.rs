@@ -41,23 +41,23 @@ struct FunnelAnswer {
 #[derive(Debug, Deserialize)]
 struct Funnel {
     #[serde(default)]
-    steps: Vec<Step>,
+    steps: Vec<StepPeople>,
     #[serde(default)]
-    groups: Vec<Group>,
+    groups: Vec<FunnelGroup>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Step {
+struct StepPeople {
     name: String,
     #[serde(default)]
     people: u64,
 }
 
 #[derive(Debug, Deserialize)]
-struct Group {
+struct FunnelGroup {
     group: String,
     #[serde(default)]
-    steps: Vec<Step>,
+    steps: Vec<StepPeople>,
 }
 
 fn filters() -> Vec<Filter> {
@@ -151,7 +151,8 @@ fn step_links(context: &Context<'_>, steps: &[String], known: &[String]) -> impl
     let offered: Vec<_> = known.iter().filter(|name| !steps.contains(name)).take(OFFERED).collect();
     let (shown, can_add) = (steps.iter().enumerate(), steps.len() < STEPS_MAX && !offered.is_empty());
     let chips = render(maud! {
-        ol.step-names aria-label="Steps" {
+        h2.hidden { "Steps" }
+        ol.step-names {
             @for (n, step) in shown.clone() {
                 li.step-name {
                     (step)

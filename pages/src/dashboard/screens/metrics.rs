@@ -14,7 +14,7 @@ mod tests;
 
 use hypertext::prelude::*;
 
-use self::counts::{Counts, MetricsAnswer, Table as CountTable};
+use self::counts::{Counts, CountsByValue, MetricsAnswer};
 use self::selection::{Dimension, Selection};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::{Context, raw};
@@ -79,7 +79,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = filters(context, only.as_ref(), by, breakdown.as_ref()).await;
     let bar = FilterBar { context, filters: &filters };
     let is_provider = only.as_ref().is_some_and(|only| only.dimension == Dimension::Provider);
-    let figures = overview::Overview { range, counts: &counts, previous, is_provider };
+    let figures = overview::MetricsOverview { range, counts: &counts, previous, is_provider };
     let content = if total.is_empty() && previous.is_empty() {
         render(empty(context, &bar))
     } else {
@@ -117,7 +117,7 @@ async fn filters(
     context: &Context<'_>,
     only: Option<&Selection>,
     by: Dimension,
-    breakdown: Option<&CountTable>,
+    breakdown: Option<&CountsByValue>,
 ) -> Vec<crate::dashboard::kit::filter::Filter> {
     let mut choices = selection::domains(context).await;
     choices.extend(breakdown.iter().flat_map(|table| table.values()).map(|value| Selection::new(by, value)));

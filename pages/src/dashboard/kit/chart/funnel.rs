@@ -28,7 +28,7 @@ impl FunnelChart<'_> {
         if most == 0 { 0.0 } else { as_f64(people) / as_f64(most) * 100.0 }
     }
 
-    /// What became of the people of the step before.
+    /// The share of the people of the step before who did this step too.
     fn conversion(&self, n: usize) -> Option<String> {
         let (before, step) = (self.steps.get(n.checked_sub(1)?)?, self.steps.get(n)?);
         let rate = percent(step.people, before.people).map_or_else(|| "–".to_owned(), |rate| Unit::Percent.exact(rate));
@@ -41,7 +41,9 @@ impl Renderable for FunnelChart<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let first = self.steps.first().map_or(0, |step| step.people);
         maud! {
-            ol.funnel.plain aria-label=(self.title) {
+            figure {
+                figcaption.hidden { (self.title) }
+            ol.funnel.plain {
                 @for (n, step) in self.steps.iter().enumerate() {
                     @let of_first = percent(step.people, first).map(|rate| Unit::Percent.exact(rate));
                     @let people = format!("{} {}", grouped(step.people), if step.people == 1 { "person" } else { "people" });
@@ -61,6 +63,7 @@ impl Renderable for FunnelChart<'_> {
                         }
                     }
                 }
+            }
             }
         }
         .render_to(buffer);

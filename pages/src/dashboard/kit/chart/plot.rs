@@ -191,20 +191,20 @@ impl Renderable for Plot<'_> {
 
 /// The column of a period, in percent of the width.
 #[derive(Debug, Clone, Copy)]
-struct Column {
+struct PeriodColumn {
     left: f64,
     width: f64,
 }
 
-impl Column {
+impl PeriodColumn {
     fn middle(self) -> f64 {
         self.left + self.width / 2.0
     }
 }
 
-fn column(period: usize, count: usize) -> Column {
+fn column(period: usize, count: usize) -> PeriodColumn {
     let width = 100.0 / size_f64(count.max(1));
-    Column { left: size_f64(period) * width, width }
+    PeriodColumn { left: size_f64(period) * width, width }
 }
 
 /// The periods whose label is shown: at the same distance from the first, and the last if it is far enough.

@@ -1,3 +1,5 @@
+//! Tests of the pages of conversions with fixed answers.
+
 use serde_json::{Value, json};
 
 use crate::dashboard::answer::PageContent;

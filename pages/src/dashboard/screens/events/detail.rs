@@ -57,7 +57,7 @@ fn again(event: &EventItem) -> String {
     format!("{}?{}", send::PATH, fields.to_query())
 }
 
-/// What an event that was just sent did.
+/// The effect of an event that was just sent.
 fn effect(context: &Context<'_>) -> Option<String> {
     let number = |name: &str| context.query().get(name).parse::<u32>().ok();
     let (started, resumed, ended) = (number("started")?, number("resumed")?, number("ended")?);

@@ -1,6 +1,6 @@
 //! The filtered list of events as CSV.
 
-use super::object::EventList;
+use super::object::ProductEventList;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::csv::CsvText;
@@ -28,7 +28,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let mut csv = CsvText::new(&["id", "name", "user_id", "email", "source", "created_at", "data"]);
     let mut cursor = String::new();
     for _ in 0..CALLS_MAX {
-        let found: EventList = context.read(&base.clone().query("cursor", &cursor)).await?;
+        let found: ProductEventList = context.read(&base.clone().query("cursor", &cursor)).await?;
         for event in found.events {
             let data = event.data.to_string();
             let (user, email) = (event.person.user_id.unwrap_or_default(), event.person.email.unwrap_or_default());

@@ -3,7 +3,7 @@
 use hypertext::prelude::*;
 
 use super::counts::EventCounts;
-use super::object::{EventList, PersonKey, event_path};
+use super::object::{PersonKey, ProductEventList, event_path};
 use super::{LIST, export};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
@@ -32,7 +32,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let (range, wrong) = DateRange::read(query, context.now());
     let call = export::call(query, range).query("cursor", query.get("cursor"));
-    let found: EventList = context.read(&call).await?;
+    let found: ProductEventList = context.read(&call).await?;
     // Counts are not stored by person.
     let is_counted = PersonKey::read(query).is_unknown() && query.get("cursor").is_empty();
     let count_call = EventCounts::call(range, query.get("name").trim());

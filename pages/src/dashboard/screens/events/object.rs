@@ -8,7 +8,7 @@ use crate::dashboard::request::Fields;
 use crate::dashboard::screens::encode;
 
 #[derive(Debug, Default, Deserialize)]
-pub(in crate::dashboard::screens) struct EventList {
+pub(in crate::dashboard::screens) struct ProductEventList {
     #[serde(default)]
     pub(in crate::dashboard::screens) events: Vec<EventItem>,
     pub(in crate::dashboard::screens) next_cursor: Option<String>,

@@ -1,3 +1,5 @@
+//! Tests of the pages of product events with fixed answers.
+
 use serde_json::{Value, json};
 
 use crate::dashboard::answer::PageContent;

@@ -1,4 +1,4 @@
-//! What the bounce and complaint rates mean, and what to do when they are too high.
+//! Advice about bounce and complaint rates: their limits, and what to do when they are too high.
 
 use hypertext::{Buffer, prelude::*};
 

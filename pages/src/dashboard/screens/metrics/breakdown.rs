@@ -2,7 +2,7 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use super::counts::{Counts, MetricsAnswer, Rate, Table as CountTable};
+use super::counts::{Counts, CountsByValue, MetricsAnswer, Rate};
 use super::selection::{Dimension, Selection};
 use super::{PATH, call};
 use crate::dashboard::backend::Failure;
@@ -21,7 +21,7 @@ pub(super) async fn read(
     context: &Context<'_>,
     range: DateRange,
     by: Dimension,
-) -> Result<Option<CountTable>, Failure> {
+) -> Result<Option<CountsByValue>, Failure> {
     match context.read::<MetricsAnswer>(&call(range, Some(by))).await {
         Ok(answer) => Ok(Some(answer.metrics.by_value(range))),
         Err(failure) if failure.fields.contains_key("dimensions") => Ok(None),
@@ -33,7 +33,7 @@ pub(super) struct Breakdown<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) range: DateRange,
     pub(super) by: Dimension,
-    pub(super) table: Option<&'a CountTable>,
+    pub(super) table: Option<&'a CountsByValue>,
 }
 
 impl Breakdown<'_> {
@@ -52,7 +52,7 @@ impl Breakdown<'_> {
         Rate::COMPARED.into_iter().find(|rate| rate.word() == word).unwrap_or(Rate::Delivery)
     }
 
-    fn chart(&self, table: &CountTable) -> Chart {
+    fn chart(&self, table: &CountsByValue) -> Chart {
         let rate = self.rate();
         let title = format!("{} by {}", rate.title(), self.by.word());
         let mut chart =
@@ -72,7 +72,7 @@ impl Breakdown<'_> {
         counts.rate(rate, self.is_provider()).map_or_else(|| "–".to_owned(), |value| Unit::Percent.exact(value))
     }
 
-    fn rows(&self, table: &CountTable) -> Table {
+    fn rows(&self, table: &CountsByValue) -> Table {
         let volume = if self.is_provider() { "Recipients" } else { "Sent to" };
         let columns = [self.by.title(), volume, "Delivered", "Bounced", "Complained", "Opened", "Clicked"];
         let caption = format!("Rates by {}", self.by.word());

@@ -172,7 +172,7 @@ impl Metrics {
     }
 
     /// The counts of each period by value.
-    pub(super) fn by_value(self, range: DateRange) -> Table {
+    pub(super) fn by_value(self, range: DateRange) -> CountsByValue {
         let mut values: BTreeMap<String, Vec<Counts>> = BTreeMap::new();
         for row in self.rows {
             let Some(period) = range.period_of(&row.period_start) else { continue };
@@ -186,18 +186,18 @@ impl Metrics {
             let sum = Counts::sum(periods);
             std::cmp::Reverse(sum.sent.max(sum.settled()))
         });
-        Table { rows, periods: range.len() }
+        CountsByValue { rows, periods: range.len() }
     }
 }
 
 /// The counts of each period by value; the value with the most emails is the first.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct CountsByValue {
     pub(super) rows: Vec<(String, Vec<Counts>)>,
     periods: usize,
 }
 
-impl Table {
+impl CountsByValue {
     pub(super) fn values(&self) -> impl Iterator<Item = &str> {
         self.rows.iter().map(|(value, _)| value.as_str())
     }

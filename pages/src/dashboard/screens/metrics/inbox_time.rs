@@ -9,7 +9,7 @@ use super::selection::{Dimension, Selection, domain_id};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit};
-use crate::dashboard::kit::date_range::{DateRange, Step};
+use crate::dashboard::kit::date_range::{DateRange, PeriodLength};
 
 /// Emails that are measured: one page of the list.
 const MEASURED: &str = "100";
@@ -96,7 +96,7 @@ impl InboxTime {
         let floor = |time: Timestamp| time.as_second().div_euclid(seconds);
         let at = |period: i64| Timestamp::from_second(period * seconds).unwrap_or(last);
         let (from, to) = (at(floor(first)), at(floor(last) + 1));
-        let range = DateRange { from, to, step: if is_short { Step::Hour } else { Step::Day } };
+        let range = DateRange { from, to, step: if is_short { PeriodLength::Hour } else { PeriodLength::Day } };
         let mut periods = vec![Vec::new(); range.len()];
         for (time, seconds) in &self.measured {
             if let Some(values) = range.period_of(&time.to_string()).and_then(|period| periods.get_mut(period)) {

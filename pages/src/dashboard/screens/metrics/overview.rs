@@ -7,7 +7,7 @@ use super::counts::{Counts, Rate};
 use crate::dashboard::kit::chart::{Change, Chart, ChartKind, Series, Tile, Tiles, Unit, as_f64};
 use crate::dashboard::kit::date_range::DateRange;
 
-pub(super) struct Overview<'a> {
+pub(super) struct MetricsOverview<'a> {
     pub(super) range: DateRange,
     pub(super) counts: &'a [Counts],
     /// The sum of the range before.
@@ -15,7 +15,7 @@ pub(super) struct Overview<'a> {
     pub(super) is_provider: bool,
 }
 
-impl Overview<'_> {
+impl MetricsOverview<'_> {
     fn rate_tile(&self, total: &Counts, rate: Rate, up_is_good: bool) -> Tile {
         let value = total.rate(rate, self.is_provider);
         let before = self.previous.rate(rate, self.is_provider);

@@ -72,12 +72,12 @@ impl Selection {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct DomainList {
-    domains: Vec<DomainItem>,
+struct NamedDomainList {
+    domains: Vec<NamedDomain>,
 }
 
 #[derive(Debug, Deserialize)]
-struct DomainItem {
+struct NamedDomain {
     #[serde(default)]
     id: String,
     name: String,
@@ -88,13 +88,14 @@ pub(super) async fn domains(context: &Context<'_>) -> Vec<Selection> {
     if !context.allows("list_domains") {
         return Vec::new();
     }
-    let list: DomainList = context.read(&Call::new("list_domains").query("limit", "100")).await.unwrap_or_default();
+    let list: NamedDomainList =
+        context.read(&Call::new("list_domains").query("limit", "100")).await.unwrap_or_default();
     list.domains.into_iter().map(|domain| Selection::new(Dimension::Domain, domain.name)).collect()
 }
 
 /// The id of a domain of the account.
 pub(super) async fn domain_id(context: &Context<'_>, name: &str) -> Option<String> {
-    let list: DomainList = context.read(&Call::new("list_domains").query("q", name)).await.ok()?;
+    let list: NamedDomainList = context.read(&Call::new("list_domains").query("q", name)).await.ok()?;
     list.domains.into_iter().find(|domain| domain.name == name).map(|domain| domain.id)
 }
 

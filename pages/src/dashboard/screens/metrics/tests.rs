@@ -1,3 +1,5 @@
+//! Tests of the metrics page with fixed answers.
+
 use serde_json::{Value, json};
 
 use crate::dashboard::answer::PageContent;

@@ -12,7 +12,7 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::screens::events::{EventItem, EventList, PersonKey, event_path};
+use crate::dashboard::screens::events::{EventItem, PersonKey, ProductEventList, event_path};
 use crate::dashboard::table::View;
 
 /// Events of a page.
@@ -55,7 +55,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("user_id", query.get("user_id").trim())
         .query("cursor", query.get("cursor"))
         .query("limit", EVENTS);
-    let found: EventList = context.read(&call).await?;
+    let found: ProductEventList = context.read(&call).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new("People", &["Person", "User id", "Events here", "Last event", "Seen"]);
     table = table.numbers(&["Events here"]);

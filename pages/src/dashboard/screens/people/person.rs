@@ -17,7 +17,7 @@ use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::kit::timeline::Timeline;
 use crate::dashboard::page::{Page, render};
 use crate::dashboard::screens::encode;
-use crate::dashboard::screens::events::{EventItem, EventList, PersonKey, event_path};
+use crate::dashboard::screens::events::{EventItem, PersonKey, ProductEventList, event_path};
 use crate::dashboard::table::View;
 
 /// Addresses of one person that are looked up.
@@ -26,7 +26,7 @@ const ADDRESSES_MAX: usize = 3;
 const LIMIT: &str = "100";
 
 #[derive(Debug, Default, Deserialize)]
-struct EmailList {
+struct PersonEmailList {
     #[serde(default)]
     emails: Vec<PersonEmail>,
 }
@@ -94,7 +94,7 @@ impl History {
         for (name, value) in [("user_id", &person.user_id), ("email", &person.email)] {
             let Some(value) = value else { continue };
             let call = Call::new("list_events").query(name, value).query("limit", LIMIT);
-            let list: EventList = context.read(&call).await?;
+            let list: ProductEventList = context.read(&call).await?;
             for event in list.events {
                 if history.events.iter().all(|other| other.id != event.id) {
                     history.events.push(event);
@@ -114,20 +114,23 @@ impl History {
     async fn read_address(&mut self, context: &Context<'_>, address: &str) -> Result<(), Failure> {
         let of_address = |operation, name| Call::new(operation).query(name, address).query("limit", LIMIT);
         // An address that is no address has got nothing.
-        let or_empty = |failure: Failure| if matches!(failure.status, 400 | 404) { Ok(()) } else { Err(failure) };
-        match read_allowed::<EmailList>(context, of_address("list_emails", "to")).await {
+        let is_unknown = |failure: &Failure| matches!(failure.status, 400 | 404);
+        match read_allowed::<PersonEmailList>(context, of_address("list_emails", "to")).await {
             Ok(list) => self.emails.extend(list.emails),
-            Err(failure) => or_empty(failure)?,
+            Err(failure) if is_unknown(&failure) => {}
+            Err(failure) => return Err(failure),
         }
         match read_allowed::<OptOutList>(context, of_address("list_category_opt_outs", "email")).await {
             Ok(list) => self.opt_outs.extend(list.category_opt_outs),
-            Err(failure) => or_empty(failure)?,
+            Err(failure) if is_unknown(&failure) => {}
+            Err(failure) => return Err(failure),
         }
         if context.allows("get_suppression") {
             let call = Call::new("get_suppression").parameter("id_or_email", address);
             match context.read::<OneSuppression>(&call).await {
                 Ok(found) => self.suppressions.push(found.suppression),
-                Err(failure) => or_empty(failure)?,
+                Err(failure) if is_unknown(&failure) => {}
+                Err(failure) => return Err(failure),
             }
         }
         Ok(())

@@ -1,3 +1,5 @@
+//! Tests of the pages of people with fixed answers.
+
 use serde_json::json;
 
 use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html, location};
