@@ -5,9 +5,10 @@
 //! cargo run -p pages --example dashboard -- --server 127.0.0.1:8025 --key rnl_… --cookie __Host-postrider_session=…
 //! ```
 //!
-//! `--ahead SECONDS` is how far the server's clock was advanced. Operations that accept a key are called with it, others with the session's cookie; without a key, all with the
-//! cookie. Everybody may do everything that
-//! the server allows. `postrider admin session create` prints a session.
+//! `--ahead SECONDS` is how far the server's clock was advanced. Operations that accept a key are called with it, others
+//! with the session's cookie; without a key, all with the cookie. Everybody may do everything that the server allows. `postrider admin session create` prints a session.
+
+#![allow(clippy::disallowed_methods, reason = "a program, at the clock of its machine")]
 
 use std::convert::Infallible;
 use std::error::Error;

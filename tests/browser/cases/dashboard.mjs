@@ -28,6 +28,7 @@ const RULES = {
   "attribute-empty-style": "off",
   "require-sri": "off",
   "tel-non-breaking": "off",
+  "form-dup-name": ["error", { shared: ["radio", "checkbox", "button", "reset", "submit"] }],
 };
 
 let filled;
@@ -79,6 +80,10 @@ async function open(w, options, visit) {
   }
 }
 
+/** A picture of each page in the directory SHOTS, for people to look at. */
+const shotPath = (path, { viewport, colorScheme = "none" }) =>
+  join(process.env.SHOTS, `${viewport.width}-${colorScheme}`, kind(path).replaceAll("/", "_") + ".png");
+
 /** The kind of a path: ids and names are left out. */
 const kind = (path) => path.replace(/\/[a-z]+_[0-9A-Z]{20,}/g, "/{id}").replace(/\?.*/, "");
 
@@ -88,11 +93,12 @@ async function openEach(w, options, check = () => {}) {
     const [waiting, seen, kinds] = [["/dashboard"], new Set(["/dashboard"]), new Map()];
     for (let path; (path = waiting.shift()) && seen.size < PAGES_MAX; ) {
       const response = await page.goto(w.program.url + path);
-      assert.equal(response.status(), 200, path);
+      const problems = (await check(page, path, response)) ?? [];
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.ok(overflow <= 0, `${path} is ${overflow} px wider than the window`);
-      const problems = await check(page, path, response);
-      if (problems?.length) wrong.push(`${path}: ${problems.join("\n")}`);
+      if (overflow > 0) problems.push(`${overflow} px wider than the window`);
+      if (response.status() !== 200) problems.push(`status ${response.status()}`);
+      if (problems.length) wrong.push(`${path}: ${problems.join("\n")}`);
+      if (process.env.SHOTS) await page.screenshot({ path: shotPath(path, options), fullPage: true });
       const links = await page.locator("a[href]:not([download])").evaluateAll((all) => all.map((link) => link.href));
       for (const link of links) {
         const url = new URL(link);

@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn steps_are_read_from_the_address() {
         assert_eq!(parse_steps(" visit, user.created,,visit , x"), ["visit", "user.created", "x"]);
-        assert_eq!(parse_steps(&"a,b,c,d,e,f,g,h,i,j,k,l".to_owned()).len(), STEPS_MAX);
+        assert_eq!(parse_steps("a,b,c,d,e,f,g,h,i,j,k,l").len(), STEPS_MAX);
         assert!(parse_steps(" , ").is_empty());
     }
 }
