@@ -93,7 +93,7 @@ pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
     }
     let body = maud! {
         (table)
-        p { a.button href=(LIST) { "To the list" } " " a.button href={ (LIST) "/new" } { "Add more" } }
+        div.buttons { a.button href=(LIST) { "To the list" } a.button href={ (LIST) "/new" } { "Add more" } }
     };
     Ok(Outcome::Once(Box::new(Page::new("Some addresses need a look", body).below(LIST, "Suppressions"))))
 }

@@ -91,8 +91,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 p { (import_badge(&import.status)) " " (import.standing()) }
                 (progress)
                 (facts)
-                p {
-                    @if !import.is_over() { a.button href=(path) { "Look again" } " " }
+                div.buttons {
+                    @if !import.is_over() { a.button href=(path) { "Look again" } }
                     a.button href={ (LIST) "?source=import" } { "Show imported suppressions" }
                 }
             }
