@@ -107,8 +107,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (begin, off) = (Form::new("totp", "Set up", Vec::new()), totp_off_form(user.has_password));
     let code = totp_code_form();
     let is_code_refused = context.failure_of("totp-code").is_some();
-    let recovery = Form::new("recovery", "Make new recovery codes", Vec::new());
-    let others = Form::new("end-others", "End all other sessions", Vec::new());
+    let recovery = Form::new("recovery", "Make new recovery codes", Vec::new()).secondary();
+    let others = Form::new("end-others", "End all other sessions", Vec::new()).secondary();
     let body = maud! {
         div.columns {
             section.card {
@@ -145,7 +145,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 fn sessions_table(context: &Context<'_>, sessions: &[Session]) -> Table {
     let mut table = Table::new("Your sessions", &["Browser", "Address", "Signed in", "Last used", "End"]);
     for session in sessions {
-        let end = Form::new("end", "End", vec![Field::hidden("id", session.id.clone())]);
+        let end = Form::new("end", "End", vec![Field::hidden("id", session.id.clone())]).secondary();
         let action = if session.current {
             render(Badge::new("This one", Tone::Active))
         } else {
