@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::NextStep;
+use crate::explanation::NextStep;
 
 /// The last reply of the recipient's mail host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

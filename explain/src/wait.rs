@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::reply::SmtpResponse;
-use crate::{Explanation, NextStep, RecipientStanding, Standing};
+use crate::explanation::{Explanation, NextStep, RecipientStanding, Standing};
 
 /// The reason of a wait: `waits_for` of the API.
 #[derive(Debug, Clone, Default, Deserialize)]

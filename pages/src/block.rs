@@ -6,7 +6,7 @@ use crate::highlight::CodeLanguage;
 
 /// A page.
 #[derive(Debug, Clone)]
-pub struct Page {
+pub struct DocPage {
     /// The last part of the path: `emails` in `/docs/emails`; empty for the first page.
     pub slug: String,
     pub title: String,
@@ -88,12 +88,12 @@ pub struct TableRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldGroup {
     pub label: Option<String>,
-    pub fields: Vec<Field>,
+    pub fields: Vec<DocField>,
 }
 
 /// A field of a request, an answer or an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct DocField {
     pub name: String,
     /// `string`, `array of [Email](#email-object)`.
     pub kind: String,

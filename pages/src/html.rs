@@ -2,7 +2,7 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use crate::block::{Block, Field, FieldGroup, Section, TableRow};
+use crate::block::{Block, DocField, FieldGroup, Section, TableRow};
 use crate::display_text::display_text;
 use crate::highlight::{CodeLanguage, tokens};
 use crate::inline::RichText;
@@ -103,7 +103,7 @@ impl<'a> HtmlBlocks<'a> {
 /// A field and those within it.
 struct HtmlField<'f, 'a> {
     blocks: &'f HtmlBlocks<'a>,
-    field: &'a Field,
+    field: &'a DocField,
 }
 
 impl Renderable for HtmlField<'_, '_> {

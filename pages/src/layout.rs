@@ -2,7 +2,7 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use crate::block::Page;
+use crate::block::DocPage;
 use crate::display_text::display_text;
 use crate::html::HtmlSection;
 
@@ -10,7 +10,7 @@ pub(crate) const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.or
 
 /// A group of the navigation.
 #[derive(Debug, Clone)]
-pub struct NavigationGroup {
+pub struct DocNavigation {
     pub title: &'static str,
     /// Path and title of the pages.
     pub pages: Vec<(String, String)>,
@@ -26,7 +26,7 @@ pub struct LanguageChoice {
 /// A page in its frame.
 #[derive(Debug, Clone, Copy)]
 pub struct HtmlPage<'a> {
-    pub page: &'a Page,
+    pub page: &'a DocPage,
     /// The path of the page, without the prefix.
     pub path: &'a str,
     /// The path of the same page as Markdown.
@@ -34,7 +34,7 @@ pub struct HtmlPage<'a> {
     /// The path that precedes all paths, if the server is published below one.
     pub prefix: &'a str,
     pub base_url: &'a str,
-    pub navigation: &'a [NavigationGroup],
+    pub navigation: &'a [DocNavigation],
     pub languages: &'a [LanguageChoice],
     pub style_path: &'a str,
     pub script_path: &'a str,
@@ -86,7 +86,7 @@ impl Renderable for HtmlPage<'_> {
     }
 }
 
-fn has_examples(page: &Page) -> bool {
+fn has_examples(page: &DocPage) -> bool {
     use crate::block::Block;
     page.sections.iter().any(|section| section.aside.iter().any(|block| matches!(block, Block::Examples { .. })))
 }

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::block::{Block, FieldGroup, Page, Section};
+use crate::block::{Block, DocPage, FieldGroup, Section};
 
 /// A page as Markdown (CommonMark, with tables).
 #[must_use]
-pub fn markdown_page(page: &Page) -> String {
+pub fn markdown_page(page: &DocPage) -> String {
     let mut text = format!("# {}\n\n{}\n", page.title, page.lead);
     for section in &page.sections {
         write_section(&mut text, section);

@@ -16,10 +16,10 @@ use hypertext::Renderable as _;
 use self::languages::LANGUAGES;
 use self::operation::ApiTable;
 use crate::asset::Asset;
-use crate::block::{Page, Section};
+use crate::block::{DocPage, Section};
 use crate::display_text::display_text;
 use crate::document::{Document, DocumentSet, Freshness};
-use crate::layout::{HtmlPage, LanguageChoice, NavigationGroup};
+use crate::layout::{DocNavigation, HtmlPage, LanguageChoice};
 use crate::markdown::markdown_page;
 
 /// The path of the first page; all others, except [`LLMS_PATH`], are below it.
@@ -36,8 +36,8 @@ const TEXT: &str = "text/plain; charset=utf-8";
 /// All pages of the reference.
 #[derive(Debug)]
 pub struct Reference {
-    pub pages: Vec<Page>,
-    navigation: Vec<NavigationGroup>,
+    pub pages: Vec<DocPage>,
+    navigation: Vec<DocNavigation>,
 }
 
 impl Reference {
@@ -54,7 +54,8 @@ impl Reference {
         ];
         let mut navigation = vec![group("Get started", &pages)];
         for (title, resources) in words::groups(table) {
-            let of_group: Vec<Page> = resources.iter().map(|resource| resource_page::page(table, resource)).collect();
+            let of_group: Vec<DocPage> =
+                resources.iter().map(|resource| resource_page::page(table, resource)).collect();
             navigation.push(group(title, &of_group));
             pages.extend(of_group);
         }
@@ -68,7 +69,7 @@ impl Reference {
         let (style, script) = (Asset::style(), Asset::script());
         let (style_path, script_path) = (asset_path(&style), asset_path(&script));
         let languages = LANGUAGES.each_ref().map(|one| LanguageChoice { key: one.key, label: one.label });
-        let html = |page: &Page, path: &str, markdown_path: Option<&str>| {
+        let html = |page: &DocPage, path: &str, markdown_path: Option<&str>| {
             let frame = HtmlPage {
                 page,
                 path,
@@ -97,7 +98,7 @@ impl Reference {
     }
 
     /// The groups of the navigation with their pages.
-    pub fn groups(&self) -> impl Iterator<Item = (&'static str, impl Iterator<Item = &Page>)> {
+    pub fn groups(&self) -> impl Iterator<Item = (&'static str, impl Iterator<Item = &DocPage>)> {
         self.navigation.iter().map(|group| {
             let pages = group
                 .pages
@@ -133,12 +134,12 @@ fn path_prefix(base_url: &str) -> String {
     display_text(path).into_owned()
 }
 
-fn group(title: &'static str, pages: &[Page]) -> NavigationGroup {
-    NavigationGroup { title, pages: pages.iter().map(|page| (page_path(&page.slug), page.title.clone())).collect() }
+fn group(title: &'static str, pages: &[DocPage]) -> DocNavigation {
+    DocNavigation { title, pages: pages.iter().map(|page| (page_path(&page.slug), page.title.clone())).collect() }
 }
 
-fn not_found_page() -> Page {
-    Page {
+fn not_found_page() -> DocPage {
+    DocPage {
         slug: "404".into(),
         title: "No such page".into(),
         lead: "The reference has no page at this address. [All operations](/docs/operations) lists everything.".into(),

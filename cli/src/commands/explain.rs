@@ -1,7 +1,7 @@
 //! `explain`: where each recipient of an email stands, why, and what to do.
 
 use clap::{Arg, Command};
-use explain::{NextStep, RecipientStanding, Standing};
+use explain::explanation::{NextStep, RecipientStanding, Standing, explain};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
 /// Explains a recipient in the words that the dashboard shows too.
 fn explanation(recipient: &Value) -> Value {
     let standing = RecipientStanding::deserialize(recipient).unwrap_or_default();
-    let explained = explain::explain(&standing);
+    let explained = explain(&standing);
     let command = match explained.next_step {
         Some(NextStep::Resend) => " `postrider emails resend ID` sends it again.",
         Some(NextStep::ShowSuppression) => " `postrider suppressions get ADDRESS` shows it.",

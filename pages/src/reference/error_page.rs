@@ -5,11 +5,11 @@ use serde_json::json;
 use super::languages::json_block;
 use super::operation::ApiTable;
 use super::{text_section, words};
-use crate::block::{Block, Page, Section};
+use crate::block::{Block, DocPage, Section};
 
 /// Writes the page.
 #[must_use]
-pub fn page(table: &ApiTable, base_url: &str) -> Page {
+pub fn page(table: &ApiTable, base_url: &str) -> DocPage {
     let example = json!({"error": {
         "message": "`from` is missing",
         "code": "validation_error",
@@ -39,7 +39,7 @@ pub fn page(table: &ApiTable, base_url: &str) -> Page {
             aside: Vec::new(),
         }
     }));
-    Page {
+    DocPage {
         slug: "errors".into(),
         title: "Errors".into(),
         lead: "Each error has a code, a message that says what is wrong, and a link to its entry on this page.".into(),

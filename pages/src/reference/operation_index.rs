@@ -2,11 +2,11 @@
 
 use super::operation::ApiTable;
 use super::{text_section, words};
-use crate::block::{Block, Page, Section, TableRow};
+use crate::block::{Block, DocPage, Section, TableRow};
 
 /// Writes the page.
 #[must_use]
-pub fn page(table: &ApiTable) -> Page {
+pub fn page(table: &ApiTable) -> DocPage {
     let mut sections: Vec<Section> = Vec::new();
     for (_, resources) in words::groups(table) {
         for resource in resources {
@@ -28,7 +28,7 @@ pub fn page(table: &ApiTable) -> Page {
             sections.push(text_section(&words::resource_slug(resource), &title, vec![block]));
         }
     }
-    Page {
+    DocPage {
         slug: "operations".into(),
         title: "All operations".into(),
         lead: format!(

@@ -6,14 +6,14 @@ use super::languages::{examples, json_block};
 use super::operation::{ApiOperation, ApiTable, KeyScope, Parameter, name_placeholders};
 use super::schema::{SchemaReader, example_value, object_anchor};
 use super::{page_path, words};
-use crate::block::{Block, CodeBlock, Field, FieldGroup, Page, Section};
+use crate::block::{Block, CodeBlock, DocField, DocPage, FieldGroup, Section};
 use crate::highlight::CodeLanguage;
 
 const CURSOR_PARAMETERS: &[&str] = &["limit", "cursor"];
 
 /// Writes the page of a top resource.
 #[must_use]
-pub fn page(table: &ApiTable, resource: &str) -> Page {
+pub fn page(table: &ApiTable, resource: &str) -> DocPage {
     let operations: Vec<&ApiOperation> = table.operations.iter().filter(|one| one.top_resource() == resource).collect();
     let bodies = operations.iter().filter_map(|operation| operation.body.as_ref()).map(|body| &body.schema);
     let schemas: Vec<&Value> = operations.iter().map(|operation| &operation.response.schema).chain(bodies).collect();
@@ -22,7 +22,7 @@ pub fn page(table: &ApiTable, resource: &str) -> Page {
         operations.iter().map(|operation| operation_section(table, &mut reader, operation)).collect();
     sections.extend(reader.shared.iter().filter_map(|name| object_section(table, &reader, name)));
     let lead = table.resource_texts.get(resource).cloned().unwrap_or_default();
-    Page { slug: words::resource_slug(resource), title: words::resource_title(resource), lead, sections }
+    DocPage { slug: words::resource_slug(resource), title: words::resource_title(resource), lead, sections }
 }
 
 fn operation_section(table: &ApiTable, reader: &mut SchemaReader<'_>, operation: &ApiOperation) -> Section {
@@ -100,12 +100,12 @@ fn facts(operation: &ApiOperation) -> Vec<(String, String)> {
 }
 
 fn parameter_block(reader: &SchemaReader<'_>, title: &str, parameters: &[Parameter]) -> Option<Block> {
-    let fields: Vec<Field> = parameters.iter().map(|parameter| parameter_field(reader, parameter)).collect();
+    let fields: Vec<DocField> = parameters.iter().map(|parameter| parameter_field(reader, parameter)).collect();
     let groups = vec![FieldGroup { label: None, fields }];
     (!parameters.is_empty()).then(|| Block::Fields { title: title.into(), groups })
 }
 
-fn parameter_field(reader: &SchemaReader<'_>, parameter: &Parameter) -> Field {
+fn parameter_field(reader: &SchemaReader<'_>, parameter: &Parameter) -> DocField {
     let is_cursor = CURSOR_PARAMETERS.contains(&parameter.name.as_str());
     let mut field = reader.field(&parameter.name, &parameter.schema, &parameter.description, parameter.required);
     if !is_cursor && parameter.schema["type"] == "array" {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::operation::ApiTable;
-use crate::block::{Field, FieldGroup};
+use crate::block::{DocField, FieldGroup};
 
 /// Objects within objects are described to this depth; schemas are not recursive, so it is not reached.
 const DEPTH_MAX: usize = 12;
@@ -74,18 +74,25 @@ impl<'t> SchemaReader<'t> {
 
     /// A parameter or another schema with a name.
     #[must_use]
-    pub fn field(&self, name: &str, schema: &Value, description: &str, required: bool) -> Field {
+    pub fn field(&self, name: &str, schema: &Value, description: &str, required: bool) -> DocField {
         self.field_at(name, schema, Some(description), required, 0)
     }
 
-    fn field_at(&self, name: &str, schema: &Value, description: Option<&str>, required: bool, depth: usize) -> Field {
+    fn field_at(
+        &self,
+        name: &str,
+        schema: &Value,
+        description: Option<&str>,
+        required: bool,
+        depth: usize,
+    ) -> DocField {
         let text = self.type_text(schema, depth);
         let described = schema["description"].as_str();
         let referenced = || self.table.referenced(schema).and_then(|(_, schema)| schema["description"].as_str());
         let description = description.or(described).or_else(referenced).unwrap_or_default();
         let is_nullable = !self.is_request && is_nullable(schema);
         let kind = if is_nullable { format!("{} or null", text.singular) } else { text.singular };
-        Field {
+        DocField {
             name: name.to_owned(),
             kind,
             required,
@@ -141,7 +148,7 @@ impl<'t> SchemaReader<'t> {
         let required: BTreeSet<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let properties = schema["properties"].as_object();
-        let fields: Vec<Field> = properties
+        let fields: Vec<DocField> = properties
             .into_iter()
             .flatten()
             .map(|(name, property)| self.field_at(name, property, None, required.contains(name.as_str()), depth + 1))

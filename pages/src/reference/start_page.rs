@@ -3,13 +3,13 @@
 use super::languages::{examples, json_block};
 use super::operation::ApiTable;
 use super::text_section;
-use crate::block::{Block, CodeBlock, Page, Section};
+use crate::block::{Block, CodeBlock, DocPage, Section};
 use crate::highlight::CodeLanguage;
 
 /// Writes the page.
 #[must_use]
-pub fn page(table: &ApiTable, base_url: &str) -> Page {
-    Page {
+pub fn page(table: &ApiTable, base_url: &str) -> DocPage {
+    DocPage {
         slug: String::new(),
         title: "Introduction".into(),
         lead: "Send and receive email over HTTP. Each operation has the same name in the API, in the SDKs and on the command line.".into(),

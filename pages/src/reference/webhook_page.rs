@@ -4,7 +4,7 @@ use super::languages::{examples, json_block};
 use super::operation::ApiTable;
 use super::schema::SchemaReader;
 use super::{text_section, words};
-use crate::block::{Block, CodeBlock, Page, Section, TableRow};
+use crate::block::{Block, CodeBlock, DocPage, Section, TableRow};
 use crate::highlight::CodeLanguage;
 
 /// A delivery, as it arrives. The signatures belong to the secret `whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=`.
@@ -19,7 +19,7 @@ webhook-signature: v1,leGq6P5XZxszBtppSdgPTG85IB61BP80s0YeiHeC2vU=
 
 /// Writes the page.
 #[must_use]
-pub fn page(table: &ApiTable) -> Page {
+pub fn page(table: &ApiTable) -> DocPage {
     let mut sections = vec![delivery_section(), verification_section(), overview_section()];
     let reader = SchemaReader::new(table);
     sections.extend(table.webhook_events.iter().map(|event| {
@@ -38,7 +38,7 @@ pub fn page(table: &ApiTable) -> Page {
             aside: vec![json_block("Body", &event.example)],
         }
     }));
-    Page {
+    DocPage {
         slug: "webhooks".into(),
         title: "Webhooks".into(),
         lead:

@@ -117,7 +117,7 @@ impl Renderable for ProgramActions<'_> {
     }
 }
 
-/// What waits for the owner.
+/// The tasks that wait for the owner.
 #[derive(Debug, Default)]
 struct Waiting {
     has_reviews: bool,

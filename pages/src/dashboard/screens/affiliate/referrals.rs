@@ -184,7 +184,7 @@ struct HistoryEntry {
     text: String,
 }
 
-/// What happened to a referral, oldest first, from its own times and those of its commissions.
+/// The history of a referral, oldest first, from its own times and those of its commissions.
 fn history(referral: &ReferralRow, lines: &[CommissionRow]) -> Vec<HistoryEntry> {
     let mut entries = Vec::new();
     let mut add = |at: &Option<String>, text: String| {

@@ -195,7 +195,7 @@ impl RunView<'_> {
     }
 }
 
-/// What is known of the charges of a run.
+/// The known charges of a run.
 struct ComparisonNotice<'r>(&'r PayoutRun);
 
 impl Renderable for ComparisonNotice<'_> {

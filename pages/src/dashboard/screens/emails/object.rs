@@ -1,6 +1,6 @@
 //! Emails, attempts and events with the fields that the pages show.
 
-use explain::RecipientStanding;
+use explain::explanation::RecipientStanding;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

@@ -1,3 +1,5 @@
+//! The pages of emails with fixed answers: filters, detail, frames, compose, bulk actions.
+
 use serde_json::{Value, json};
 
 use crate::dashboard::answer::PageContent;

@@ -1,3 +1,5 @@
+//! The pages of received mail with fixed answers: list, detail, frames, reply and forward.
+
 use serde_json::{Value, json};
 
 use crate::dashboard::answer::PageContent;

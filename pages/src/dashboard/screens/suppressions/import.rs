@@ -30,7 +30,7 @@ const CHECKED_MAX: usize = 10_000;
 /// Most lines that are shown.
 const SHOWN_MAX: usize = 100;
 
-/// What would happen to a line.
+/// The result that an import would have for a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum LineOutcome {
     Added,
@@ -113,7 +113,7 @@ pub(super) async fn dry_run(context: &Context<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome::Once(Box::new(page)))
 }
 
-/// What would happen to each line.
+/// The result that an import would have for each line.
 async fn outcomes(context: &Context<'_>, entries: &[ListEntry]) -> Result<Vec<LineOutcome>, Failure> {
     let mut first_lines: HashMap<String, usize> = HashMap::new();
     let mut unique: Vec<&str> = Vec::new();

@@ -100,7 +100,7 @@ pub(super) fn reason_text(reason: &str) -> &'static str {
     }
 }
 
-/// Who added it, in words.
+/// The source in words: the person or the event that added it.
 pub(super) fn source_text(source: &str) -> String {
     match source {
         "system" => "The server".to_owned(),

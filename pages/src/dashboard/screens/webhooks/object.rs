@@ -156,7 +156,7 @@ impl Delivery {
         }
     }
 
-    /// What happened, and what happens next.
+    /// The state in words, and the next attempt.
     pub(super) fn standing(&self, now: Timestamp) -> String {
         let tries = match self.attempts_count {
             1 => "the first try".to_owned(),

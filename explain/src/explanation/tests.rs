@@ -1,3 +1,5 @@
+//! Recipients in each state, with the words that people get.
+
 use serde_json::{Value, json};
 
 use super::*;
