@@ -112,7 +112,10 @@ fn page_request(request: &ApiPageRequest) -> Result<PageRequest, Failure> {
             });
             (Fields::from_pairs(fields.collect()), files.collect())
         }
-        _ => (Fields::parse(&request.body), Vec::new()),
+        _ => {
+            let too_many = || Failure::field("form", "The form has too many fields: send fewer at once");
+            (Fields::parse_form(&request.body).ok_or_else(too_many)?, Vec::new())
+        }
     };
     Ok(PageRequest {
         is_post,
@@ -221,7 +224,7 @@ fn failure(problem: &Problem, backend: &SessionBackend<'_>) -> Failure {
         message: problem.message().to_owned(),
         fields,
         upgrade_url: text("upgrade_url").map(String::into_boxed_str),
-        request_id: (problem.status().as_u16() >= 500).then(|| id.to_string().into_boxed_str()),
+        request_id: problem.headers().iter().find(|(name, _)| name == "x-request-id").map(|(_, id)| id.clone().into()),
         details: Box::new(details),
     }
 }

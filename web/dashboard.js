@@ -36,12 +36,14 @@
 
   // Fragments
   const isChanged = (control) => control.checked !== control.defaultChecked || control.value !== control.defaultValue;
-  let latest = 0;
+  // The number of the latest request of each kind: an older answer does not replace a newer one.
+  const latest = {};
   async function load(request, names) {
-    const number = ++latest;
+    const kind = names?.join() ?? "live";
+    const number = (latest[kind] = (latest[kind] ?? 0) + 1);
     const response = await fetch(request);
     const type = response.headers.get("content-type") ?? "";
-    if (number !== latest || !type.startsWith("text/html")) return;
+    if (number !== latest[kind] || !type.startsWith("text/html")) return;
     if (response.redirected && new URL(response.url).pathname.endsWith("/sign-in")) return location.reload();
     const page = parse(await response.text());
     for (const old of all("[data-fragment]")) {
@@ -68,11 +70,21 @@
     history.replaceState(null, "", form.action.split("?")[0] + (query && `?${query}`));
     load(location.href, [form.dataset.swap]).catch(() => form.submit());
   }
-  function preview(form) {
+  // One request at a time: each answer has the version that the next request names.
+  const previewing = new Map();
+  async function preview(form) {
+    if (previewing.has(form)) return previewing.set(form, true);
+    previewing.set(form, false);
+    await postPreview(form).catch(() => {});
+    const isStale = previewing.get(form);
+    previewing.delete(form);
+    if (isStale) preview(form);
+  }
+  function postPreview(form) {
     const body = new FormData(form);
     body.set("preview", "1");
     const encoded = form.enctype === "multipart/form-data" ? body : new URLSearchParams(body);
-    load(new Request(form.action, { method: "POST", body: encoded }), [form.dataset.preview]).catch(() => {});
+    return load(new Request(form.action, { method: "POST", body: encoded }), [form.dataset.preview]);
   }
   document.addEventListener("input", ({ target }) => {
     const form = target.form;
@@ -108,9 +120,15 @@
 
   // Live rows: one tab reads the stream and tells the others.
   const live = document.querySelector("main[data-live]");
-  const refresh = () => {
-    if (live && !document.hidden) later(live, 700, () => load(location.href).catch(() => {}));
-  };
+  let isRefreshing = false;
+  async function refresh() {
+    if (!live || document.hidden || isRefreshing) return;
+    isRefreshing = true;
+    // Events that arrive meanwhile are part of the same answer.
+    await new Promise((resume) => setTimeout(resume, 700));
+    isRefreshing = false;
+    load(location.href).catch(() => {});
+  }
   const channel = window.BroadcastChannel && new BroadcastChannel("postrider-live");
   if (channel) channel.onmessage = refresh;
   async function follow(url) {

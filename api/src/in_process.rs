@@ -17,7 +17,7 @@ use store::access::{Denial, SignedInUser};
 
 use crate::access;
 use crate::auth::cookie;
-use crate::dispatch;
+use crate::dispatch::{self, REQUEST_ID};
 use crate::handler::Owner;
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
@@ -36,14 +36,12 @@ impl OperationCaller for ApiServer {
     ) -> BoxFuture<'a, Result<Response, Problem>> {
         Box::pin(async move {
             let operation = self.router.operation(&call.operation).ok_or_else(|| Problem::not_found("operation"))?;
-            let outcome = run(&self.state, user, operation, call).await;
-            if let Err(problem) = &outcome
-                && let Some(cause) = problem.cause()
-            {
-                let store = self.state.intake.store();
-                store::error_unless_away!(store, operation = operation.id, cause, "a call of a page failed");
-            }
-            outcome
+            run(&self.state, user, operation, call).await.map_err(|problem| {
+                let Some(cause) = problem.cause() else { return problem };
+                let (id, store) = (self.state.next_request_id(), self.state.intake.store());
+                store::error_unless_away!(store, request.id = %id, operation = operation.id, cause, "a call failed");
+                problem.with_header(REQUEST_ID, id.to_string())
+            })
         })
     }
 

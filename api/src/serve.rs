@@ -116,7 +116,9 @@ async fn respond(
     request: http::Request<hyper::body::Incoming>,
 ) -> http::Response<body::ResponseBody> {
     let session_pages = server.state.options.session_pages.as_ref();
-    if let Some(pages) = session_pages.filter(|pages| pages.has(request.uri(), request.headers())) {
+    // Not at the host names of customers, whose DNS they can point elsewhere: it would receive the session cookie.
+    let is_own_host = || header_limits::is_own_host(&server.state.options.base_url, request.headers());
+    if let Some(pages) = session_pages.filter(|pages| pages.has(request.uri(), request.headers()) && is_own_host()) {
         return session_pages::answer(Arc::clone(pages), server, request).await;
     }
     let Some(overlay) = &server.state.options.overlay else { return dispatch(server, request).await };

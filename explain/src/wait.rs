@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::reply::SmtpResponse;
 use crate::explanation::{Explanation, NextStep, RecipientStanding, Standing};
+use crate::reply::SmtpResponse;
 
 /// The reason of a wait: `waits_for` of the API.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -9,7 +9,7 @@
 //! the user's own sign-in        x        x           x       x
 //! ```
 //!
-//! Operations that concern secrets or money also need a recent proof of the user's identity
+//! Operations that concern secrets, money or the team also need a recent proof of the user's identity
 //! ([`needs_recent_authentication`]).
 //!
 //! A viewer calls GET operations only, so that its session changes nothing but its own sign-in. The operations of team
@@ -52,7 +52,7 @@ pub fn role_allows(role: UserRole, operation: &Operation) -> bool {
 /// Returns whether a session that calls the operation needs a recent proof of the user's identity.
 #[must_use]
 pub fn needs_recent_authentication(operation: &Operation) -> bool {
-    operation.accepts_sessions() && matches!(operation.risk, Risk::Secret | Risk::Money | Risk::Payout)
+    operation.accepts_sessions() && matches!(operation.risk, Risk::Secret | Risk::Money | Risk::Payout | Risk::Team)
 }
 
 /// The least role that may call the operation.

@@ -9,6 +9,7 @@ use serde_json::json;
 use store::access::SignedInUser;
 
 use super::{PASSWORD, login_links, password_hashing, read_password, user_error_problem};
+use crate::access;
 use crate::fields::{FieldDiagnostics, FieldNames};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
@@ -76,7 +77,7 @@ pub struct SetPasswordResponse {
 /// password is not required within 15 minutes of signing in by a mailed link.
 ///
 /// # Errors
-/// 403 when the current password is wrong; 429 after too many attempts.
+/// 403 when the current password is wrong, or `reauthentication_required` for a first password; 429 after too many attempts.
 pub async fn set_password(
     state: Arc<AppState>,
     signed_in: SignedInUser,
@@ -85,6 +86,10 @@ pub async fn set_password(
     let SetPassword { current, password, from } = request;
     let user = signed_in.user();
     let is_by_link = signed_in.session().has_fresh_sign_in_link(state.intake.clock().now());
+    if user.password.is_none() && !is_by_link {
+        // A first password would otherwise let an old session prove what it is not.
+        access::require_recent_authentication(&signed_in)?;
+    }
     if user.password.is_some() && !is_by_link {
         let email = user.email.to_string();
         let attempt = state.sign_in_limiter.try_password(from, &email, state.intake.clock().now())?;

@@ -3,6 +3,8 @@
 //! hyper has limits of its own, and answers what exceeds them with a bare 431, in HTTP/1 and HTTP/2. They are twice
 //! as large, so that a request slightly over the limit gets the API's error envelope.
 
+use std::net::IpAddr;
+
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::Authority;
@@ -40,6 +42,16 @@ pub(super) fn is_for(url: &str, headers: &HeaderMap) -> bool {
         (Some(authority), Some(named)) => authority.eq_ignore_ascii_case(named.host()),
         _ => false,
     }
+}
+
+/// Returns whether a request is for the host of this URL, or for this machine by a loopback name.
+pub(super) fn is_own_host(url: &str, headers: &HeaderMap) -> bool {
+    let named = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    let is_loopback = named.is_some_and(|named| {
+        let host = named.host().trim_matches(['[', ']']);
+        host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    });
+    is_loopback || is_for(url, headers)
 }
 
 /// Refuses a request without exactly one valid `Host` (RFC 9112 3.2): intermediaries might choose different hosts.

@@ -76,6 +76,9 @@ where
             Some(token) => access::session_user(&state, &token, access::client_ip(&head)).await?,
             None => None,
         };
+        if let Some(user) = &user {
+            state.intake.check_rate_limit(user.tenant().account()).map_err(Problem::rate_limited)?;
+        }
         Ok((method, user))
     };
     let (method, user) = match checked.await {

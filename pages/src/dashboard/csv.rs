@@ -1,5 +1,8 @@
 //! CSV files that pages make (RFC 4180).
 
+/// Longest file: it is built in memory.
+const BYTES_MAX: usize = 8 << 20;
+
 /// A CSV file under construction.
 #[derive(Debug, Clone)]
 pub struct CsvText {
@@ -20,6 +23,12 @@ impl CsvText {
         self.rows
     }
 
+    /// True if the file has reached its longest size: no further page is read.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.text.len() >= BYTES_MAX
+    }
+
     /// Adds a row. Values that spreadsheets would run as formulas get an apostrophe before them.
     pub fn push<T: AsRef<str>>(&mut self, values: &[T]) {
         for (n, value) in values.iter().enumerate() {
@@ -33,8 +42,10 @@ impl CsvText {
     }
 
     fn push_value(&mut self, value: &str) {
-        let is_formula = value.starts_with(['=', '+', '-', '@', '\t', '\r']);
-        if !is_formula && !value.contains(['"', ',', '\n', '\r']) {
+        let begins_formula = |part: &str| part.trim_start().starts_with(['=', '+', '-', '@', '\t', '\r']);
+        let is_formula = value.split([';', '\t', '\n']).any(begins_formula);
+        // Some spreadsheets split at semicolons or tabs.
+        if !is_formula && !value.contains(['"', ',', ';', '\t', '\n', '\r']) {
             self.text.push_str(value);
             return;
         }
@@ -42,7 +53,8 @@ impl CsvText {
         if is_formula {
             self.text.push('\'');
         }
-        self.text.push_str(&value.replace('"', "\"\""));
+        let quoted = value.replace('"', "\"\"");
+        self.text.push_str(&quoted);
         self.text.push('"');
     }
 
@@ -60,7 +72,8 @@ mod tests {
     fn values_are_quoted_and_never_formulas() {
         let mut csv = CsvText::new(&["a", "b"]);
         csv.push(&["x, \"y\"", "=1+1"]);
-        assert_eq!(csv.rows(), 1);
-        assert_eq!(csv.finish(), "a,b\r\n\"x, \"\"y\"\"\",\"'=1+1\"\r\n");
+        csv.push(&["a;=cmd|x", "b;c"]);
+        assert_eq!(csv.rows(), 2);
+        assert_eq!(csv.finish(), "a,b\r\n\"x, \"\"y\"\"\",\"'=1+1\"\r\n\"'a;=cmd|x\",\"b;c\"\r\n");
     }
 }

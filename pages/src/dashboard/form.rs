@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::backend::Failure;
 use super::context::Context;
+use super::form_key;
 use super::kit::money;
 use super::kit::text::input_value;
 use super::request::Fields;
@@ -331,7 +332,7 @@ impl Renderable for FormView<'_> {
         let proof = failure.filter(|_| !is_proof).and_then(proof_field);
         maud! {
             form.form method="post" action=(action) enctype=[has_files.then_some("multipart/form-data")]
-                data-preview=[form.preview] data-once="" {
+                data-preview=[form.preview] {
                 input type="hidden" name="csrf" value=(context.csrf());
                 input type="hidden" name="form" value=(form.name);
                 @if let Some(failure) = failure { (FormErrors { failure, fields: &form.fields }) }
@@ -435,6 +436,8 @@ impl FieldView<'_> {
         match self.entered {
             // Passwords are not sent back.
             Some(_) if self.field.control == Control::Password => "",
+            // A hidden field names the object of its form: other forms of the page have the same name.
+            Some(_) if self.field.control == Control::Hidden && self.field.name != form_key::FIELD => &self.field.value,
             Some(entered) => entered.find(&self.field.name).unwrap_or_default(),
             None => &self.field.value,
         }

@@ -12,7 +12,13 @@ const FIELDS_MAX: usize = 2_000;
 pub struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    /// Reads `application/x-www-form-urlencoded` data; a query has this form too.
+    /// Reads the fields of a form; `None` if it has too many, so that none is lost unnoticed.
+    #[must_use]
+    pub fn parse_form(encoded: &[u8]) -> Option<Self> {
+        (form_urlencoded::parse(encoded).take(FIELDS_MAX + 1).count() <= FIELDS_MAX).then(|| Self::parse(encoded))
+    }
+
+    /// Reads `application/x-www-form-urlencoded` data, such as a query; what exceeds the limit is left out.
     #[must_use]
     pub fn parse(encoded: &[u8]) -> Self {
         let pairs = form_urlencoded::parse(encoded).take(FIELDS_MAX);

@@ -21,6 +21,8 @@ pub const REAUTHENTICATE: &str = "reauthenticate";
 const REAUTHENTICATION_REQUIRED: &str = "reauthentication_required";
 /// The field of a refused form that has the password or the one-time password.
 pub const PROOF: &str = "proof";
+/// Letters of a recovery code without its hyphens.
+const RECOVERY_CODE_CHARS: usize = 16;
 
 /// Returns whether a path belongs to the dashboard. The API has operations below `/dashboard/api`.
 #[must_use]
@@ -111,14 +113,23 @@ async fn submit(row: &PageRow, context: &Context<'_>) -> Result<Outcome, Failure
 /// Proves the user's identity again, with a one-time password or the password.
 async fn confirm(context: &Context<'_>) -> Result<(), Failure> {
     let proof = context.form().get(PROOF);
-    let is_code = proof.len() == 6 && proof.bytes().all(|byte| byte.is_ascii_digit());
-    let field = if is_code { "code" } else { "password" };
+    let field = if is_code(proof) { "code" } else { "password" };
     let call = Call::new(REAUTHENTICATE).json(serde_json::json!({ field: proof }));
     context.perform(&call).await.map(drop).map_err(|failure| {
         // The form asks for the proof again.
         let fields = [(PROOF.to_owned(), failure.message.clone())].into();
         Failure { code: REAUTHENTICATION_REQUIRED.into(), fields, ..failure }
     })
+}
+
+/// True for six digits, with spaces as apps show them (RFC 6238), and for a recovery code: 16 characters of base32 in
+/// groups with hyphens.
+fn is_code(proof: &str) -> bool {
+    let has_groups = proof.contains('-');
+    let letters: Vec<u8> = proof.bytes().filter(|byte| !matches!(byte, b' ' | b'-')).collect();
+    let is_totp = letters.len() == 6 && letters.iter().all(u8::is_ascii_digit);
+    let is_base32 = |byte: &u8| byte.is_ascii_alphabetic() || (b'2'..=b'7').contains(byte);
+    is_totp || (has_groups && letters.len() == RECOVERY_CODE_CHARS && letters.iter().all(is_base32))
 }
 
 /// The field that a refused form gets if its operation needs a proof of identity.

@@ -270,6 +270,9 @@ async fn export(context: &Context<'_>) -> Result<View, Failure> {
             is_complete = true;
             break;
         };
+        if csv.is_full() {
+            break;
+        }
         call.query.retain(|(name, _)| name != "cursor");
         call = call.query("cursor", cursor);
     }

@@ -159,6 +159,10 @@ impl Renderable for Confirmation<'_> {
 
 async fn approve(context: &Context<'_>) -> Result<Outcome, Failure> {
     let form = context.form();
+    // The router has checked the proof, if the form has one.
+    if context.viewer.is_some_and(|viewer| viewer.has_password) && form.get(PROOF).is_empty() {
+        return Err(Failure::field(PROOF, "Enter your password, or a one-time password, to approve the run"));
+    }
     let refuse = || Failure::field("totals", "The form is damaged; reload the page");
     let rev: u64 = form.get("rev").parse().map_err(|_| refuse())?;
     let totals = parse_totals(form.get("totals")).ok_or_else(refuse)?;

@@ -218,7 +218,7 @@ pub async fn export(context: &Context<'_>) -> Result<View, Failure> {
         }
         cursor = found.next_cursor.unwrap_or_default();
         is_complete = cursor.is_empty();
-        if is_complete {
+        if is_complete || csv.is_full() {
             break;
         }
     }

@@ -98,7 +98,7 @@ pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
             ]);
         }
         cursor = found.next_cursor.unwrap_or_default();
-        if cursor.is_empty() {
+        if cursor.is_empty() || csv.is_full() {
             break;
         }
     }

@@ -20,8 +20,7 @@ pub(super) struct Standings<'c> {
 impl Renderable for Standings<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let recipients = self.email.recipients.iter();
-        let mut explained: Vec<_> =
-            recipients.map(|recipient| (recipient, explain(recipient))).collect();
+        let mut explained: Vec<_> = recipients.map(|recipient| (recipient, explain(recipient))).collect();
         explained.sort_by_key(|(_, explanation)| match explanation.standing {
             Standing::Stopped => 0,
             Standing::Waiting => 1,
@@ -41,8 +40,7 @@ impl Renderable for Standings<'_> {
 
 impl Standings<'_> {
     fn title(&self) -> &'static str {
-        let has =
-            |standing| self.email.recipients.iter().any(|one| explain(one).standing == standing);
+        let has = |standing| self.email.recipients.iter().any(|one| explain(one).standing == standing);
         match (has(Standing::Waiting), has(Standing::Stopped), has(Standing::Arrived)) {
             (true, ..) if self.email.item.is_scheduled() => "When it is sent",
             (true, ..) => "Why it is not there yet",

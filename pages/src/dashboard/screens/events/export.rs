@@ -35,7 +35,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             csv.push(&[event.id, event.name, user, email, event.source, event.created_at, data]);
         }
         cursor = found.next_cursor.unwrap_or_default();
-        if cursor.is_empty() {
+        if cursor.is_empty() || csv.is_full() {
             break;
         }
     }

@@ -156,7 +156,7 @@ pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
         }
         cursor = found.next_cursor.unwrap_or_default();
         is_complete = cursor.is_empty();
-        if is_complete || csv.rows() >= ROWS_MAX {
+        if is_complete || csv.rows() >= ROWS_MAX || csv.is_full() {
             break;
         }
     }

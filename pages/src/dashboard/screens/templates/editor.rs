@@ -136,9 +136,7 @@ fn read_body(fields: &Fields) -> Result<Value, Failure> {
         return Err(Failure::field(name, text.as_str().unwrap_or_default()));
     }
     body["variables"] = Value::from(variables);
-    // While the person types, requests overtake each other, so their versions mean nothing.
-    let is_typing = fields.get("preview") == "1";
-    if let Some(version) = fields.get("if_version").parse::<u32>().ok().filter(|_| !is_typing) {
+    if let Ok(version) = fields.get("if_version").parse::<u32>() {
         body["if_version"] = Value::from(version);
     }
     Ok(body)
