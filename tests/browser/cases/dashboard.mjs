@@ -6,8 +6,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 
 const BROWSER_MS = 900_000;
-/** Pages of one kind that are opened: `/dashboard/emails/{id}` is a kind. */
-const EACH_MAX = 2;
+/** Pages of one kind that are opened; an email's page depends on its state. */
+const eachMax = (kind) => (kind === "/dashboard/emails/{id}" ? 4 : 1);
 const PAGES_MAX = 220;
 const HOSTILE = `"><script>alert(1)</script><img src=x onerror=alert(2)> \u202Efdp.exe {{7*7}}`;
 
@@ -87,7 +87,7 @@ const shotPath = (path, { viewport, colorScheme = "none" }) =>
 /** The kind of a path: ids and names are left out. */
 const kind = (path) => path.replace(/\/[a-z]+_[0-9A-Z]{20,}/g, "/{id}").replace(/\?.*/, "");
 
-/** Follows all links from the start page, opens at most two pages of each kind, and passes each on. */
+/** Follows all links from the start page, opens pages of each kind, and passes each on. */
 async function openEach(w, options, check = () => {}) {
   await open(w, options, async (page, wrong) => {
     const [waiting, seen, kinds] = [["/dashboard"], new Set(["/dashboard"]), new Map()];
@@ -108,7 +108,7 @@ async function openEach(w, options, check = () => {}) {
         const next = url.pathname + url.search;
         const number = kinds.get(kind(next)) ?? 0;
         const isPage = url.origin === w.program.url && /^\/dashboard(\/|$)/.test(url.pathname);
-        if (!isPage || seen.has(next) || number >= EACH_MAX || /\/(raw|csv|export|download|html|preview)\b/.test(next)) continue;
+        if (!isPage || seen.has(next) || number >= eachMax(kind(next)) || /\/(raw|csv|export|download|html|preview)\b/.test(next)) continue;
         kinds.set(kind(next), number + 1);
         seen.add(next);
         waiting.push(next);
