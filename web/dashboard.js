@@ -150,7 +150,8 @@
     }
   }
   if (live?.dataset.live) {
-    const start = () => follow(live.dataset.live);
+    // A page that is left at once opens no stream.
+    const start = () => new Promise((resume) => setTimeout(resume, 1500)).then(() => follow(live.dataset.live));
     if (navigator.locks) navigator.locks.request("postrider-live", start);
     else start();
     document.addEventListener("visibilitychange", refresh);

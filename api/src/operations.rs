@@ -273,6 +273,7 @@ fn user_operations() -> Vec<Operation> {
             .session(Own, auth::session::sign_out),
         post("/auth/password", "set_password")
             .about("auth", "Set the user's password; ends the user's other sessions")
+            .errors(&[ErrorCode::REAUTHENTICATION_REQUIRED])
             .session(Own, auth::own_password::set_password),
         post("/auth/reauthenticate", "reauthenticate")
             .about("auth", "Prove the user's identity again, for operations about secrets and money")

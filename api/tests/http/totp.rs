@@ -246,6 +246,18 @@ async fn a_browser_gives_the_code_after_a_link_and_is_led_to_the_dashboard() {
 }
 
 #[tokio::test]
+async fn an_old_session_sets_no_first_password_and_changes_no_team() {
+    let world = World::start().await;
+    let session = world.session(1).await;
+    world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
+    let password = post(&world, &session, "/auth/password", json!({"password": PASSWORD})).await;
+    assert_eq!((password.status, password.code().as_str()), (StatusCode::FORBIDDEN, "reauthentication_required"));
+    let invited = post(&world, &session, "/users", json!({"email": "new@example.net", "role": "owner"})).await;
+    assert_eq!((invited.status, invited.code().as_str()), (StatusCode::FORBIDDEN, "reauthentication_required"));
+    world.end().await;
+}
+
+#[tokio::test]
 async fn secrets_need_a_recent_proof_of_identity() {
     let world = World::start().await;
     let (session, secret, codes) = set_up(&world).await;

@@ -328,6 +328,9 @@ impl Renderable for FormView<'_> {
         let is_file = |field: &Field| matches!(field.control, Control::File { .. } | Control::Files { .. });
         let has_files = form.multipart || form.fields.iter().any(is_file);
         let action = context.request.target();
+        let has_password = |field: &Field| field.control == Control::Password;
+        let username =
+            context.viewer.filter(|_| form.fields.iter().any(has_password)).map(|viewer| viewer.email.as_str());
         let is_proof = form.fields.iter().any(|field| field.name == PROOF);
         let proof = failure.filter(|_| !is_proof).and_then(proof_field);
         maud! {
@@ -335,6 +338,10 @@ impl Renderable for FormView<'_> {
                 data-preview=[form.preview] {
                 input type="hidden" name="csrf" value=(context.csrf());
                 input type="hidden" name="form" value=(form.name);
+                @if let Some(username) = username {
+                    // Password managers look for the name of the account.
+                    input type="text" value=(username) autocomplete="username" readonly hidden;
+                }
                 @if let Some(failure) = failure { (FormErrors { failure, fields: &form.fields }) }
                 @for field in &form.fields {
                     (FieldView { form: form.name, field, entered, failure })
@@ -502,11 +509,16 @@ impl ControlView<'_> {
             Control::Number { min, max } => (min, max),
             _ => (None, None),
         };
+        // Browsers ignore `off` for passwords, and would fill in that of the dashboard.
+        let autocomplete = match (&field.control, field.autocomplete) {
+            (Control::Password, "off") => "new-password",
+            (_, autocomplete) => autocomplete,
+        };
         let is_decimal = matches!(field.control, Control::Money { .. } | Control::Percent);
         maud! {
             input id=(self.id) name=(field.name) type=(kind) value=(input_value(self.value)) required[field.required]
                 placeholder=[(!field.placeholder.is_empty()).then_some(field.placeholder)]
-                min=[min] max=[max] inputmode=[is_decimal.then_some("decimal")] autocomplete=(field.autocomplete)
+                min=[min] max=[max] inputmode=[is_decimal.then_some("decimal")] autocomplete=(autocomplete)
                 aria-describedby=[self.described.as_deref()] aria-invalid=[self.invalid.then_some("true")];
         }
         .render_to(buffer);

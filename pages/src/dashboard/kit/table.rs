@@ -89,7 +89,9 @@ impl Renderable for Table {
                 table {
                     caption.hidden { (self.caption) }
                     thead {
-                        tr { @for column in &self.columns { th.number[column.is_number] scope="col" { (column.title) } } }
+                        tr { @for column in &self.columns { th.number[column.is_number] scope="col" {
+                                @if column.title.is_empty() { span.hidden { "Actions" } } @else { (column.title) }
+                            } } }
                     }
                     tbody {
                         @for row in &self.rows {

@@ -56,7 +56,8 @@ impl Renderable for EmailContent<'_> {
                     @for (name, title) in &tabs {
                         a href=(link(name)) aria-current=[(*name == shown).then_some("page")] { (*title) }
                     }
-                    @if self.context.allows("get_email_raw") {
+                    // Emails of the service itself, such as sign-in links, are not shown.
+                    @if self.context.allows("get_email_raw") && self.email.has_content() {
                         a href={ (email_path(id)) "/source" } { "Source" }
                         a href={ (email_path(id)) "/message.eml" } download { "Download .eml" }
                     }

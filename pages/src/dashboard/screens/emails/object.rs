@@ -92,6 +92,10 @@ pub(super) struct WholeEmail {
 
 impl WholeEmail {
     /// Reads an email.
+    pub(super) fn has_content(&self) -> bool {
+        self.html.is_some() || self.text.is_some()
+    }
+
     pub(super) async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
         Ok(context.read::<EmailAnswer>(&Call::new("get_email").id(id)).await?.email)
     }
