@@ -25,6 +25,7 @@ pub fn operation_table() -> Vec<Operation> {
         api_key_operations(),
         smtp_credential_operations(),
         user_operations(),
+        team_operations(),
     ]
     .into_iter()
     .flatten()
@@ -228,7 +229,7 @@ fn smtp_credential_operations() -> Vec<Operation> {
 }
 
 fn user_operations() -> Vec<Operation> {
-    use SessionSubject::{Account, Own};
+    use SessionSubject::Own;
     vec![
         post("/auth/sign-in", "sign_in")
             .about(
@@ -292,6 +293,12 @@ fn user_operations() -> Vec<Operation> {
             .about("auth", "Replace the recovery codes; returns the new ones once")
             .risk(Risk::Secret)
             .session(Own, auth::totp::replace_recovery_codes),
+    ]
+}
+
+fn team_operations() -> Vec<Operation> {
+    use SessionSubject::Account;
+    vec![
         get("/users", "list_users").about("users", "List users, newest first").session(Account, users::list),
         post("/users", "invite_user")
             .about("users", "Invite a user to the account, or resend an open invitation")

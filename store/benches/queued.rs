@@ -61,7 +61,7 @@ fn queued(number: u64) -> Queued {
         from: mail("Shop <orders@bench.example>"),
         reverse_path: None,
         domain: Some("bench.example".parse().expect("a name")),
-        facts: HeaderSummary {
+        header: HeaderSummary {
             to: vec![mail(&address)],
             subject: format!("Your order {number} has been shipped"),
             message_id: format!("{}@bench.example", id.to_string()[4..].to_ascii_lowercase()),
@@ -136,10 +136,10 @@ fn task_of(email: &Email, recipient: &Recipient, domain: u64) -> Task {
         notify: DsnOptions::default(),
         envelope_id: None,
         return_full: false,
-        by: None,
+        deliver_by: None,
         priority: None,
         held: false,
-        way: None,
+        route: None,
         plan: None,
     }
 }
