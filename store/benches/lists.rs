@@ -49,7 +49,7 @@ fn email(number: u64) -> Email {
     let from = mail(format!("sender{}@example.com", number % 5));
     Email {
         domain: Some("example.com".parse().expect("a name")),
-        facts: HeaderSummary {
+        header: HeaderSummary {
             to: vec![mail(format!("user{}@example.net", spread(number) % 100_000))],
             subject: format!("Your order {number} has been shipped"),
             message_id: format!("{}@example.com", id(number)),

@@ -55,7 +55,7 @@ pub struct ChallengeResponse {
 /// The response to the first step of signing in: a session, or a challenge for a user with one-time passwords.
 #[derive(Debug)]
 pub enum SignInResponse {
-    Session(WithSessionCookie<SessionResponse>),
+    Session(Box<WithSessionCookie<SessionResponse>>),
     Challenge(ChallengeResponse),
 }
 
@@ -81,14 +81,14 @@ impl IntoResponse for SignInResponse {
 
     fn into_body(self) -> Result<Bytes, Problem> {
         match self {
-            Self::Session(session) => session.into_body(),
+            Self::Session(session) => (*session).into_body(),
             Self::Challenge(challenge) => challenge.into_body(),
         }
     }
 
     fn into_response(self) -> Result<Response, Problem> {
         match self {
-            Self::Session(session) => session.into_response(),
+            Self::Session(session) => (*session).into_response(),
             Self::Challenge(challenge) => challenge.into_response(),
         }
     }
@@ -106,7 +106,9 @@ pub(super) async fn finish_first_step(
     mut batch: Batch,
 ) -> Result<SignInResponse, Problem> {
     if !user.has_totp() {
-        return begin_session(users, user, user, start, batch).await.map(SignInResponse::Session);
+        return begin_session(users, user, user, start, batch)
+            .await
+            .map(|session| SignInResponse::Session(Box::new(session)));
     }
     let expires_at = users.clock.now().checked_add(CHALLENGE_TTL).unwrap_or(Timestamp::MAX);
     let token = SignInLinkToken::new(expires_at, users.entropy.secret());

@@ -219,7 +219,9 @@ async fn redeem_link(state: &AppState, link: LoginLinkPath) -> Result<(SignInRes
         SignInLinkKind::Operator => {
             let rest = Duration::try_from(found.expires_at.duration_since(now)).unwrap_or_default();
             let start = SessionStart::new(SignInMethod::Operator, link.client_ip, link.user_agent.as_deref());
-            begin_session(&users, &user, &user, start.lasting(rest), batch).await.map(SignInResponse::Session)
+            begin_session(&users, &user, &user, start.lasting(rest), batch)
+                .await
+                .map(|session| SignInResponse::Session(Box::new(session)))
         }
         SignInLinkKind::SecondFactor(_) => return Err(expired()),
     };
