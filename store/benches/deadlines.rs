@@ -62,10 +62,10 @@ fn task(number: u64) -> Task {
         notify: DsnOptions::default(),
         envelope_id: None,
         return_full: false,
-        by: None,
+        deliver_by: None,
         priority: None,
         held: false,
-        way: None,
+        route: None,
         plan: None,
     }
 }
