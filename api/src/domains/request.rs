@@ -212,13 +212,19 @@ fn selector_schema(_: &mut Schemas) -> Value {
     schema
 }
 
+/// Longest private key in bytes: PEM of 4,096 bits has 3,300, and may have comments.
+const PRIVATE_KEY_BYTES_MAX: usize = 16 << 10;
+
 fn parse_private_key(value: &RawValue) -> Result<ImportedKey, String> {
-    ImportedKey::from_pem(&fields::parse_text(value)?).map_err(|refused| refused.to_string())
+    let text = fields::parse_text(value)?;
+    if text.len() > PRIVATE_KEY_BYTES_MAX {
+        return Err(format!("is longer than {PRIVATE_KEY_BYTES_MAX} bytes"));
+    }
+    ImportedKey::from_pem(&text).map_err(|refused| refused.to_string())
 }
 
-/// The whole body is at most as long.
 fn private_key_schema(_: &mut Schemas) -> Value {
-    bounded_text_schema(0, SMALL_BYTES_MAX)
+    bounded_text_schema(0, PRIVATE_KEY_BYTES_MAX)
 }
 
 /// Path and body of `PATCH /domains/{id_or_name}`.
