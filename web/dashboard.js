@@ -136,6 +136,8 @@
       try {
         const response = await fetch(url, { headers: { accept: "text/event-stream" } });
         if (response.status === 401 || response.status === 403) return;
+        // Events before the stream, or while it was broken.
+        if (response.ok) refresh();
         const reader = response.ok && response.body.pipeThrough(new TextDecoderStream()).getReader();
         for (let chunk; reader && !(chunk = await reader.read()).done; ) {
           wait = 1;
