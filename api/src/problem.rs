@@ -289,12 +289,13 @@ impl Problem {
         self.0.cause.as_deref()
     }
 
-    /// Additional header fields of the response.
+    /// The sentence for people.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
+    /// Additional header fields of the response.
     #[must_use]
     pub fn headers(&self) -> &[(HeaderName, String)] {
         &self.0.headers

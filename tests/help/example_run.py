@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "sdk" / "harness"))
 from webhook_receiver import WebhookReceiver  # noqa: E402
 
 WAIT_S = 60
-# What the help says, and what stands for it in the test.
+# Names in the help, and their values in the test.
 SERVER, RECEIVER, EMAIL = "https://mail.example.com", "localhost:3000/webhooks", "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"
 STORED_PROFILES = ["default", "production", "staging"]
 
