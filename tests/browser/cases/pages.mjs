@@ -50,9 +50,11 @@ export const anywhere = {
     assert.deepEqual(await w.known(first), NOBODY);
     const second = await w.visit(w.linked(path));
     const known = await w.known(second);
+    // The tabs share cookies. A browser may show a cookie to another tab later than to the tab that sets it.
+    await first.waitForFunction((referral) => stx.referral === referral, known.referral);
     assert.deepEqual(await first.evaluate(() => ({ referral: stx.referral, affiliate: stx.affiliate })), known);
     await first.evaluate(() => stx.consent(false));
-    assert.equal(await second.evaluate(() => stx.referral), "");
+    await second.waitForFunction(() => stx.referral === "");
   },
 
   async "a prerendered page waits until it is shown"(w) {
