@@ -566,6 +566,12 @@ impl FieldErrors {
         self.fields.insert(name.to_owned(), message);
     }
 
+    /// Adds the errors of an object inside the body; `path` is its name.
+    pub fn add_nested(&mut self, path: &str, nested: Self) {
+        nested.fields.into_iter().for_each(|(name, message)| self.add(&format!("{path}.{name}"), message));
+        self.left_out += nested.left_out;
+    }
+
     /// Returns whether no field is invalid.
     #[must_use]
     pub fn is_empty(&self) -> bool {
