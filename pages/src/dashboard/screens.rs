@@ -49,6 +49,7 @@ pub const ALL: &[&[PageRow]] = &[
     affiliate::backfill::PAGES,
     affiliate::audit::PAGES,
     affiliate::partners::PAGES,
+    affiliate::ledger::PAGES,
     affiliate::partner::PAGES,
     affiliate::partner_pages::PAGES,
     affiliate::partner_import::PAGES,
