@@ -19,6 +19,7 @@
 pub mod access;
 pub mod account;
 pub mod affiliate;
+pub mod attachment_download;
 pub mod auth;
 pub mod automations;
 pub mod billing;

@@ -114,7 +114,7 @@ fn email_operations() -> Vec<Operation> {
             .sdk("emails.cancel")
             .api_key_or_session(Sending, emails::reschedule::cancel),
         post("/emails/{id}/resend", "resend_email")
-            .about("emails", "Resend a stored email without its attachments")
+            .about("emails", "Resend a stored email, with its attachments on request")
             .errors(ErrorCode::SENDING)
             .domain_scoped()
             .sdk("emails.resend")
@@ -136,6 +136,11 @@ fn email_operations() -> Vec<Operation> {
             .domain_scoped()
             .sdk("emails.attempts.list")
             .api_key_or_session(Sending, emails::attempts),
+        get("/emails/{id}/attachments/{att_id}", "get_email_attachment")
+            .about("emails", "Get an attachment of an email")
+            .domain_scoped()
+            .sdk("emails.attachments.get")
+            .api_key_or_session(Full, emails::sent_attachment::get),
         get("/emails/{id}/raw", "get_email_raw")
             .about("emails", "Get the message as it was sent")
             .domain_scoped()
