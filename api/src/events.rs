@@ -102,7 +102,7 @@ impl FromRequest for ListProductEvents {
 }
 
 /// The first id at or after a time; event ids have whole milliseconds.
-fn first_id_at_or_after(time: Timestamp) -> ProductEventId {
+pub(crate) fn first_id_at_or_after(time: Timestamp) -> ProductEventId {
     let truncated = Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time);
     let next = time.as_millisecond().saturating_add(i64::from(truncated < time));
     ProductEventId::new(Timestamp::from_millisecond(next).unwrap_or(time), 0)

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::id::RequestId;
+use mail::id::{ApiKeyId, RequestId, UserId};
 use mail::request_log::LoggedRequest;
 use serde::Serialize;
 use serde_json::json;
@@ -44,9 +44,9 @@ pub struct LoggedRequestView {
     /// Duration in milliseconds
     duration_ms: u32,
     /// The API key of the request
-    api_key_id: Option<mail::id::ApiKeyId>,
+    api_key_id: Option<ApiKeyId>,
     /// The user whose session made the request
-    user_id: Option<mail::id::UserId>,
+    user_id: Option<UserId>,
     /// When it was received
     created_at: JsonTimestamp,
 }
@@ -115,6 +115,9 @@ pub struct ListLogs {
     method: Option<String>,
     statuses: Option<StatusFilter>,
     path: Option<String>,
+    api_key: Option<ApiKeyId>,
+    user: Option<UserId>,
+    operation: Option<String>,
     after: Option<Timestamp>,
     before: Option<Timestamp>,
 }
@@ -124,9 +127,22 @@ impl ListLogs {
         self.method.as_ref().is_none_or(|method| request.method.eq_ignore_ascii_case(method))
             && self.statuses.is_none_or(|statuses| statuses.matches(request.status))
             && self.path.as_ref().is_none_or(|path| request.path.starts_with(path.as_str()))
+            && self.api_key.is_none_or(|api_key| request.api_key == Some(api_key))
+            && self.user.is_none_or(|user| request.user == Some(user))
+            && self.operation.as_ref().is_none_or(|operation| request.operation == *operation)
             && self.after.is_none_or(|after| request.created_at > after)
             && self.before.is_none_or(|before| request.created_at < before)
     }
+}
+
+/// An id in the query.
+fn id_filter<T: std::str::FromStr>(
+    parameters: &[(String, String)],
+    name: &str,
+    expected: &str,
+) -> Result<Option<T>, Problem> {
+    let text = paging::single_value(parameters, name)?;
+    text.map(|text| text.parse().map_err(|_| Problem::field(name, format!("must be {expected}")))).transpose()
 }
 
 impl FromRequest for ListLogs {
@@ -137,6 +153,9 @@ impl FromRequest for ListLogs {
             schema::query_parameter("method", "Filter by method, like `POST`", text()),
             schema::query_parameter("status", "Filter by status or status class, like `404` or `4xx`", text()),
             schema::query_parameter("path", "Filter by path prefix, like `/emails`", text()),
+            schema::query_parameter("operation", "Filter by operation, like `send_email`", text()),
+            schema::query_parameter("api_key_id", "Filter by API key (`key_…`)", text()),
+            schema::query_parameter("user_id", "Filter by the user (`user_…`) whose session made the request", text()),
             schema::time_parameter("created_after", "Only requests received after this time"),
             schema::time_parameter("created_before", "Only requests received before this time"),
         ]);
@@ -168,6 +187,9 @@ impl FromRequest for ListLogs {
             method: text("method")?.map(str::to_owned),
             statuses,
             path,
+            api_key: id_filter(&parameters, "api_key_id", "an API key's id (`key_…`)")?,
+            user: id_filter(&parameters, "user_id", "a user's id (`user_…`)")?,
+            operation: text("operation")?.map(str::to_owned),
             after: time("created_after")?,
             before: time("created_before")?,
         })
