@@ -100,9 +100,8 @@ where
     let status = response.status().as_u16();
     record_metrics(operation, id, status, started);
     if let Some(actor) = context.actor {
-        state
-            .request_log
-            .record(RequestLogEntry { id, actor, operation, status, error_code, duration: started.elapsed() }, &head);
+        let entry = RequestLogEntry { id, actor, operation, status, error_code, duration: started.elapsed() };
+        state.request_log.record(entry, &head.method, head.uri.path());
     }
     finish_response(response, id, &head.method, &context)
 }

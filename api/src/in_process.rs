@@ -4,16 +4,18 @@
 //! page ─► [`OperationCaller::perform`] ─► role ─► storage quota ─► the operation's handler (own task) ─► response
 //! ```
 //!
-//! A page makes several calls, so they are neither rate-limited nor recorded in the request log one by one.
+//! A page makes several calls, so they are not rate-limited. The request log has the calls that change something, with the
+//! user, but not the reads.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use jiff::Timestamp;
 use mail::id::RequestId;
 use store::access::{Denial, SignedInUser};
+use tokio::time::Instant;
 
 use crate::access;
 use crate::auth::cookie;
@@ -22,7 +24,9 @@ use crate::handler::Owner;
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::Request;
+use crate::request_log::RequestLogEntry;
 use crate::response::Response;
+use crate::sdk::Risk;
 use crate::serve::memory_budget::MemoryShare;
 use crate::server::ApiServer;
 use crate::session_pages::{OperationCall, OperationCaller};
@@ -36,9 +40,25 @@ impl OperationCaller for ApiServer {
     ) -> BoxFuture<'a, Result<Response, Problem>> {
         Box::pin(async move {
             let operation = self.router.operation(&call.operation).ok_or_else(|| Problem::not_found("operation"))?;
-            run(&self.state, user, operation, call).await.map_err(|problem| {
+            let (id, started) = (self.state.next_request_id(), Instant::now());
+            let path = filled_path(operation.path, &call.path);
+            let result = run(&self.state, user, operation, call).await;
+            if let Some(user) = user
+                && operation.method != Method::GET
+                && operation.risk != Risk::Read
+            {
+                let (status, error_code) = match &result {
+                    Ok(response) => (response.status.as_u16(), None),
+                    Err(problem) => (problem.code().status, Some(problem.code().word)),
+                };
+                let actor = (user.tenant().account().id, user.tenant().actor());
+                let duration = started.elapsed();
+                let entry = RequestLogEntry { id, actor, operation: operation.id, status, error_code, duration };
+                self.state.request_log.record(entry, &operation.method, &path);
+            }
+            result.map_err(|problem| {
                 let Some(cause) = problem.cause() else { return problem };
-                let (id, store) = (self.state.next_request_id(), self.state.intake.store());
+                let store = self.state.intake.store();
                 store::error_unless_away!(store, request.id = %id, operation = operation.id, cause, "a call failed");
                 problem.with_header(REQUEST_ID, id.to_string())
             })
@@ -77,6 +97,11 @@ impl OperationCaller for ApiServer {
     fn next_request_id(&self) -> RequestId {
         self.state.next_request_id()
     }
+}
+
+/// The path of a call: `/emails/{id}` with the value of `id`.
+fn filled_path(pattern: &str, parameters: &[(String, String)]) -> String {
+    parameters.iter().fold(pattern.to_owned(), |path, (name, value)| path.replace(&format!("{{{name}}}"), value))
 }
 
 async fn run(

@@ -10,7 +10,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http::request::Parts;
+use http::Method;
 use mail::id::{AccountId, RequestId};
 use mail::request_log::{LoggedRequest, redact_path};
 use store::access::Actor;
@@ -54,7 +54,7 @@ impl RequestLogWriter {
     }
 
     /// Buffers an answered request.
-    pub fn record(&self, entry: RequestLogEntry, head: &Parts) {
+    pub fn record(&self, entry: RequestLogEntry, method: &Method, path: &str) {
         if entry.operation == READ_OPERATION {
             return;
         }
@@ -64,8 +64,8 @@ impl RequestLogWriter {
             account,
             api_key: if let Actor::ApiKey(id) = actor { Some(id) } else { None },
             user: if let Actor::User(id) = actor { Some(id) } else { None },
-            method: head.method.as_str().to_owned(),
-            path: redact_path(head.uri.path()),
+            method: method.as_str().to_owned(),
+            path: redact_path(path),
             operation: entry.operation.to_owned(),
             status: entry.status,
             error_code: entry.error_code.map(str::to_owned),
@@ -117,19 +117,17 @@ mod tests {
     use mail::id::ApiKeyId;
 
     #[tokio::test]
-    async fn the_buffer_is_bounded_and_stores_no_secrets() {
+    async fn the_buffer_is_bounded_and_stores_no_addresses() {
         let (journal, store) = (RequestLogWriter::default(), Store::memory());
         let account = AccountId::from_bytes([1; 16]);
         let note = |n: u32, operation| {
-            let request =
-                http::Request::get("/emails/x@y.example?to=a@b.example").header("authorization", "Bearer rnl_secret");
-            let (head, ()) = request.body(()).unwrap().into_parts();
             let caller = (account, Actor::ApiKey(ApiKeyId::from_bytes([2; 16])));
             let id = RequestId::new(jiff::Timestamp::UNIX_EPOCH, n.into());
             let duration = Duration::from_millis(3);
             journal.record(
                 RequestLogEntry { id, actor: caller, operation, status: 404, error_code: Some("not_found"), duration },
-                &head,
+                &Method::GET,
+                "/emails/x@y.example",
             );
         };
         for n in 0..u32::try_from(ENTRIES_MAX).unwrap() + 5 {
@@ -142,6 +140,6 @@ mod tests {
         let found = store::request_log::list(&store, account, None, None, 1).await.unwrap();
         assert_eq!(found[0].path, "/emails/[redacted]");
         let text = format!("{found:?}");
-        assert!(!text.contains("secret") && !text.contains("example"), "{text}");
+        assert!(!text.contains("example"), "{text}");
     }
 }
