@@ -53,6 +53,8 @@ pub const KIND_PAYOUT_RUN: u8 = 131;
 pub const KIND_PROCESSOR_EVENT: u8 = 108;
 /// Cursor kind of the fraud reviews of referrals.
 pub const KIND_REVIEW: u8 = 160;
+/// Cursor kind of the grants of an account.
+pub const KIND_GRANT: u8 = 182;
 /// Cursor kind of the postback log of a partner.
 pub const KIND_POSTBACK: u8 = 161;
 

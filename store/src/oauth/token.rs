@@ -8,7 +8,7 @@ use mail::oauth::{Audience, OAuthToken, TokenKind};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, Store};
 use crate::key::{Space, key};
 
 #[derive(Serialize, Deserialize)]
@@ -24,10 +24,6 @@ stored!(OAuthToken as OAuthTokenRow);
 
 pub(crate) fn key_of(secret: &OAuthSecret) -> Key {
     key(Space::OAuthToken).time(secret.expires_at).fixed(*secret.hash().as_bytes()).build()
-}
-
-pub(crate) fn from_row(row: &Value) -> Result<OAuthToken, ReadError> {
-    codec::decode(row)
 }
 
 pub fn create(batch: &mut Batch, secret: &OAuthSecret, token: &OAuthToken) {
