@@ -10,8 +10,8 @@ use crate::operation::{Operation, OperationBuilder, SessionSubject, operation};
 use crate::problem::ErrorCode;
 use crate::sdk::Risk;
 use crate::{
-    account, affiliate, auth, automations, billing, credentials, domains, emails, events, health, logs, mta_sts,
-    oauth, openapi, opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
+    account, affiliate, auth, automations, billing, credentials, domains, emails, events, health, logs, mta_sts, oauth,
+    openapi, opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
     webhook_events, webhooks,
 };
 

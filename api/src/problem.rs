@@ -176,8 +176,7 @@ impl Problem {
     /// 401: the key, access token or session is not accepted. `WWW-Authenticate` is added with the base URL.
     #[must_use]
     pub fn unauthorized(denial: Denial) -> Self {
-        Self::new(ErrorCode::UNAUTHORIZED, UNAUTHORIZED)
-            .with_details(json!({"reason": denial.word()}))
+        Self::new(ErrorCode::UNAUTHORIZED, UNAUTHORIZED).with_details(json!({"reason": denial.word()}))
     }
 
     /// 404: the object does not exist or belongs to another account.

@@ -222,11 +222,8 @@ mod tests {
         let path = directory.path().join("postrider/profiles.toml");
         assert!(ProfileFile::read(&path).unwrap().profiles.is_empty());
         let mut file = ProfileFile { default: Some("a".to_owned()), ..ProfileFile::default() };
-        let profile = Profile {
-            base_url: "https://a.example".to_owned(),
-            api_key: Some("rnl_x".to_owned()),
-            sign_in: None,
-        };
+        let profile =
+            Profile { base_url: "https://a.example".to_owned(), api_key: Some("rnl_x".to_owned()), sign_in: None };
         file.profiles.insert("a".to_owned(), profile);
         file.write(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

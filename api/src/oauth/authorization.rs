@@ -233,10 +233,7 @@ async fn check(
     })
 }
 
-fn check_parameters(
-    parameters: &OAuthParameters,
-    base_url: &str,
-) -> Result<(ScopeSet, Audience, String), OAuthError> {
+fn check_parameters(parameters: &OAuthParameters, base_url: &str) -> Result<(ScopeSet, Audience, String), OAuthError> {
     if parameters.find("state")?.is_some_and(|state| state.len() > STATE_BYTES_MAX) {
         return Err(OAuthError::request(format!("`state` is longer than {STATE_BYTES_MAX} bytes")));
     }
@@ -338,7 +335,14 @@ mod tests {
         let check = |query: &str| check_parameters(&OAuthParameters::parse(query).unwrap(), "https://api.example");
         let challenge = pkce::challenge_of(&"v".repeat(43));
         let valid = format!("response_type=code&code_challenge={challenge}&code_challenge_method=S256");
-        assert_eq!(check(&valid), Ok(("read".parse().map(|one: OAuthScope| [one].into_iter().collect()).unwrap(), Audience::Both, challenge.clone())));
+        assert_eq!(
+            check(&valid),
+            Ok((
+                "read".parse().map(|one: OAuthScope| [one].into_iter().collect()).unwrap(),
+                Audience::Both,
+                challenge.clone()
+            ))
+        );
         let code = |query: &str| check(query).unwrap_err().code;
         use OAuthErrorCode::{InvalidRequest, InvalidScope, InvalidTarget, UnsupportedResponseType};
         for (query, expected) in [
@@ -357,4 +361,3 @@ mod tests {
         }
     }
 }
-

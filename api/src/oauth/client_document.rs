@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mail::oauth::redirect_uri::RedirectUri;
 use mail::oauth::{ClientReference, REDIRECT_URIS_MAX, client_name};
-use queue::client::http::{HttpClientError, HttpGet, HttpResponse};
+use queue::client::http::{HttpClient, HttpClientError, HttpGet, HttpResponse};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
@@ -61,7 +61,7 @@ impl ClientDocuments {
         }
         let busy = || "Too many client documents are being fetched; try again".to_owned();
         let _permit = self.fetches.try_acquire().map_err(|_| busy())?;
-        let result = fetch(state, url).await;
+        let result = fetch(state.intake.http_client(), url).await;
         let lifetime = if result.is_ok() { DOCUMENT_TTL } else { ERROR_TTL };
         let until = state.intake.clock().now().checked_add(lifetime).unwrap_or(Timestamp::MAX);
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +110,7 @@ fn check_url(url: &str, allow_http: bool) -> Result<(), String> {
     Ok(())
 }
 
-async fn fetch(state: &AppState, url: &str) -> DocumentResult {
+async fn fetch(client: &HttpClient, url: &str) -> DocumentResult {
     let get = HttpGet {
         url: url.to_owned(),
         headers: vec![("accept", "application/json".to_owned())],
@@ -118,10 +118,12 @@ async fn fetch(state: &AppState, url: &str) -> DocumentResult {
         // One more, so that a larger document is noticed.
         response_bytes_max: DOCUMENT_BYTES_MAX + 1,
     };
-    match state.intake.http_client().get(get).await {
+    match client.get(get).await {
         Ok(response) => read_response(url, &response),
         // The error of an address tells which names lead into the operator's network.
-        Err(HttpClientError::NotPublic(_)) => Err("The client's metadata document is not at a public address".to_owned()),
+        Err(HttpClientError::NotPublic(_)) => {
+            Err("The client's metadata document is not at a public address".to_owned())
+        }
         Err(HttpClientError::Url(reason)) => Err(format!("The client's metadata document cannot be fetched: {reason}")),
         Err(error) => {
             tracing::debug!(%error, url, "cannot fetch a client's metadata document");
@@ -187,6 +189,10 @@ fn read_document(url: &str, body: &[u8]) -> DocumentResult {
 
 #[cfg(test)]
 mod tests {
+    use dns::resolver::{Resolver, ResolverSettings};
+    use queue::client::http::{HttpClientSettings, UrlRules};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::*;
 
     #[test]
@@ -195,20 +201,88 @@ mod tests {
             assert_eq!(check_url(url, false), Ok(()), "{url}");
         }
         for url in [
-            "http://a.example/client.json", "https://a.example", "https://a.example/", "https://a.example/../x",
-            "https://a.example/%2e%2E/x", "https://a.example/x#y", "https://me@a.example/x", "https:///x", "ftp://a.example/x",
-            "https://a.example/\\x", "https://a.example/ x", "a://", "x",
+            "http://a.example/client.json",
+            "https://a.example",
+            "https://a.example/",
+            "https://a.example/../x",
+            "https://a.example/%2e%2E/x",
+            "https://a.example/x#y",
+            "https://me@a.example/x",
+            "https:///x",
+            "ftp://a.example/x",
+            "https://a.example/\\x",
+            "https://a.example/ x",
+            "a://",
+            "x",
         ] {
             assert!(check_url(url, false).is_err(), "{url}");
         }
         assert!(check_url("http://127.0.0.1:1/x", true).is_ok());
     }
 
+    /// A client that resolves names with a server that does not answer.
+    fn client(rules: UrlRules) -> HttpClient {
+        let servers = vec!["127.0.0.1:9".parse().unwrap()];
+        let resolver = ResolverSettings { servers, ..ResolverSettings::default() };
+        let settings = HttpClientSettings { rules, ..HttpClientSettings::default() };
+        HttpClient::new(Resolver::new(&resolver).unwrap(), settings).unwrap()
+    }
+
+    #[tokio::test]
+    async fn no_document_is_fetched_from_a_private_address() {
+        let client = client(UrlRules::default());
+        for host in ["127.0.0.1", "10.0.0.1", "[::1]", "169.254.169.254", "localhost", "0x7f.1"] {
+            let refused = fetch(&client, &format!("https://{host}/client.json")).await.unwrap_err();
+            assert!(
+                refused.contains("not a public address") || refused.contains("not at a public"),
+                "{host}: {refused}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_document_is_bounded_and_no_redirect_is_followed() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let url = format!("http://{address}/client.json");
+        let document = format!(r#"{{"client_id":"{url}","redirect_uris":["https://a.example/cb"]}}"#);
+        let answers = [
+            (format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{document}"), None),
+            (
+                format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{document:20000}"
+                ),
+                Some("larger than"),
+            ),
+            (
+                format!("HTTP/1.1 302 Found\r\nlocation: {url}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"),
+                Some("status 302"),
+            ),
+        ];
+        let client = client(UrlRules { allow_private: true, allow_http: true });
+        for (answer, refusal) in answers {
+            let serve = async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = [0; 1_024];
+                let _ = stream.read(&mut request).await.unwrap();
+                // The client may close before it has read all.
+                let _ = stream.write_all(answer.as_bytes()).await;
+            };
+            let (fetched, ()) = tokio::join!(fetch(&client, &url), serve);
+            match refusal {
+                None => assert_eq!(fetched.unwrap().redirect_uris, ["https://a.example/cb"]),
+                Some(text) => assert!(fetched.unwrap_err().contains(text), "{text}"),
+            }
+        }
+    }
+
     #[test]
     fn documents() {
         let url = "https://a.example/client.json";
         let read = |text: &str| read_document(url, text.as_bytes());
-        let client = read(r#"{"client_id":"https://a.example/client.json","client_name":"A\n\u202eB","redirect_uris":["https://a.example/cb"],"x":[1]}"#);
+        let client = read(
+            r#"{"client_id":"https://a.example/client.json","client_name":"A\n\u202eB","redirect_uris":["https://a.example/cb"],"x":[1]}"#,
+        );
         let client = client.unwrap();
         assert_eq!(client.reference.name, "A \u{202e}B");
         assert_eq!(client.identity, ClientIdentity::Document("a.example".to_owned()));
@@ -219,7 +293,10 @@ mod tests {
             (r#"{"client_id":"https://b.example/c","redirect_uris":["https://a.example/cb"]}"#, "another `client_id`"),
             (r#"{"client_id":"https://a.example/client.json"}"#, "1 to 10"),
             (r#"{"client_id":"https://a.example/client.json","redirect_uris":["javascript:x"]}"#, "scheme"),
-            (r#"{"client_id":"https://a.example/client.json","redirect_uris":["https://a.example/cb"],"token_endpoint_auth_method":"client_secret_post"}"#, "none"),
+            (
+                r#"{"client_id":"https://a.example/client.json","redirect_uris":["https://a.example/cb"],"token_endpoint_auth_method":"client_secret_post"}"#,
+                "none",
+            ),
         ] {
             assert!(read(text).unwrap_err().contains(why), "{text}");
         }
@@ -232,7 +309,11 @@ mod tests {
             is_complete,
         };
         assert!(read_response(url, &response(200, "application/json; charset=utf-8", true)).is_ok());
-        for bad in [response(302, "application/json", true), response(200, "text/html", true), response(200, "application/json", false)] {
+        for bad in [
+            response(302, "application/json", true),
+            response(200, "text/html", true),
+            response(200, "application/json", false),
+        ] {
             assert!(read_response(url, &bad).is_err());
         }
     }

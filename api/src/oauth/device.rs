@@ -189,8 +189,7 @@ async fn find_pending(
     path: &UserCodePath,
 ) -> Result<(DeviceAuthorization, ResolvedClient), Problem> {
     let now = state.intake.clock().now();
-    let attempt =
-        state.sign_in_limiter.try_code(path.client_ip, &format!("device {}", user.user().email), now)?;
+    let attempt = state.sign_in_limiter.try_code(path.client_ip, &format!("device {}", user.user().email), now)?;
     let found = match &path.code {
         Some(code) => store::oauth::device::find_by_user_code(state.intake.store(), code).await?,
         None => None,

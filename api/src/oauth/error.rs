@@ -55,13 +55,6 @@ impl OAuthErrorCode {
             Self::InvalidClientMetadata => "invalid_client_metadata",
         }
     }
-
-    fn status(self) -> StatusCode {
-        match self {
-            Self::InvalidClient => StatusCode::UNAUTHORIZED,
-            _ => StatusCode::BAD_REQUEST,
-        }
-    }
 }
 
 /// An error with a sentence for the client's developer.
@@ -163,7 +156,7 @@ impl<T: Serialize + ToSchema + Send + 'static> IntoResponse for OAuthResponse<T>
     }
 
     fn into_response(self) -> Result<Response, Problem> {
-        let status = self.0.as_ref().map_or_else(|error| error.code.status(), |_| Self::STATUS);
+        let status = if self.0.is_ok() { Self::STATUS } else { StatusCode::BAD_REQUEST };
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
         Ok(Response { status, media_type, headers: CROSS_ORIGIN.to_vec(), body: self.into_body()?, stream: None })
     }

@@ -116,7 +116,13 @@ mod tests {
         assert_eq!(audience("resource=https://api.example/"), Ok(Some(Audience::Api)));
         assert_eq!(audience("resource=https://api.example/mcp"), Ok(Some(Audience::Mcp)));
         assert_eq!(audience("resource=https://api.example&resource=https://api.example/mcp"), Ok(Some(Audience::Both)));
-        for other in ["https://api.example.evil.example", "https://api.example/mcp/", "https://api.example/other", "http://api.example", "api"] {
+        for other in [
+            "https://api.example.evil.example",
+            "https://api.example/mcp/",
+            "https://api.example/other",
+            "http://api.example",
+            "api",
+        ] {
             let refused = audience(&format!("resource={other}")).unwrap_err();
             assert_eq!(refused.code, OAuthErrorCode::InvalidTarget, "{other}");
         }

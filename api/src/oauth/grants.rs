@@ -113,11 +113,7 @@ impl FromRequest for GrantPath {
 ///
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
-pub async fn list(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    ListGrants(page): ListGrants,
-) -> Result<GrantList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, ListGrants(page): ListGrants) -> Result<GrantList, Problem> {
     let (account, now) = (tenant.account().id, state.intake.clock().now());
     let before = page.before_id(KIND_GRANT)?.map(GrantId::from_bytes);
     let mut found = store::oauth::grant::list(state.intake.store(), account, before, page.limit + 1).await?;

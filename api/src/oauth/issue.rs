@@ -83,13 +83,8 @@ fn add_tokens(
     audience: Audience,
 ) -> Result<TokenResponse, OAuthFailure> {
     let access = new_secret(state, TokenKind::Access)?;
-    let token = |kind, scopes, audience| OAuthToken {
-        kind,
-        account: grant.grantor.account,
-        grant: grant.id,
-        scopes,
-        audience,
-    };
+    let token =
+        |kind, scopes, audience| OAuthToken { kind, account: grant.grantor.account, grant: grant.id, scopes, audience };
     store::oauth::token::create(batch, &access, &token(TokenKind::Access, scopes, audience));
     store::oauth::token::create(batch, refresh, &token(TokenKind::Refresh, grant.scopes, grant.audience));
     Ok(TokenResponse::new(&access, refresh, scopes))

@@ -86,10 +86,7 @@ pub fn resource_metadata_url(base_url: &str, resource: OAuthResource) -> String 
 ///
 /// # Errors
 /// None.
-pub async fn authorization_server(
-    state: Arc<AppState>,
-    _: NoInput,
-) -> Result<OAuthResponse<ServerMetadata>, Problem> {
+pub async fn authorization_server(state: Arc<AppState>, _: NoInput) -> Result<OAuthResponse<ServerMetadata>, Problem> {
     let base = &state.options.base_url;
     let at = |path: &str| format!("{base}{path}");
     Ok(OAuthResponse::success(ServerMetadata {

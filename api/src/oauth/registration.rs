@@ -45,7 +45,10 @@ impl FromRequest for RegisterClient {
     const MEDIA: Media = Media::Signed;
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let uris = schema::list(schema::string("`https://…`, a loopback address, or a scheme of a program"), "1 to 10 redirect URIs");
+        let uris = schema::list(
+            schema::string("`https://…`, a loopback address, or a scheme of a program"),
+            "1 to 10 redirect URIs",
+        );
         let fields = [
             ("redirect_uris", uris),
             ("client_name", schema::string("The name that users see, marked as not verified")),
@@ -123,12 +126,14 @@ async fn register_client(state: &AppState, request: RegisterClient) -> Result<Re
 /// Checks grant and response types. Returns whether the client uses device codes.
 fn check_types(metadata: &ClientMetadata) -> Result<bool, OAuthError> {
     let invalid = |text: &str| Err(OAuthError::new(OAuthErrorCode::InvalidClientMetadata, text));
-    let is_known = |grant_type: &String| [AUTHORIZATION_CODE, REFRESH_TOKEN, DEVICE_CODE].contains(&grant_type.as_str());
+    let is_known =
+        |grant_type: &String| [AUTHORIZATION_CODE, REFRESH_TOKEN, DEVICE_CODE].contains(&grant_type.as_str());
     let grant_types = metadata.grant_types.as_deref().unwrap_or_default();
     if metadata.grant_types.is_some() && !grant_types.iter().any(is_known) {
         return invalid("`grant_types` has none that this server supports");
     }
-    if metadata.response_types.as_ref().is_some_and(|types| !types.is_empty() && !types.iter().any(|one| one == "code")) {
+    if metadata.response_types.as_ref().is_some_and(|types| !types.is_empty() && !types.iter().any(|one| one == "code"))
+    {
         return invalid("`response_types` must have `code`");
     }
     Ok(grant_types.iter().any(|grant_type| grant_type == DEVICE_CODE))

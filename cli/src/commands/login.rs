@@ -32,9 +32,7 @@ const PROFILE_DEFAULT: &str = "default";
 const SCOPE_DEFAULT: &str = "read send manage";
 
 pub(super) fn login_command() -> Command {
-    let flag = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
-    };
+    let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
     Command::new("login")
         .about("Sign in to a server with the browser, or store an API key")
         .after_help(format!(
@@ -101,8 +99,7 @@ pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> R
         false => Value::Null,
     };
     let scope = sign_in.as_ref().map(|tokens| tokens.scope.clone());
-    let profile =
-        Profile { base_url: base_url.to_string(), api_key: key.map(|key| key.expose().to_owned()), sign_in };
+    let profile = Profile { base_url: base_url.to_string(), api_key: key.map(|key| key.expose().to_owned()), sign_in };
     let name = matches.get_one::<String>("profile").cloned().unwrap_or_else(|| PROFILE_DEFAULT.to_owned());
     let path = ProfileFile::path()?;
     {

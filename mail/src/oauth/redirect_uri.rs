@@ -8,8 +8,22 @@ const URI_BYTES_MAX: usize = 512;
 const LOOPBACK_HOSTS: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 /// Schemes that a browser acts on itself, or that belong to other protocols.
 const REFUSED_SCHEMES: [&str; 16] = [
-    "about", "blob", "chrome", "data", "file", "filesystem", "ftp", "http", "https", "javascript", "mailto", "sms", "tel",
-    "vbscript", "view-source", "ws",
+    "about",
+    "blob",
+    "chrome",
+    "data",
+    "file",
+    "filesystem",
+    "ftp",
+    "http",
+    "https",
+    "javascript",
+    "mailto",
+    "sms",
+    "tel",
+    "vbscript",
+    "view-source",
+    "ws",
 ];
 
 /// A redirect URI of an accepted form.
@@ -33,7 +47,9 @@ impl<'a> RedirectUri<'a> {
             return Err("is longer than 512 bytes");
         }
         // Also no backslash, which browsers read as a slash.
-        if !uri.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'\\' | b'"' | b'<' | b'>' | b'`' | b'^' | b'{' | b'|' | b'}')) {
+        if !uri.bytes().all(|b| {
+            b.is_ascii_graphic() && !matches!(b, b'\\' | b'"' | b'<' | b'>' | b'`' | b'^' | b'{' | b'|' | b'}')
+        }) {
             return Err("has characters that must be percent-encoded");
         }
         if uri.contains('#') {
@@ -43,11 +59,13 @@ impl<'a> RedirectUri<'a> {
             return read_authority(rest).map(Self::Web);
         }
         if let Some(rest) = uri.strip_prefix("http://") {
-            return read_loopback(rest).ok_or("must begin with https://, unless its host is 127.0.0.1, [::1] or localhost");
+            return read_loopback(rest)
+                .ok_or("must begin with https://, unless its host is 127.0.0.1, [::1] or localhost");
         }
         let (scheme, rest) = uri.split_once(':').ok_or("is no absolute URI")?;
-        let is_scheme = scheme.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.'))
-            && scheme.starts_with(|c: char| c.is_ascii_lowercase());
+        let is_scheme =
+            scheme.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.'))
+                && scheme.starts_with(|c: char| c.is_ascii_lowercase());
         match is_scheme && !REFUSED_SCHEMES.contains(&scheme) && scheme != "wss" && !rest.is_empty() {
             true => Ok(Self::App(scheme)),
             false => Err("has a scheme that is not accepted"),
@@ -140,11 +158,34 @@ mod tests {
         }
         let long = format!("https://a.example/{}", "x".repeat(600));
         for uri in [
-            "", "/callback", "callback", "https://", "https:///cb", "https://a.example/#x", "https://me@a.example/",
-            "https://a.example:port/", "https://a.example:/", "https://a.example:99999/", "https://a_b/", "https://a.example\\@b.example/",
-            "http://a.example/", "http://127.0.0.1.evil.example/", "http://127.0.0.1@evil.example/", "http://localhost.evil.example/",
-            "http://127.0.0.1:80:80/", "http://127.0.0.1:/", "javascript:alert(1)", "data:text/html,x", "JavaScript:alert(1)", "file:///etc",
-            "vbscript:x", "https://a.example/\u{e9}", "https://a.example/ x", "https://a.example/\r\nx", "a b:/x", &long,
+            "",
+            "/callback",
+            "callback",
+            "https://",
+            "https:///cb",
+            "https://a.example/#x",
+            "https://me@a.example/",
+            "https://a.example:port/",
+            "https://a.example:/",
+            "https://a.example:99999/",
+            "https://a_b/",
+            "https://a.example\\@b.example/",
+            "http://a.example/",
+            "http://127.0.0.1.evil.example/",
+            "http://127.0.0.1@evil.example/",
+            "http://localhost.evil.example/",
+            "http://127.0.0.1:80:80/",
+            "http://127.0.0.1:/",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "JavaScript:alert(1)",
+            "file:///etc",
+            "vbscript:x",
+            "https://a.example/\u{e9}",
+            "https://a.example/ x",
+            "https://a.example/\r\nx",
+            "a b:/x",
+            &long,
         ] {
             assert!(RedirectUri::parse(uri).is_err(), "{uri}");
         }

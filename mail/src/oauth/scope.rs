@@ -142,7 +142,9 @@ mod tests {
         assert_eq!(serde_json::to_string(&scopes).unwrap(), r#""read send""#);
         assert_eq!(serde_json::from_str::<ScopeSet>(r#""read send""#).unwrap(), scopes);
         assert!(serde_json::from_str::<ScopeSet>(r#""root""#).is_err());
-        assert!(ScopeSet::parse_known("read").is_subset_of(scopes) && !ScopeSet::parse_known("manage").is_subset_of(scopes));
+        assert!(
+            ScopeSet::parse_known("read").is_subset_of(scopes) && !ScopeSet::parse_known("manage").is_subset_of(scopes)
+        );
     }
 
     #[test]

@@ -65,10 +65,7 @@ pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<DeviceAut
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn find_by_user_code(
-    store: &Store,
-    user_code: &str,
-) -> Result<Option<DeviceAuthorization>, ReadError> {
+pub async fn find_by_user_code(store: &Store, user_code: &str) -> Result<Option<DeviceAuthorization>, ReadError> {
     let Some(row_key) = store.get(&key_by_user_code(user_code)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }

@@ -25,8 +25,9 @@ pub(super) async fn sign_in(server: &AuthorizationServer, scope: &str) -> Result
     if let Some(complete) = verification_uri_complete {
         eprintln!("or open {complete}");
     }
-    let mut interval =
-        Duration::from_secs(device.interval.unwrap_or(INTERVAL_DEFAULT_S).clamp(*INTERVAL_S.start(), *INTERVAL_S.end()));
+    let mut interval = Duration::from_secs(
+        device.interval.unwrap_or(INTERVAL_DEFAULT_S).clamp(*INTERVAL_S.start(), *INTERVAL_S.end()),
+    );
     let until = Instant::now() + Duration::from_secs(device.expires_in.min(3_600));
     while Instant::now() < until {
         tokio::time::sleep(interval).await;

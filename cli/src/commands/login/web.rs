@@ -98,7 +98,9 @@ async fn read_target(stream: &mut TcpStream) -> Option<String> {
 }
 
 async fn answer(stream: &mut TcpStream, status: &str, text: &str) {
-    let page = format!("<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\"><title>postrider</title><p>{text}</p></html>");
+    let page = format!(
+        "<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\"><title>postrider</title><p>{text}</p></html>"
+    );
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\n\
          content-security-policy: default-src 'none'; frame-ancestors 'none'\r\ncache-control: no-store\r\n\
@@ -124,14 +126,19 @@ impl Response {
         let query = target.strip_prefix(CALLBACK)?.strip_prefix('?')?;
         let fields: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         let find = |name: &str| fields.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone());
-        (find("state").as_deref() == Some(state))
-            .then(|| Self { code: find("code"), error: find("error"), issuer: find("iss") })
+        (find("state").as_deref() == Some(state)).then(|| Self {
+            code: find("code"),
+            error: find("error"),
+            issuer: find("iss"),
+        })
     }
 
     /// The code. The issuer must be the server that was asked (RFC 9207 2.4).
     fn check(self, issuer: &str) -> Result<String, CliError> {
         if self.issuer.as_deref() != Some(issuer) {
-            return Err(CliError::Failed("the response comes from another server than the one that was asked".to_owned()));
+            return Err(CliError::Failed(
+                "the response comes from another server than the one that was asked".to_owned(),
+            ));
         }
         match (self.error, self.code) {
             (Some(error), _) if error == "access_denied" => {
@@ -154,7 +161,9 @@ mod tests {
         let iss = "iss=https%3A%2F%2Fmail.example.com";
         let read = |target: &str| Response::read(target, "s").map(|response| response.check(issuer));
         assert_eq!(read(&format!("/callback?code=c%2B&state=s&{iss}")), Some(Ok("c+".to_owned())));
-        for other in ["/favicon.ico", "/callback", "/callback?code=c", "/callback?code=c&state=t", "/callbacks?code=c&state=s"] {
+        for other in
+            ["/favicon.ico", "/callback", "/callback?code=c", "/callback?code=c&state=t", "/callbacks?code=c&state=s"]
+        {
             assert_eq!(read(other), None, "{other}");
         }
         for refused in [
@@ -172,7 +181,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let waiting = tokio::spawn(async move { wait_for_code(&listener, "s", "i").await });
-        for (target, status) in [("/", "404"), ("/callback?code=x&state=wrong", "404"), ("/callback?code=c&state=s&iss=i", "200")] {
+        for (target, status) in
+            [("/", "404"), ("/callback?code=x&state=wrong", "404"), ("/callback?code=c&state=s&iss=i", "200")]
+        {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(format!("GET {target} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await.unwrap();
             let mut answer = String::new();

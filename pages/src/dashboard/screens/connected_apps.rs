@@ -36,7 +36,11 @@ pub const PAGES: &[PageRow] = &[
         show: |context| Box::pin(detail(context)),
         forms: &[
             FormRow { name: "revoke", operation: "revoke_grant", submit: |context| Box::pin(revoke(context)) },
-            FormRow { name: "revoke-own", operation: "revoke_own_grant", submit: |context| Box::pin(revoke_own(context)) },
+            FormRow {
+                name: "revoke-own",
+                operation: "revoke_own_grant",
+                submit: |context| Box::pin(revoke_own(context)),
+            },
         ],
     },
 ];

@@ -119,8 +119,7 @@ pub(super) fn client_facts(client: &ConsentClient, account: &str) -> Facts {
 
 /// A sentence about scopes that the role does not allow.
 pub(super) fn missing_scopes(scopes: &[ConsentScope]) -> Option<String> {
-    let missing: Vec<&str> =
-        scopes.iter().filter(|scope| !scope.permitted).map(|scope| scope.scope.as_str()).collect();
+    let missing: Vec<&str> = scopes.iter().filter(|scope| !scope.permitted).map(|scope| scope.scope.as_str()).collect();
     (!missing.is_empty()).then(|| format!("Your role does not allow you to give: {}.", missing.join(", ")))
 }
 
@@ -132,6 +131,10 @@ fn call(context: &Context<'_>, operation: &'static str) -> Call {
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    if context.query().iter().next().is_none() {
+        let body = maud! { p { "A program that asks for access leads here. None did." } };
+        return Ok(Page::new("No program asks for access", body).into());
+    }
     let request: AuthorizationRequest = context.read(&call(context, "get_authorization_request")).await?;
     if let Some(error) = &request.error {
         return Ok(refused_page(&request, error).into());
@@ -253,11 +256,15 @@ mod tests {
 
     #[test]
     fn a_wrong_request_leads_nowhere_by_itself() {
-        let error = json!({"code": "invalid_scope", "description": HOSTILE, "return_to": "https://client.example/cb?error=x"});
+        let error =
+            json!({"code": "invalid_scope", "description": HOSTILE, "return_to": "https://client.example/cb?error=x"});
         let backend = FakeBackend::new().answer("get_authorization_request", request(error));
         let html = crate::dashboard::fake_backend::html(backend.get(TARGET));
         assert_harmless(&html);
-        assert!(html.contains("href=\"https://client.example/cb?error=x\"") && !html.contains("name=\"form\" value=\"allow\""));
+        assert!(
+            html.contains("href=\"https://client.example/cb?error=x\"")
+                && !html.contains("name=\"form\" value=\"allow\"")
+        );
         let unknown = FakeBackend::new().refuse("get_authorization_request", Failure::field("client_id", "unknown"));
         assert_eq!(unknown.get(TARGET).status, 400);
     }

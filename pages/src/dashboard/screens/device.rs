@@ -136,7 +136,10 @@ mod tests {
     fn a_code_leads_to_the_decision() {
         let backend = backend();
         assert!(html(backend.get("/device")).contains("Code that the device shows"));
-        assert_eq!(location(backend.post("/device", "code", &[("code", " bcdf-ghjk ")])), "/dashboard/device?code=bcdf-ghjk");
+        assert_eq!(
+            location(backend.post("/device", "code", &[("code", " bcdf-ghjk ")])),
+            "/dashboard/device?code=bcdf-ghjk"
+        );
         let page = html(backend.get("/device?code=bcdf-ghjk"));
         assert_harmless(&page);
         assert!(page.contains("BCDF-GHJK") && page.contains("value=\"read\""), "{page}");
@@ -149,7 +152,12 @@ mod tests {
 
     #[test]
     fn a_wrong_code_is_refused_at_its_field() {
-        let wrong = Failure { status: 404, code: "not_found".into(), message: "The code is wrong".into(), ..Failure::default() };
+        let wrong = Failure {
+            status: 404,
+            code: "not_found".into(),
+            message: "The code is wrong".into(),
+            ..Failure::default()
+        };
         let backend = FakeBackend::new().refuse("get_device_request", wrong);
         assert!(html(backend.post("/device", "code", &[("code", "x")])).contains("The code is wrong"));
         assert_eq!(backend.calls("get_device_request").len(), 1);
