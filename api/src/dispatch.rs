@@ -26,7 +26,7 @@ use tokio::time::Instant;
 
 use crate::access::{self, Principal};
 use crate::handler::{HandlerFuture, Owner};
-use crate::oauth::metadata;
+use crate::oauth::{cross_origin, metadata};
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::Request;
@@ -72,19 +72,21 @@ where
     let (head, mut body) = request.into_parts();
     let (mut context, mut error_code) = (RequestContext::default(), None);
     let route = header_limits::check_head(&head).map(|()| server.router.find(&head.method, head.uri.path()));
-    let (operation, outcome) = match route {
-        Ok(RouteMatch::Found(found)) => {
+    let preflight = (head.method == Method::OPTIONS).then(|| cross_origin::preflight(head.uri.path())).flatten();
+    let (operation, outcome) = match (route, preflight) {
+        (Ok(RouteMatch::MethodNotAllowed(_)), Some(response)) => ("none", Ok((response, MemoryShare::default()))),
+        (Ok(RouteMatch::Found(found)), _) => {
             (found.operation.id, run_operation(state, found, &head, &mut body, &mut context).await)
         }
-        Ok(RouteMatch::MethodNotAllowed(allowed)) => {
+        (Ok(RouteMatch::MethodNotAllowed(allowed)), None) => {
             let text = format!("{} is not allowed here", head.method);
             let problem = Problem::new(ErrorCode::METHOD_NOT_ALLOWED, text).with_header(ALLOW, allowed);
             ("none", Err(not_found(state, &head, &mut context, problem).await))
         }
-        Ok(RouteMatch::NotFound) => {
+        (Ok(RouteMatch::NotFound), _) => {
             ("none", Err(not_found(state, &head, &mut context, Problem::not_found("path")).await))
         }
-        Err(problem) => ("none", Err(problem)),
+        (Err(problem), _) => ("none", Err(problem)),
     };
     // The response may be sent before the body was read: drain the rest. A client that waits for `100 Continue`
     // (RFC 9110 10.1.1) sends no body after a final response.

@@ -15,6 +15,7 @@
 pub mod authorization;
 pub mod client;
 pub mod client_document;
+pub mod cross_origin;
 pub mod decision;
 pub mod device;
 pub mod device_polls;

@@ -194,6 +194,23 @@ async fn metadata_names_what_clients_look_for() {
 }
 
 #[tokio::test]
+async fn programs_in_browsers_may_call_the_endpoints() {
+    let world = World::start().await;
+    for path in ["/oauth/token", "/oauth/register", "/.well-known/oauth-protected-resource/mcp"] {
+        let answer = world.call_without_key(Method::OPTIONS, path, &Value::Null).await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT, "{path}");
+        assert_eq!(answer.headers["access-control-allow-origin"], "*");
+        assert!(!answer.headers.contains_key("access-control-allow-credentials"));
+    }
+    // Endpoints that need a session are not called from other origins.
+    let answer = world.call_without_key(Method::OPTIONS, "/auth/authorization-request", &Value::Null).await;
+    assert!(
+        answer.status == StatusCode::METHOD_NOT_ALLOWED && !answer.headers.contains_key("access-control-allow-origin")
+    );
+    world.end().await;
+}
+
+#[tokio::test]
 async fn a_grant_from_consent_to_revocation() {
     let world = World::start().await;
     let program = Program::new(&world).await;
