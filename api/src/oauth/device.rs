@@ -17,7 +17,7 @@ use super::client::{self, ClientError, ResolvedClient};
 use super::decision::{ClientView, Decision, ScopeView, approved_scopes, client_problem, grantor, scope_views};
 use super::device_polls::POLL_INTERVAL;
 use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
-use super::form::{FormFields, OAuthForm};
+use super::form::{OAuthFields, OAuthForm};
 use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
 use crate::problem::{ErrorCode, Problem};
@@ -34,7 +34,7 @@ const CODE: &str = "code";
 #[derive(Debug)]
 pub struct DeviceFields;
 
-impl FormFields for DeviceFields {
+impl OAuthFields for DeviceFields {
     const ABOUT: &'static str = "The device authorization request (RFC 8628 3.1), as a form";
     const FIELDS: &'static [(&'static str, &'static str)] = &[
         ("client_id", "The client's id"),

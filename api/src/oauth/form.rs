@@ -73,7 +73,7 @@ fn resource_of(uri: &str, base_url: &str) -> Option<OAuthResource> {
 }
 
 /// The fields of a form, for the OpenAPI document.
-pub trait FormFields: Send + 'static {
+pub trait OAuthFields: Send + 'static {
     const ABOUT: &'static str;
     /// Names with descriptions.
     const FIELDS: &'static [(&'static str, &'static str)];
@@ -86,7 +86,7 @@ pub struct OAuthForm<F> {
     fields: PhantomData<fn() -> F>,
 }
 
-impl<F: FormFields> FromRequest for OAuthForm<F> {
+impl<F: OAuthFields> FromRequest for OAuthForm<F> {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
     const MEDIA: Media = Media::Form;
 

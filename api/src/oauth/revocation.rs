@@ -9,7 +9,7 @@ use serde::Serialize;
 use store::engine::Batch;
 
 use super::error::{OAuthFailure, OAuthResponse};
-use super::form::{FormFields, OAuthForm, OAuthParameters};
+use super::form::{OAuthFields, OAuthForm, OAuthParameters};
 use super::token::end_grant;
 use crate::problem::Problem;
 use crate::schema::ToSchema;
@@ -19,7 +19,7 @@ use crate::state::AppState;
 #[derive(Debug)]
 pub struct RevocationFields;
 
-impl FormFields for RevocationFields {
+impl OAuthFields for RevocationFields {
     const ABOUT: &'static str = "The revocation request (RFC 7009 2.1), as a form";
     const FIELDS: &'static [(&'static str, &'static str)] = &[
         ("token", "The access token or refresh token"),

@@ -14,7 +14,7 @@ use store::engine::{Batch, CommitError};
 
 use super::device_polls::PollDecision;
 use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
-use super::form::{FormFields, OAuthForm, OAuthParameters};
+use super::form::{OAuthFields, OAuthForm, OAuthParameters};
 use super::issue::{GrantTerms, create_grant, current_grantor, refresh_grant};
 use super::metadata::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
 use crate::auth::login_links::{self, AccessGrant};
@@ -29,7 +29,7 @@ const TRIES_MAX: usize = 3;
 #[derive(Debug)]
 pub struct TokenFields;
 
-impl FormFields for TokenFields {
+impl OAuthFields for TokenFields {
     const ABOUT: &'static str = "The token request (RFC 6749 4.1.3 and 6, RFC 8628 3.4), as a form";
     const FIELDS: &'static [(&'static str, &'static str)] = &[
         ("grant_type", "`authorization_code`, `refresh_token` or `urn:ietf:params:oauth:grant-type:device_code`"),

@@ -71,7 +71,7 @@ struct Grant {
 }
 
 #[derive(Debug, Deserialize)]
-struct UserList {
+struct GrantUsers {
     users: Vec<GrantUser>,
 }
 
@@ -83,7 +83,7 @@ struct GrantUser {
 
 /// The addresses of the account's users by id.
 async fn emails_by_user(context: &Context<'_>) -> Result<HashMap<String, String>, Failure> {
-    let found: UserList = context.read(&Call::new("list_users")).await?;
+    let found: GrantUsers = context.read(&Call::new("list_users")).await?;
     Ok(found.users.into_iter().map(|user| (user.id, user.email)).collect())
 }
 
