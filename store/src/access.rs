@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::account::Account;
+use mail::client_policy::ClientPolicy;
 use mail::credential::{
     ApiKey, ApiKeyScope, CredentialId, CredentialPolicy, CredentialRejection, SecretHash, SmtpCredential,
 };
@@ -125,6 +126,7 @@ pub struct Tenant {
     scope: ApiKeyScope,
     actor: Actor,
     bound_to: Option<DomainId>,
+    policy: Arc<ClientPolicy>,
     proof: AuthProof,
     for_service: bool,
 }
@@ -162,6 +164,12 @@ impl Tenant {
     #[must_use]
     pub fn bound_to(&self) -> Option<DomainId> {
         self.bound_to
+    }
+
+    /// What the client may do below its scope.
+    #[must_use]
+    pub fn policy(&self) -> &ClientPolicy {
+        &self.policy
     }
 
     /// True for mail that the service sends from its own domain to people who requested it ([`system_mail_tenant`]).
@@ -279,7 +287,8 @@ impl TenantBuilder {
     async fn build(self, store: &Store) -> Result<Tenant, AccessError> {
         let account = account::get(store, self.account).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
         let Self { scope, actor, terms, proof, .. } = self;
-        Ok(Tenant { account: Arc::new(account), scope, actor, bound_to: terms.domain, proof, for_service: false })
+        let (bound_to, policy) = (terms.domain, Arc::new(terms.client));
+        Ok(Tenant { account: Arc::new(account), scope, actor, bound_to, policy, proof, for_service: false })
     }
 }
 
@@ -359,7 +368,8 @@ pub async fn authenticate_session(
     }
     let (user, account) = (user::from_row(user)?, Arc::new(account::from_row(account)?));
     let (actor, proof) = (Actor::User(user.id), AuthProof::Session(token.clone()));
-    let tenant = Tenant { account, scope: ApiKeyScope::Full, actor, bound_to: None, proof, for_service: false };
+    let (scope, policy) = (ApiKeyScope::Full, Arc::default());
+    let tenant = Tenant { account, scope, actor, bound_to: None, policy, proof, for_service: false };
     let recently_authenticated = session.is_recently_authenticated(now);
     let (user, session) = (Arc::new(user), Arc::new(session));
     Ok(SignedInUser { tenant, user, session, token: token.clone(), recently_authenticated })
@@ -372,6 +382,28 @@ pub async fn authenticate_session(
 pub async fn service_tenant(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
     let (actor, terms, proof) = (Actor::Operator, CredentialPolicy::default(), AuthProof::Irrevocable);
     TenantBuilder { account, scope: ApiKeyScope::Sending, actor, terms, proof }.build(store).await
+}
+
+/// Creates the tenant of an API key for a request that it made earlier, such as one that was approved since.
+///
+/// # Errors
+/// [`AccessError`], also if the key was disabled, deleted or has expired.
+pub async fn api_key_tenant(
+    store: &Store,
+    account: AccountId,
+    id: ApiKeyId,
+    now: Timestamp,
+) -> Result<Tenant, AccessError> {
+    let found = credential::get::<ApiKey>(store, account, id.to_bytes()).await?;
+    let ApiKey { scope, enabled, terms, .. } = found.ok_or(AccessError::Denied(Denial::Unknown))?;
+    if !enabled {
+        return Err(AccessError::Denied(Denial::Revoked));
+    }
+    if terms.expires_at.is_some_and(|end| end <= now) {
+        return Err(AccessError::Denied(Denial::Expired));
+    }
+    let (actor, proof) = (Actor::ApiKey(id), AuthProof::Irrevocable);
+    TenantBuilder { account, scope, actor, terms, proof }.build(store).await
 }
 
 /// Creates a tenant for mail that the service writes for an account, from the service's own domain. The access level
@@ -402,5 +434,6 @@ pub async fn operator_tenant(store: &Store, id_or_email: &str) -> Result<Tenant,
     let account = account::find(store, id_or_email).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
     let account = Arc::new(account);
     let (scope, actor) = (ApiKeyScope::Sending, Actor::Operator);
-    Ok(Tenant { account, scope, actor, bound_to: None, proof: AuthProof::Irrevocable, for_service: false })
+    let (bound_to, policy, proof) = (None, Arc::default(), AuthProof::Irrevocable);
+    Ok(Tenant { account, scope, actor, bound_to, policy, proof, for_service: false })
 }
