@@ -182,7 +182,7 @@ fn log_refused(state: &AppState, kind: LoginKind, from: Option<IpAddr>, error: &
     state.login_log.failed(kind, from, reason, state.intake.clock().now());
 }
 
-fn access_error_problem(error: AccessError) -> Problem {
+pub(crate) fn access_error_problem(error: AccessError) -> Problem {
     match error {
         AccessError::Denied(denial) => Problem::unauthorized(denial),
         AccessError::AddressNotAllowed => {

@@ -95,6 +95,7 @@ fn partner_operations() -> Vec<Operation> {
             .about(tag, "Add a partner")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::PLAN_FULL])
             .sdk("affiliates.create")
+            .mails_later()
             .api_key_or_session(full, partners::create),
         affiliate_operation(get.clone(), "/affiliates/{id}", "get_affiliate")
             .about(tag, "Get a partner with all its links")
@@ -111,6 +112,7 @@ fn partner_operations() -> Vec<Operation> {
         affiliate_operation(post.clone(), "/affiliates/{id}/approve", "approve_affiliate")
             .about(tag, "Approve a partner")
             .sdk("affiliates.approve")
+            .mails_later()
             .api_key_or_session(full, partners::approve),
         affiliate_operation(post.clone(), "/affiliates/{id}/reject", "reject_affiliate")
             .about(tag, "Reject a partner")

@@ -57,6 +57,7 @@ pub fn operations() -> Vec<Operation> {
         post("/automations", "create_automation", "Create an automation, as a draft")
             .storage_cost(&[(Noun::Automations, 1), (Noun::AutomationBytes, 0)])
             .sdk("automations.create")
+            .mails_later()
             .api_key_or_session(Full, create),
         define_get("/automations", "list_automations", "List automations, newest first")
             .sdk("automations.list")
@@ -72,6 +73,7 @@ pub fn operations() -> Vec<Operation> {
         .errors(&[ErrorCode::CONFLICT])
         .storage_cost(&[(Noun::AutomationBytes, 0)])
         .sdk_with_actions("automations.update", SDK_ACTIONS)
+        .mails_later()
         .api_key_or_session(Full, update),
         entry(Method::DELETE, "/automations/{id}", "delete_automation", "Delete an automation and its runs")
             .errors(&[ErrorCode::CONFLICT])

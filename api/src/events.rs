@@ -40,6 +40,7 @@ pub fn operations() -> Vec<Operation> {
         entry(Method::POST, "/events", "send_event", "Send a product event")
             .idempotent_storage_cost(Keyed::SendEvent, &[(Noun::ProductEvents, 1), (Noun::ProductEventBytes, 0)])
             .sdk("events.send")
+            .mails_later()
             .api_key_or_session(ApiKeyScope::Sending, send::send),
         get("/events", "list_events", "List product events, newest first")
             .sdk("events.list")

@@ -4,16 +4,18 @@
 //! page ─► [`OperationCaller::perform`] ─► role ─► storage quota ─► the operation's handler (own task) ─► response
 //! ```
 //!
-//! A page makes several calls, so they are not rate-limited. The request log has the calls that change something, with the
-//! user, but not the reads.
+//! A page makes several calls, so they are not rate-limited, and reads are not recorded in the request log. What a form
+//! changes is recorded in the audit log.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method};
 use jiff::Timestamp;
 use mail::id::RequestId;
+use mail::request_log::RequestSurface;
 use store::access::{Denial, SignedInUser};
 use tokio::time::Instant;
 
@@ -24,7 +26,7 @@ use crate::handler::Owner;
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::Request;
-use crate::request_log::RequestLogEntry;
+use crate::request_log::{self, RequestLogEntry};
 use crate::response::Response;
 use crate::sdk::Risk;
 use crate::serve::memory_budget::MemoryShare;
@@ -40,23 +42,28 @@ impl OperationCaller for ApiServer {
     ) -> BoxFuture<'a, Result<Response, Problem>> {
         Box::pin(async move {
             let operation = self.router.operation(&call.operation).ok_or_else(|| Problem::not_found("operation"))?;
-            let (id, started) = (self.state.next_request_id(), Instant::now());
-            let path = filled_path(operation.path, &call.path);
-            let result = run(&self.state, user, operation, call).await;
-            if let Some(user) = user
-                && operation.method != Method::GET
-                && operation.risk != Risk::Read
-            {
-                let (status, error_code) = match &result {
-                    Ok(response) => (response.status.as_u16(), None),
-                    Err(problem) => (problem.code().status, Some(problem.code().word)),
+            let (id, begun) = (self.state.next_request_id(), Instant::now());
+            let (path, address) = (call_path(operation, &call), call.client_ip);
+            let outcome = run(&self.state, user, operation, call).await;
+            if let Some(user) = user.filter(|user| request_log::is_audited(operation, user.tenant())) {
+                let response = outcome.as_ref().map_or(Bytes::new(), |response| response.body.clone());
+                let entry = RequestLogEntry {
+                    id,
+                    actor: (user.tenant().account().id, user.tenant().actor()),
+                    operation: operation.id,
+                    status: outcome.as_ref().map_or_else(|problem| problem.status(), |response| response.status).as_u16(),
+                    error_code: outcome.as_ref().err().map(|problem| problem.code().word),
+                    duration: begun.elapsed(),
+                    surface: RequestSurface::Dashboard,
+                    address,
+                    is_audited: true,
                 };
-                let actor = (user.tenant().account().id, user.tenant().actor());
-                let duration = started.elapsed();
-                let entry = RequestLogEntry { id, actor, operation: operation.id, status, error_code, duration };
-                self.state.request_log.record(entry, &operation.method, &path);
+                self.state.request_log.record(entry, &operation.method, &path, &response);
+                if request_log::is_written_first(operation.risk) {
+                    self.state.request_log.flush(self.state.intake.store()).await;
+                }
             }
-            result.map_err(|problem| {
+            outcome.map_err(|problem| {
                 let Some(cause) = problem.cause() else { return problem };
                 let store = self.state.intake.store();
                 store::error_unless_away!(store, request.id = %id, operation = operation.id, cause, "a call failed");
@@ -99,9 +106,13 @@ impl OperationCaller for ApiServer {
     }
 }
 
-/// The path of a call: `/emails/{id}` with the value of `id`.
-fn filled_path(pattern: &str, parameters: &[(String, String)]) -> String {
-    parameters.iter().fold(pattern.to_owned(), |path, (name, value)| path.replace(&format!("{{{name}}}"), value))
+/// The path of a call, as a program would send it.
+fn call_path(operation: &Operation, call: &OperationCall) -> String {
+    let mut path = operation.path.to_owned();
+    for (name, value) in &call.path {
+        path = path.replace(&format!("{{{name}}}"), value);
+    }
+    path
 }
 
 async fn run(

@@ -19,6 +19,8 @@
 pub mod access;
 pub mod account;
 pub mod affiliate;
+mod approvals;
+mod audit_log;
 pub mod attachment_download;
 pub mod auth;
 pub mod automations;

@@ -10,7 +10,8 @@ use crate::operation::{Operation, OperationBuilder, SessionSubject, operation};
 use crate::problem::ErrorCode;
 use crate::sdk::Risk;
 use crate::{
-    account, affiliate, auth, automations, billing, credentials, domains, emails, events, health, logs, mta_sts, oauth,
+    account, affiliate, approvals, audit_log, auth, automations, billing, credentials, domains, emails, events, health,
+    logs, mta_sts, oauth,
     openapi, opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
     webhook_events, webhooks,
 };
@@ -47,6 +48,8 @@ pub fn operation_table() -> Vec<Operation> {
     table.extend(billing::operations());
     table.extend(portal::operations());
     table.extend(oauth::operations());
+    table.extend(approvals::operations());
+    table.extend(audit_log::operations());
     table
 }
 

@@ -67,6 +67,7 @@ codes! {
     SANDBOX_RESTRICTED 403 "sandbox_restricted" "The sandbox sender can only send to the account's own address.";
     PRODUCTION_ACCESS_REQUIRED 403 "production_access_required" "Sending to other recipients requires production access.";
     IP_NOT_ALLOWED 403 "ip_not_allowed" "The API key may not be used from this address.";
+    POLICY_VIOLATION 403 "policy_violation" "The policy of the API key or grant does not permit this; `details.rule` names the rule.";
     ACCOUNT_SUSPENDED 403 "account_suspended" "The account is suspended.";
     NOT_FOUND 404 "not_found" "Not found.";
     METHOD_NOT_ALLOWED 405 "method_not_allowed" "The path does not support this method; see `Allow`.";
@@ -105,6 +106,7 @@ impl ErrorCode {
         Self::DOMAIN_NOT_VERIFIED,
         Self::SANDBOX_RESTRICTED,
         Self::PRODUCTION_ACCESS_REQUIRED,
+        Self::POLICY_VIOLATION,
         Self::ACCOUNT_SUSPENDED,
         Self::NOT_FOUND,
         Self::CONFLICT,
@@ -422,6 +424,7 @@ impl Problem {
                 Self::new(ErrorCode::FORBIDDEN, format!("This API key cannot send from {domain}"))
                     .with_details(json!({"domain": domain}))
             }
+            SubmitError::Policy(violation) => Self::policy_violation(violation.rule(), violation.to_string()),
             SubmitError::AccountSuspended => Self::new(ErrorCode::ACCOUNT_SUSPENDED, "The account is suspended"),
             SubmitError::Message(error) => Self::new(ErrorCode::VALIDATION_ERROR, error.to_string()),
             SubmitError::Invalid { field, message } => Self::field(field, message),
@@ -450,6 +453,12 @@ impl Problem {
             }
             SubmitError::Unconfirmed { id } => Self::unconfirmed(id),
         }
+    }
+
+    /// 403: a rule of the client's policy does not permit the request.
+    #[must_use]
+    pub fn policy_violation(rule: &str, text: impl Into<String>) -> Self {
+        Self::new(ErrorCode::POLICY_VIOLATION, text).with_details(json!({"rule": rule}))
     }
 
     /// 403: the plan's quota of a noun is used up.

@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::cidr::IpNetwork;
+use crate::client_policy::ClientPolicy;
 use crate::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId};
 
 /// Prefix of API keys.
@@ -180,6 +181,8 @@ pub struct CredentialPolicy {
     pub allowed: Vec<IpNetwork>,
     pub expires_at: Option<Timestamp>,
     pub secrets: CredentialSecrets,
+    /// What the client may do below its scope.
+    pub client: ClientPolicy,
 }
 
 /// The reason why an existing credential is rejected.

@@ -133,6 +133,8 @@ ids! {
     RunId "run_";
     /// One HTTP request, as the request log names it.
     RequestId "req_";
+    /// A request of a client that waits for a person's approval.
+    ApprovalId "apr_";
     /// A person who signs in to an account.
     UserId "user_";
     /// A signed-in session of a user in one browser.

@@ -19,6 +19,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::client_policy::ClientPolicy;
 use crate::credential::SecretHash;
 use crate::id::{AccountId, GrantId, OAuthClientId, UserId};
 use crate::user::UserRole;
@@ -142,6 +143,8 @@ pub struct OAuthGrant {
     pub grantor: Grantor,
     pub client: ClientReference,
     pub scopes: ScopeSet,
+    /// What the client may do below its scopes.
+    pub policy: ClientPolicy,
     pub audience: Audience,
     /// Hash of the current refresh token. Any other one was used before.
     pub refresh: SecretHash,
@@ -255,6 +258,7 @@ mod tests {
             },
             client: ClientReference { id: "c".to_owned(), name: "C".to_owned() },
             scopes: ScopeSet::default(),
+            policy: ClientPolicy::default(),
             audience: Audience::Api,
             refresh: SecretHash::from_bytes(b"r"),
             created_at: at(0),

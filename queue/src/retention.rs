@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::affiliate::visit::COUNTS_RETENTION;
-use mail::id::{AccountId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
+use mail::id::{AccountId, ApprovalId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
 use mail::metric::Hour;
 use store::affiliate::{click_count, self_referral_guard, visit};
 use store::engine::{Batch, CommitError, ReadError};
+use store::request_log::LogPart;
 use thiserror::Error;
 
 use crate::worker::Worker;
@@ -94,6 +95,7 @@ impl Worker {
                 self.purge_sessions(*account).await?;
                 self.purge_grants(*account).await?;
                 self.purge_request_logs(*account).await?;
+                self.purge_approvals(*account).await?;
                 self.purge_metrics(*account).await?;
                 self.purge_runs(*account, runs_before).await?;
                 self.purge_dmarc_reports(*account).await?;
@@ -196,19 +198,35 @@ impl Worker {
     }
 
     async fn purge_request_logs(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::request_log::RETENTION) else {
-            return Ok(());
-        };
+        self.purge_log_part(account, LogPart::Reads, mail::request_log::RETENTION).await?;
+        self.purge_log_part(account, LogPart::Audit, mail::request_log::AUDIT_RETENTION).await
+    }
+
+    async fn purge_log_part(
+        &self,
+        account: AccountId,
+        part: LogPart,
+        retention: Duration,
+    ) -> Result<(), RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(()) };
+        let before = RequestId::new(oldest_kept, 0);
         loop {
             let mut batch = Batch::progress();
-            let found = store::request_log::purge_before(
-                &self.store,
-                &mut batch,
-                account,
-                RequestId::new(oldest_kept, 0),
-                BATCH_ROWS,
-            )
-            .await?;
+            let found =
+                store::request_log::purge_before(&self.store, part, &mut batch, account, before, BATCH_ROWS).await?;
+            self.commit_unless_empty(batch).await?;
+            if found < BATCH_ROWS || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn purge_approvals(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::approval::RETENTION) else { return Ok(()) };
+        let before = ApprovalId::new(oldest_kept, 0);
+        loop {
+            let mut batch = Batch::progress();
+            let found = store::approval::purge_before(&self.store, &mut batch, account, before, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());

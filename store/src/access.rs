@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::account::Account;
+use mail::client_policy::ClientPolicy;
 use mail::credential::{
     ApiKey, ApiKeyScope, CredentialId, CredentialPolicy, CredentialRejection, SecretHash, SmtpCredential,
 };
@@ -143,6 +144,7 @@ pub struct Tenant {
     scope: ApiKeyScope,
     actor: Actor,
     bound_to: Option<DomainId>,
+    policy: Arc<ClientPolicy>,
     proof: AuthProof,
     for_service: bool,
     delegation: Option<Delegation>,
@@ -198,6 +200,12 @@ impl Tenant {
     #[must_use]
     pub fn delegation(&self) -> Option<Delegation> {
         self.delegation
+    }
+
+    /// What the client may do below its scope.
+    #[must_use]
+    pub fn policy(&self) -> &ClientPolicy {
+        &self.policy
     }
 
     /// True for mail that the service sends from its own domain to people who requested it ([`system_mail_tenant`]).
@@ -318,8 +326,8 @@ impl TenantBuilder {
     async fn build(self, store: &Store) -> Result<Tenant, AccessError> {
         let account = account::get(store, self.account).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
         let Self { scope, actor, terms, proof, .. } = self;
-        let (account, bound_to) = (Arc::new(account), terms.domain);
-        Ok(Tenant { account, scope, actor, bound_to, proof, for_service: false, delegation: None })
+        let (account, bound_to, policy) = (Arc::new(account), terms.domain, Arc::new(terms.client));
+        Ok(Tenant { account, scope, actor, bound_to, policy, proof, for_service: false, delegation: None })
     }
 }
 
@@ -399,8 +407,8 @@ pub async fn authenticate_session(
     }
     let (user, account) = (user::from_row(user)?, Arc::new(account::from_row(account)?));
     let (actor, proof) = (Actor::User(user.id), AuthProof::Session(token.clone()));
-    let scope = ApiKeyScope::Full;
-    let tenant = Tenant { account, scope, actor, bound_to: None, proof, for_service: false, delegation: None };
+    let (scope, policy, bound_to) = (ApiKeyScope::Full, Arc::default(), None);
+    let tenant = Tenant { account, scope, actor, bound_to, policy, proof, for_service: false, delegation: None };
     let recently_authenticated = session.is_recently_authenticated(now);
     let (user, session) = (Arc::new(user), Arc::new(session));
     Ok(SignedInUser { tenant, user, session, token: token.clone(), recently_authenticated })
@@ -444,8 +452,8 @@ pub async fn authenticate_access_token(
     }
     let delegation = Some(Delegation { grant, user: user.id, role: user.role, scopes });
     let proof = AuthProof::AccessToken(secret, account.id, grant, user.id);
-    let (scope, actor) = (ApiKeyScope::Full, Actor::Grant(grant));
-    Ok(Tenant { account, scope, actor, bound_to: None, proof, for_service: false, delegation })
+    let (scope, actor, policy) = (ApiKeyScope::Full, Actor::Grant(grant), Arc::new(found.policy));
+    Ok(Tenant { account, scope, actor, bound_to: None, policy, proof, for_service: false, delegation })
 }
 
 /// Creates a tenant for the service itself, to continue work that it accepted for this account earlier.
@@ -455,6 +463,56 @@ pub async fn authenticate_access_token(
 pub async fn service_tenant(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
     let (actor, terms, proof) = (Actor::Operator, CredentialPolicy::default(), AuthProof::Irrevocable);
     TenantBuilder { account, scope: ApiKeyScope::Sending, actor, terms, proof }.build(store).await
+}
+
+/// Creates the tenant of a client for a request that it made earlier and that was approved since.
+///
+/// # Errors
+/// [`AccessError`], also if the key or grant has ended.
+pub async fn client_tenant(
+    store: &Store,
+    account: AccountId,
+    client: CredentialId,
+    now: Timestamp,
+) -> Result<Tenant, AccessError> {
+    match client {
+        CredentialId::ApiKey(id) => api_key_tenant(store, account, id, now).await,
+        CredentialId::Grant(id) => grant_tenant(store, account, id, now).await,
+        // SMTP has no requests that wait for an approval.
+        CredentialId::Smtp(_) => Err(AccessError::Denied(Denial::Unknown)),
+    }
+}
+
+async fn grant_tenant(store: &Store, account: AccountId, id: GrantId, now: Timestamp) -> Result<Tenant, AccessError> {
+    let revoked = || AccessError::Denied(Denial::Revoked);
+    let found = oauth::grant::get(store, account, id).await?.ok_or_else(revoked)?;
+    let user = user::get(store, account, found.grantor.user).await?.ok_or_else(revoked)?;
+    if !found.is_live(user.role, now) {
+        return Err(revoked());
+    }
+    let delegation = Delegation { grant: id, user: user.id, role: user.role, scopes: found.scopes };
+    let terms = CredentialPolicy { client: found.policy, ..CredentialPolicy::default() };
+    let (scope, actor, proof) = (ApiKeyScope::Full, Actor::Grant(id), AuthProof::Irrevocable);
+    let tenant = TenantBuilder { account, scope, actor, terms, proof }.build(store).await?;
+    Ok(Tenant { delegation: Some(delegation), ..tenant })
+}
+
+async fn api_key_tenant(
+    store: &Store,
+    account: AccountId,
+    id: ApiKeyId,
+    now: Timestamp,
+) -> Result<Tenant, AccessError> {
+    let found = credential::get::<ApiKey>(store, account, id.to_bytes()).await?;
+    let ApiKey { scope, enabled, terms, .. } = found.ok_or(AccessError::Denied(Denial::Unknown))?;
+    if !enabled {
+        return Err(AccessError::Denied(Denial::Revoked));
+    }
+    if terms.expires_at.is_some_and(|end| end <= now) {
+        return Err(AccessError::Denied(Denial::Expired));
+    }
+    let (actor, proof) = (Actor::ApiKey(id), AuthProof::Irrevocable);
+    TenantBuilder { account, scope, actor, terms, proof }.build(store).await
 }
 
 /// Creates a tenant for mail that the service writes for an account, from the service's own domain. The access level
@@ -485,6 +543,6 @@ pub async fn operator_tenant(store: &Store, id_or_email: &str) -> Result<Tenant,
     let account = account::find(store, id_or_email).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
     let account = Arc::new(account);
     let (scope, actor) = (ApiKeyScope::Sending, Actor::Operator);
-    let proof = AuthProof::Irrevocable;
-    Ok(Tenant { account, scope, actor, bound_to: None, proof, for_service: false, delegation: None })
+    let (bound_to, policy, proof) = (None, Arc::default(), AuthProof::Irrevocable);
+    Ok(Tenant { account, scope, actor, bound_to, policy, proof, for_service: false, delegation: None })
 }

@@ -286,6 +286,18 @@ pub enum Space {
     DeviceAuthorization = 185,
     /// Device authorizations by user code.
     DeviceUserCode = 186,
+    /// Requests that wait for approval, and decided ones.
+    Approval = 190,
+    /// Pending approvals of an account.
+    ApprovalPending = 191,
+    /// Approved requests that are being executed, of all accounts.
+    ApprovalExecuting = 192,
+    /// Approvals by the client's idempotency key.
+    ApprovalByKey = 193,
+    /// Sends of clients whose policy limits them.
+    ClientSends = 194,
+    /// Answered API requests that changed something or revealed a secret.
+    AuditLog = 195,
 }
 
 impl From<Space> for u8 {

@@ -7,11 +7,13 @@
 pub mod access;
 pub mod account;
 pub mod affiliate;
+pub mod approval;
 pub mod attempt;
 pub mod automation;
 pub mod automation_run;
 pub mod backlog;
 pub mod billing;
+pub mod client_sends;
 mod codec;
 pub mod conversion;
 pub mod conversion_export;

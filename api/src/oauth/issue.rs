@@ -1,5 +1,6 @@
 //! Creating grants and tokens.
 
+use mail::client_policy::ClientPolicy;
 use mail::id::GrantId;
 use mail::oauth::scope::ScopeSet;
 use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
@@ -49,6 +50,7 @@ pub(super) async fn create_grant(
         grantor,
         client,
         scopes,
+        policy: ClientPolicy::default(),
         audience,
         refresh: refresh.hash(),
         created_at: now,

@@ -65,7 +65,13 @@ const NAVIGATION: &[NavigationGroup] = &[
     },
     NavigationGroup {
         title: "Account",
-        pages: &[("/team", "Team"), ("/billing", "Plan"), ("/security", "Your sign-in")],
+        pages: &[
+            ("/team", "Team"),
+            ("/approvals", "Approvals"),
+            ("/audit-log", "Audit log"),
+            ("/billing", "Plan"),
+            ("/security", "Your sign-in"),
+        ],
     },
 ];
 

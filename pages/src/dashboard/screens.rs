@@ -1,7 +1,9 @@
 //! The screens: each file has the pages of one subject, as rows of the page table.
 
 pub mod affiliate;
+pub mod approvals;
 pub mod assets;
+pub mod audit_log;
 pub mod automations;
 pub mod billing;
 pub mod connected_apps;
@@ -70,6 +72,8 @@ pub const ALL: &[&[PageRow]] = &[
     credentials::SMTP_PAGES,
     webhooks::PAGES,
     logs::PAGES,
+    approvals::PAGES,
+    audit_log::PAGES,
     team::PAGES,
     billing::PAGES,
     connected_apps::PAGES,

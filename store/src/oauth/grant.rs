@@ -1,6 +1,7 @@
 //! Grants: one row each under the account. Without its row, all tokens of a grant are invalid.
 
 use jiff::Timestamp;
+use mail::client_policy::ClientPolicy;
 use mail::credential::SecretHash;
 use mail::id::{AccountId, GrantId, UserId};
 use mail::oauth::scope::ScopeSet;
@@ -24,6 +25,8 @@ struct OAuthGrantRow {
     #[serde(with = "ClientReferenceRow")]
     client: ClientReference,
     scopes: ScopeSet,
+    #[serde(default, skip_serializing_if = "ClientPolicy::is_empty")]
+    policy: ClientPolicy,
     audience: Audience,
     refresh: SecretHash,
     created_at: Timestamp,
@@ -52,6 +55,7 @@ pub fn update(batch: &mut Batch, before: &OAuthGrant, after: &OAuthGrant) {
 /// Deletes a grant with its last-used row, unchecked.
 pub fn delete(batch: &mut Batch, account: AccountId, id: GrantId) {
     batch.delete(crate::last_used::key_of(account, id.to_bytes()));
+    crate::client_sends::forget(batch, account, id.to_bytes());
     batch.delete(key_of(account, id));
 }
 
