@@ -8,7 +8,7 @@
 
 mod api_key;
 pub mod kind;
-mod policy;
+pub(crate) mod policy;
 pub mod request;
 mod smtp;
 

@@ -116,6 +116,9 @@ fn grant_operations() -> Vec<Operation> {
             .about(tag, "List what users allowed programs to do, newest first")
             .sdk("grants.list")
             .api_key_or_session(full, grants::list),
+        operation(Method::PATCH, "/grants/{id}", "update_grant")
+            .about(tag, "Set the policy of a grant")
+            .session(SessionSubject::Account, grants::update),
         operation(Method::GET, "/grants/{id}", "get_grant")
             .about(tag, "Get a grant")
             .sdk("grants.get")

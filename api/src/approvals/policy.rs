@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::sdk::Risk;
 
 /// Nouns whose operations could lift the policy of the client that calls them.
-const CREDENTIAL_TAGS: [&str; 3] = ["api_keys", "smtp_credentials", "users"];
+const CREDENTIAL_TAGS: [&str; 5] = ["api_keys", "smtp_credentials", "users", "grants", "oauth"];
 
 /// What the policy says about an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -56,7 +56,7 @@ fn address_schema(_: &mut Schemas) -> Value {
 
 /// Reads the field `policy`; null has no rules. A field that is not known is an error, because a rule that is mistyped
 /// would permit what it is to prevent.
-pub(super) fn read_policy(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<ClientPolicy> {
+pub(crate) fn read_policy(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<ClientPolicy> {
     if fields.is_null(POLICY) {
         return Some(ClientPolicy::default());
     }
@@ -70,7 +70,7 @@ pub(super) fn read_policy(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostic
 }
 
 /// The schema of the field.
-pub(super) fn policy_request_schema(schemas: &mut Schemas) -> Value {
+pub(crate) fn policy_request_schema(schemas: &mut Schemas) -> Value {
     PolicyFields::schema(schemas)
 }
 
@@ -121,7 +121,7 @@ impl RequestValue for ApprovalKinds {
 }
 
 /// The policy as the API shows it; null without a rule.
-pub(super) fn policy_view(policy: &ClientPolicy) -> Value {
+pub(crate) fn policy_view(policy: &ClientPolicy) -> Value {
     #[derive(Serialize)]
     struct PolicyView<'a> {
         recipients: &'a [AddressPattern],
@@ -144,7 +144,7 @@ pub(super) fn policy_view(policy: &ClientPolicy) -> Value {
 }
 
 /// The schema of [`policy_view`].
-pub(super) fn policy_schema() -> Value {
+pub(crate) fn policy_schema() -> Value {
     let mut schema = schema::object(
         "What the client may do below its scope; null without a rule",
         [

@@ -2,21 +2,26 @@
 
 use std::sync::Arc;
 
+use mail::client_policy::ClientPolicy;
 use mail::credential::LastUse;
 use mail::id::{GrantId, UserId};
 use mail::oauth::OAuthGrant;
 use mail::oauth::scope::OAuthScope;
 use serde::Serialize;
+use serde_json::Value;
 use store::access::{SignedInUser, Tenant};
+use store::engine::{Batch, CommitError};
 
 use super::authorization::resource_words;
 use super::error::OAuthFailure;
 use super::token::end_grant;
+use crate::credentials::policy::{policy_request_schema, policy_schema, policy_view, read_policy};
 use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
 use crate::paging::{KIND_GRANT, PageParameters, after_id};
 use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{RequestObject, body_spec, read_body};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
@@ -34,6 +39,9 @@ struct GrantView {
     user_id: UserId,
     /// `read`, `send`, `manage`
     scopes: Vec<&'static str>,
+    /// What the client may do below its scopes; null without a rule
+    #[schema(with = policy_schema_of)]
+    policy: Value,
     /// `api`, `mcp`: the parts of the service that accept its tokens
     resources: Vec<&'static str>,
     /// When it was last used, to about a minute
@@ -46,6 +54,10 @@ struct GrantView {
     created_at: JsonTimestamp,
 }
 
+fn policy_schema_of(_: &mut Schemas) -> Value {
+    policy_schema()
+}
+
 impl GrantView {
     fn new(grant: &OAuthGrant, used: Option<LastUse>) -> Self {
         Self {
@@ -54,6 +66,7 @@ impl GrantView {
             client_name: grant.client.name.clone(),
             user_id: grant.grantor.user,
             scopes: grant.scopes.iter().map(OAuthScope::word).collect(),
+            policy: policy_view(&grant.policy),
             resources: resource_words(grant.audience),
             last_used_at: used.map(|used| JsonTimestamp(used.at)),
             last_used_ip: used.and_then(|used| used.from).map(|address| address.to_string()),
@@ -157,6 +170,63 @@ async fn end(state: &AppState, grant: &OAuthGrant) -> Result<OkResponse, Problem
 /// The grant does not exist; the store cannot be read or written.
 pub async fn revoke(state: Arc<AppState>, tenant: Tenant, GrantPath(id): GrantPath) -> Result<OkResponse, Problem> {
     end(&state, &find(&state, &tenant, id).await?).await
+}
+
+/// The fields to change
+#[derive(Debug, RequestObject)]
+struct GrantChange {
+    /// What the client may do below its scopes; null removes all rules
+    #[field(read = read_policy, schema = policy_request_schema, nullable)]
+    policy: Option<ClientPolicy>,
+}
+
+/// Path and body of `PATCH /grants/{id}`.
+#[derive(Debug)]
+pub struct UpdateGrant {
+    id: GrantId,
+    policy: Option<ClientPolicy>,
+}
+
+impl FromRequest for UpdateGrant {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let parameters = GrantPath::describe(schemas).parameters;
+        body_spec::<GrantChange>(schemas, parameters, Self::BODY_BYTES_MAX)
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let GrantPath(id) = GrantPath::read(call)?;
+        let GrantChange { policy } = read_body(call)?;
+        Ok(Self { id, policy })
+    }
+}
+
+/// `PATCH /grants/{id}`: sets the policy of a grant.
+///
+/// # Errors
+/// The grant does not exist or was changed at the same time; the store cannot be read or written.
+pub async fn update(
+    state: Arc<AppState>,
+    user: SignedInUser,
+    request: UpdateGrant,
+) -> Result<GrantResponse, Problem> {
+    let before = find(&state, user.tenant(), request.id).await?;
+    let mut after = before.clone();
+    if let Some(policy) = request.policy {
+        after.policy = policy;
+        let mut batch = Batch::progress();
+        store::oauth::grant::update(&mut batch, &before, &after);
+        match state.intake.store().commit(batch).await {
+            Ok(()) => {}
+            Err(CommitError::Conflict { .. }) => {
+                return Err(Problem::new(ErrorCode::CONFLICT, "The grant was changed at the same time; retry"));
+            }
+            Err(error) => return Err(Problem::outage(error)),
+        }
+    }
+    let used = state.intake.last_used(user.tenant().account().id, &[after.id.to_bytes()]).await?;
+    Ok(GrantResponse { grant: GrantView::new(&after, used.into_iter().next().flatten()) })
 }
 
 /// `DELETE /auth/grants/{id}`: users of every role may revoke what they gave themselves.
