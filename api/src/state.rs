@@ -25,6 +25,7 @@ use crate::access::revalidation::AccessRevalidator;
 use crate::auth::login_log::LoginLog;
 use crate::auth::password_hashing::PasswordHasher;
 use crate::auth::sign_in_limiter::SignInRateLimiter;
+use crate::mounted_service::MountedService;
 use crate::problem::Problem;
 use crate::request::SEND_BYTES_MAX;
 use crate::request_log::RequestLogWriter;
@@ -83,6 +84,8 @@ pub struct ApiOptions {
     pub overlay: Option<Arc<dyn Overlay>>,
     /// Pages with sessions: the dashboard.
     pub session_pages: Option<Arc<dyn SessionPages>>,
+    /// A service of another crate under a path of its own: the MCP server.
+    pub mounted_service: Option<Arc<dyn MountedService>>,
 }
 
 impl ApiOptions {
@@ -105,6 +108,7 @@ impl ApiOptions {
             drain_max: DRAIN_MAX,
             overlay: None,
             session_pages: None,
+            mounted_service: None,
         }
     }
 }

@@ -1,0 +1,45 @@
+//! `call_operation`: calls any operation by its id.
+
+use serde_json::{Map, Value, json};
+
+use crate::api_tools::{ToolSession, argument_refusal, read_only_refusal};
+use crate::tool::{ToolAnnotations, ToolDefinition, ToolError, ToolResult};
+
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
+        name: "call_operation".into(),
+        description: "Call an operation that find_operations found. It may change, send or delete, as its `effect` says."
+            .into(),
+        input_schema: json!({
+            "type": "object",
+            "properties": {"operation": {"type": "string"}, "arguments": {"type": "object"}},
+            "required": ["operation"],
+        }),
+        output_schema: None,
+        annotations: Some(ToolAnnotations { read_only: false, destructive: true, idempotent: false, open_world: true }),
+    }
+}
+
+pub(crate) async fn call(
+    session: &ToolSession<'_>,
+    mut arguments: Map<String, Value>,
+) -> Result<ToolResult, ToolError> {
+    let Some(Value::String(id)) = arguments.remove("operation") else {
+        return Ok(argument_refusal("`operation` is missing"));
+    };
+    let inner = match arguments.remove("arguments") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(inner)) => inner,
+        Some(_) => return Ok(argument_refusal("`arguments` must be an object")),
+    };
+    if let Some(name) = arguments.keys().next() {
+        return Ok(argument_refusal(&format!("There is no argument `{name}`: put it into `arguments`")));
+    }
+    let Some(operation) = session.catalog.operations().find(|operation| operation.id == id) else {
+        return Ok(argument_refusal("There is no such operation: find_operations shows those that exist"));
+    };
+    if session.selection.read_only && !operation.only_reads() {
+        return Ok(read_only_refusal(&id));
+    }
+    session.run(operation, inner).await
+}
