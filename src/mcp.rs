@@ -55,7 +55,7 @@ impl MountedService for McpEndpoint {
     }
 
     fn refusal(&self, head: &Parts) -> Option<Response<Bytes>> {
-        accept_head(head, &self.options).err()
+        accept_head(head, &self.options).err().map(|refusal| *refusal)
     }
 
     fn answer(
@@ -72,7 +72,7 @@ impl MountedService for McpEndpoint {
             let tools = ApiTools::new(selection, DispatchBackend { operations, head: head.clone() });
             match accept_head(&head, &self.options) {
                 Ok(accepted) => accepted.answer(&body, &tools).await,
-                Err(refusal) => refusal,
+                Err(refusal) => *refusal,
             }
         })
     }
@@ -99,7 +99,8 @@ impl DispatchBackend {
             headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_str(key).map_err(unsendable)?);
         }
         if let Some(version) = &call.if_match {
-            let quoted = if version.contains('"') || version == "*" { version.clone() } else { format!("\"{version}\"") };
+            let quoted =
+                if version.contains('"') || version == "*" { version.clone() } else { format!("\"{version}\"") };
             headers.insert(IF_MATCH, HeaderValue::from_str(&quoted).map_err(unsendable)?);
         }
         if let Some(body) = call.body {

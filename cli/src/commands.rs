@@ -71,7 +71,11 @@ pub const WORKFLOWS: &[Workflow] = &[
     Workflow::new("templates diff", "Show how a directory differs from the drafts", templates::diff_command),
     Workflow::new("templates watch", "Push each change of a directory to the drafts", templates::watch_command),
     Workflow::new("completion", "Print the completion script of a shell", completion::command),
-    Workflow::new("mcp", "Serve the account's tools to an assistant (MCP over standard input and output)", mcp::command),
+    Workflow::new(
+        "mcp",
+        "Serve the account's tools to an assistant (MCP over standard input and output)",
+        mcp::command,
+    ),
     Workflow::new("skill", "Print instructions for coding assistants (SKILL.md)", skill::command),
     Workflow {
         is_hidden: true,

@@ -58,9 +58,10 @@ pub(crate) fn findings(dmarc: &DmarcStanding) -> Vec<DomainFinding> {
             severity: FindingSeverity::Endangers,
             what: format!("Receivers reported that {failed} of {sent} messages from this service failed DMARC."),
             why: "Mail that fails is filed as spam or refused, as the policy says.".into(),
-            advice: "Check the records for signatures (DKIM) and bounces (return path). Forwarded mail fails too; a few \
+            advice:
+                "Check the records for signatures (DKIM) and bounces (return path). Forwarded mail fails too; a few \
                      failures are normal."
-                .into(),
+                    .into(),
             record: None,
             found: Vec::new(),
         });
@@ -105,11 +106,15 @@ mod tests {
 
     #[test]
     fn failures_of_our_own_mail_and_forgery_are_told_apart() {
-        let source = |ours: bool, messages: u64, failed: u64| json!({"ours": ours, "messages": messages, "failed": failed});
+        let source =
+            |ours: bool, messages: u64, failed: u64| json!({"ours": ours, "messages": messages, "failed": failed});
         assert_eq!(found(json!({})), []);
         assert_eq!(found(json!({"sources": [source(true, 1_000, 20)]})), []);
         assert_eq!(found(json!({"sources": [source(true, 1_000, 21)]})), [FindingSeverity::Endangers]);
-        assert_eq!(found(json!({"sources": [source(false, 900, 900), source(true, 10, 10)]})), [FindingSeverity::Improves]);
+        assert_eq!(
+            found(json!({"sources": [source(false, 900, 900), source(true, 10, 10)]})),
+            [FindingSeverity::Improves]
+        );
         let open = json!({"policy": {"p": "none"}, "totals": {"messages": 500, "passed": 499, "failed": 1}});
         assert_eq!(found(open), [FindingSeverity::Improves]);
         assert_eq!(found(json!({"policy": null, "totals": {"messages": 500, "failed": 1}})), []);

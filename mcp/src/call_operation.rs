@@ -8,8 +8,8 @@ use crate::tool::{ToolAnnotations, ToolDefinition, ToolError, ToolResult};
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "call_operation".into(),
-        description: "Call an operation that find_operations found. It may change, send or delete, as its `effect` says."
-            .into(),
+        description:
+            "Call an operation that find_operations found. It may change, send or delete, as its `effect` says.".into(),
         input_schema: json!({
             "type": "object",
             "properties": {"operation": {"type": "string"}, "arguments": {"type": "object"}},

@@ -56,7 +56,7 @@ pub struct CatalogTool {
 /// What carries a tool out.
 #[derive(Debug)]
 pub enum ToolKind {
-    Operation(Operation),
+    Operation(Box<Operation>),
     ExplainEmail,
     DiagnoseDomain,
     FindOperations,
@@ -80,13 +80,11 @@ impl Catalog {
         let operations = table.operations.iter().filter(|operation| is_offered(operation, &table));
         let operations = operations.map(|operation| {
             let definition = definition(operation, &table);
-            (ToolKind::Operation(operation.clone()), definition, toolset_of(&operation.tag))
+            (ToolKind::Operation(Box::new(operation.clone())), definition, toolset_of(&operation.tag))
         });
         let all = operations.chain(own);
         let mut tools: Vec<CatalogTool> = all
-            .map(|(kind, definition, toolset)| {
-                CatalogTool { entry: definition.to_json(), definition, kind, toolset }
-            })
+            .map(|(kind, definition, toolset)| CatalogTool { entry: definition.to_json(), definition, kind, toolset })
             .collect();
         // The core comes first, in its order, so that a model reads what is used most.
         tools.sort_by_key(|tool| core_position(&tool.definition.name).unwrap_or(usize::MAX));
@@ -107,7 +105,7 @@ impl Catalog {
     /// All operations that are offered as tools.
     pub fn operations(&self) -> impl Iterator<Item = &Operation> {
         self.tools.iter().filter_map(|tool| match &tool.kind {
-            ToolKind::Operation(operation) => Some(operation),
+            ToolKind::Operation(operation) => Some(&**operation),
             _ => None,
         })
     }
@@ -157,7 +155,8 @@ fn is_offered(operation: &Operation, table: &OperationTable) -> bool {
 fn definition(operation: &Operation, table: &OperationTable) -> ToolDefinition {
     let is_core = core_position(&operation.id).is_some();
     let detail = if is_core { SchemaDetail::BRIEF } else { SchemaDetail::WHOLE };
-    let output = operation.response.schema.as_ref().filter(|_| operation.response.media_type.starts_with("application/json"));
+    let output =
+        operation.response.schema.as_ref().filter(|_| operation.response.media_type.starts_with("application/json"));
     let depth = match (is_core, operation.only_reads()) {
         (true, true) => CORE_READ_DEPTH,
         (true, false) => CORE_WRITE_DEPTH,

@@ -37,10 +37,7 @@ pub(crate) fn definition() -> ToolDefinition {
     }
 }
 
-pub(crate) async fn call(
-    session: &ToolSession<'_>,
-    arguments: &Map<String, Value>,
-) -> Result<ToolResult, ToolError> {
+pub(crate) async fn call(session: &ToolSession<'_>, arguments: &Map<String, Value>) -> Result<ToolResult, ToolError> {
     let id = arguments.get("id_or_name").and_then(Value::as_str).filter(|id| !matches!(*id, "" | "." | ".."));
     let Some(id) = id else { return Ok(argument_refusal("`id_or_name` is missing")) };
     let answer = match session.read("get_domain", format!("/domains/{}", encode(id))).await? {

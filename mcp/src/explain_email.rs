@@ -40,10 +40,7 @@ pub(crate) fn definition() -> ToolDefinition {
     }
 }
 
-pub(crate) async fn call(
-    session: &ToolSession<'_>,
-    arguments: &Map<String, Value>,
-) -> Result<ToolResult, ToolError> {
+pub(crate) async fn call(session: &ToolSession<'_>, arguments: &Map<String, Value>) -> Result<ToolResult, ToolError> {
     let Some(id) = arguments.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()) else {
         return Ok(argument_refusal("`id` is missing"));
     };
@@ -62,8 +59,9 @@ pub(crate) async fn call(
     let all = email["recipients"].as_array().map_or(&[][..], Vec::as_slice);
     let recipients: Vec<Value> =
         all.iter().take(RECIPIENTS_MAX).map(|recipient| explained(recipient, email, &mut fence)).collect();
-    let note = (all.len() > RECIPIENTS_MAX)
-        .then(|| format!("{RECIPIENTS_MAX} of {} recipients are explained; those in trouble may be among the others.", all.len()));
+    let note = (all.len() > RECIPIENTS_MAX).then(|| {
+        format!("{RECIPIENTS_MAX} of {} recipients are explained; those in trouble may be among the others.", all.len())
+    });
     let attempts: Vec<Value> = attempts.iter().map(|attempt| summarized(attempt, &mut fence)).collect();
     let value = json!({
         "id": email["id"], "status": email["status"], "created_at": email["created_at"],
@@ -77,8 +75,9 @@ pub(crate) async fn call(
 fn explained(recipient: &Value, email: &Value, fence: &mut Fence) -> Value {
     let standing = RecipientStanding::deserialize(recipient).unwrap_or_default();
     let explanation = explain(&standing);
-    let said = explanation.last_words.as_ref().map(|words| format!("{}: {}", words.lead(), fence.enclose(&cut(words.text()))));
-    let next = explanation.next_step.map(|step| next_tools(step, &standing, email)).unwrap_or_default();
+    let said =
+        explanation.last_words.as_ref().map(|words| format!("{}: {}", words.lead(), fence.enclose(&cut(words.text()))));
+    let next = explanation.next_step.map(|step| next_tools(step, &standing, email)).unwrap_or_else(|| json!([]));
     json!({
         "email": fence.mark(&standing.email), "status": standing.status, "standing": explanation.standing,
         "what_happened": explanation.place, "why": explanation.reason, "far_end_said": said,
@@ -95,7 +94,9 @@ fn next_tools(step: NextStep, standing: &RecipientStanding, email: &Value) -> Va
             json!([format!("get_suppression id_or_email={} (by call_operation)", standing.email)])
         }
         NextStep::ShowSuppression => json!(["check_suppressions"]),
-        NextStep::Reschedule => json!([format!("update_email id={id} (by call_operation)"), format!("cancel_email id={id}")]),
+        NextStep::Reschedule => {
+            json!([format!("update_email id={id} (by call_operation)"), format!("cancel_email id={id}")])
+        }
         NextStep::CheckDomain => match sender_domain(email) {
             Some(domain) => json!([format!("diagnose_domain id_or_name={domain}")]),
             None => json!(["diagnose_domain"]),

@@ -79,14 +79,36 @@ pub fn success(id: &Value, result: Map<String, Value>) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
 
+/// A message that is none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MalformedMessage {
+    /// The id, where it could be read.
+    pub id: Option<Value>,
+    pub error: RpcError,
+}
+
+impl MalformedMessage {
+    fn new(id: Option<Value>, error: RpcError) -> Box<Self> {
+        Box::new(Self { id, error })
+    }
+
+    /// The response.
+    #[must_use]
+    pub fn response(&self) -> Value {
+        self.error.response(self.id.as_ref())
+    }
+}
+
 /// Reads a message. JSON that is nested deeper than 127 levels is refused.
 ///
 /// # Errors
-/// It is no JSON, or no request or notification. The id is returned where it could be read.
-pub fn parse(text: &[u8]) -> Result<Message, (Option<Value>, RpcError)> {
-    let value: Value = serde_json::from_slice(text)
-        .map_err(|_| (None, RpcError::new(error_code::PARSE_ERROR, "The message is not valid JSON")))?;
-    let invalid = |id: Option<Value>, text: &str| (id, RpcError::new(error_code::INVALID_REQUEST, text));
+/// It is no JSON, or no request or notification.
+pub fn parse(text: &[u8]) -> Result<Message, Box<MalformedMessage>> {
+    let value: Value = serde_json::from_slice(text).map_err(|_| {
+        MalformedMessage::new(None, RpcError::new(error_code::PARSE_ERROR, "The message is not valid JSON"))
+    })?;
+    let invalid =
+        |id: Option<Value>, text: &str| MalformedMessage::new(id, RpcError::new(error_code::INVALID_REQUEST, text));
     let mut fields = match value {
         Value::Object(fields) => fields,
         Value::Array(_) => return Err(invalid(None, "Batches are not supported: send one message at a time")),
@@ -106,7 +128,10 @@ pub fn parse(text: &[u8]) -> Result<Message, (Option<Value>, RpcError)> {
     let params = match fields.remove("params") {
         None => Map::new(),
         Some(Value::Object(params)) => params,
-        Some(_) => return Err((known_id, RpcError::invalid_params("`params` must be an object"))),
+        Some(_) => {
+            let error = RpcError::invalid_params("`params` must be an object");
+            return Err(MalformedMessage::new(known_id, error));
+        }
     };
     Ok(match known_id {
         Some(id) => Message::Request(RpcRequest { id, method, params }),
@@ -136,7 +161,11 @@ mod tests {
 
     #[test]
     fn other_messages_are_refused() {
-        let deep = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\",\"params\":{}1{}}}", "[".repeat(200), "]".repeat(200));
+        let deep = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\",\"params\":{}1{}}}",
+            "[".repeat(200),
+            "]".repeat(200)
+        );
         for (text, code) in [
             ("", error_code::PARSE_ERROR),
             ("{", error_code::PARSE_ERROR),
@@ -153,7 +182,7 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, error_code::INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#, error_code::INVALID_PARAMS),
         ] {
-            assert_eq!(parse(text.as_bytes()).unwrap_err().1.code, code, "{text}");
+            assert_eq!(parse(text.as_bytes()).unwrap_err().error.code, code, "{text}");
         }
     }
 }

@@ -87,7 +87,8 @@ impl<'a> ResponseWalk<'a> {
 
     fn text(&mut self, text: &str, schemas: &[(&'a Value, Place<'a>)]) -> String {
         let is_fixed = |schema: &Value| {
-            let is_listed = schema.get("enum").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == text));
+            let is_listed =
+                schema.get("enum").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == text));
             let is_time = schema.get("format").is_some_and(|format| format == "date-time" || format == "date");
             is_listed || schema.get("const").is_some_and(|one| one == text) || (is_time && text.len() <= 35)
         };

@@ -47,10 +47,9 @@ where
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let parsed = if line.len() > MESSAGE_BYTES_MAX {
-            Err((None, RpcError::new(error_code::INVALID_REQUEST, "The message is larger than 4 MB")))
-        } else {
-            json_rpc::parse(&line)
+        let parsed = match line.len() > MESSAGE_BYTES_MAX {
+            true => Err(RpcError::new(error_code::INVALID_REQUEST, "The message is larger than 4 MB").response(None)),
+            false => json_rpc::parse(&line).map_err(|malformed| malformed.response()),
         };
         while running.len() >= REQUESTS_MAX {
             running.join_next().await;
@@ -64,8 +63,8 @@ where
                     let _ = sender.send(respond(&request, &*tools).await).await;
                 });
             }
-            Err((id, error)) => {
-                if sender.send(error.response(id.as_ref())).await.is_err() {
+            Err(response) => {
+                if sender.send(response).await.is_err() {
                     break;
                 }
             }
@@ -78,7 +77,7 @@ where
 
 async fn respond(request: &RpcRequest, tools: &dyn ToolSet) -> Value {
     let has_version = RequestMeta::version(&request.params).is_some() || request.method == "server/discover";
-    let meta = match has_version && request.method != "initialize" {
+    let meta = match has_version {
         true => RequestMeta::read(&request.params),
         false => Ok(RequestMeta::default()),
     };

@@ -52,21 +52,24 @@ pub struct AcceptedHead<'a> {
 ///
 /// # Errors
 /// The response that refuses the request.
-pub fn accept_head<'a>(head: &'a Parts, options: &'a HttpOptions) -> Result<AcceptedHead<'a>, Response<Bytes>> {
+pub fn accept_head<'a>(head: &'a Parts, options: &'a HttpOptions) -> Result<AcceptedHead<'a>, Box<Response<Bytes>>> {
     check_site(head, options)?;
     if head.method != Method::POST {
         let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "Send messages by POST: there are no sessions here");
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-        return Err(response);
+        return Err(Box::new(response));
     }
     if !head.headers.contains_key(AUTHORIZATION) {
-        return Err(unauthorized(options, false));
+        return Err(Box::new(unauthorized(options, false)));
     }
     if !accepts_json(&head.headers) {
-        return Err(plain(StatusCode::NOT_ACCEPTABLE, "The answer is application/json, which `Accept` does not list"));
+        return Err(Box::new(plain(
+            StatusCode::NOT_ACCEPTABLE,
+            "The answer is application/json, which `Accept` does not list",
+        )));
     }
     if !is_json(&head.headers) {
-        return Err(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The message must be application/json"));
+        return Err(Box::new(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The message must be application/json")));
     }
     Ok(AcceptedHead { headers: &head.headers, options })
 }
@@ -80,7 +83,7 @@ impl AcceptedHead<'_> {
         let request = match json_rpc::parse(body) {
             Ok(Message::Request(request)) => request,
             Ok(Message::Notification { .. }) => return self.accept_notification(),
-            Err((id, error)) => return error_response(StatusCode::BAD_REQUEST, id.as_ref(), &error),
+            Err(malformed) => return json(StatusCode::BAD_REQUEST, &malformed.response()),
         };
         let meta = match self.read_meta(&request) {
             Ok(meta) => meta,
@@ -119,7 +122,7 @@ impl AcceptedHead<'_> {
         let header_era = header_version.map(ProtocolVersion::parse);
         let named = RequestMeta::version(&request.params);
         let is_before = match header_era {
-            _ if request.method == "initialize" => true,
+            _ if request.method == "initialize" => named.is_none(),
             Some(Some(version)) if !version.is_stateless() => named.is_none(),
             None => named.is_none() && request.method != "server/discover",
             _ => false,
@@ -178,7 +181,7 @@ fn stateless_status(code: i64) -> StatusCode {
 }
 
 /// Refuses other hosts and origins than the server's own and loopback.
-fn check_site(head: &Parts, options: &HttpOptions) -> Result<(), Response<Bytes>> {
+fn check_site(head: &Parts, options: &HttpOptions) -> Result<(), Box<Response<Bytes>>> {
     let own = authority(&options.base_url);
     let host = match head.headers.get(HOST) {
         Some(value) => value.to_str().ok().map(str::to_ascii_lowercase),
@@ -189,13 +192,13 @@ fn check_site(head: &Parts, options: &HttpOptions) -> Result<(), Response<Bytes>
     let is_own_host = |name: &str| own.as_deref().map(without_port) == Some(without_port(name));
     if !host.as_deref().is_some_and(|host| is_loopback(host) || is_own_host(host)) {
         let text = "This host name is not the server's own: connect to its base URL";
-        return Err(plain(StatusCode::FORBIDDEN, text));
+        return Err(Box::new(plain(StatusCode::FORBIDDEN, text)));
     }
     let Some(origin) = head.headers.get(ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().ok().and_then(authority);
     match origin.as_deref().is_some_and(|origin| is_loopback(origin) || own.as_deref() == Some(origin)) {
         true => Ok(()),
-        false => Err(plain(StatusCode::FORBIDDEN, "Pages of other sites cannot use this server")),
+        false => Err(Box::new(plain(StatusCode::FORBIDDEN, "Pages of other sites cannot use this server"))),
     }
 }
 

@@ -96,7 +96,8 @@ mod tests {
     #[test]
     fn errors_of_the_api_keep_their_fields() {
         let fields = Map::from_iter([("code".to_owned(), json!("forbidden")), ("message".to_owned(), json!("No"))]);
-        let error = ApiError { status: 403, code: "forbidden".into(), message: "No".into(), fields, retry_after: Some(3) };
+        let error =
+            ApiError { status: 403, code: "forbidden".into(), message: "No".into(), fields, retry_after: Some(3) };
         let reply = error_reply(error);
         assert_eq!((reply.status, reply.retry_after), (403, Some(3)));
         assert_eq!(&reply.body[..], br#"{"error":{"code":"forbidden","message":"No"}}"#);

@@ -90,7 +90,9 @@ fn no_tool_returns_or_takes_a_secret() {
         if let Some(schema) = &operation.response.schema {
             fields(schema, &catalog.table, &mut seen, &mut found);
         }
-        found.iter().any(|name| SECRET_FIELDS.contains(&name.as_str()) || name.contains("secret") || name.contains("private"))
+        found
+            .iter()
+            .any(|name| SECRET_FIELDS.contains(&name.as_str()) || name.contains("secret") || name.contains("private"))
     };
     let offered: Vec<&str> = catalog.operations().map(|operation| operation.id.as_str()).collect();
     let mut left_out = Vec::new();
@@ -148,8 +150,11 @@ fn schemas_are_objects_that_models_understand() {
         assert!(!tool.to_string().contains("$ref"), "{name}");
     }
     let send = &listed(&ToolSelection::default())[0];
-    assert_eq!(send["inputSchema"]["properties"]["to"], json!({
-        "type": "array", "items": {"type": "string"}, "description": "Recipients",
-    }));
+    assert_eq!(
+        send["inputSchema"]["properties"]["to"],
+        json!({
+            "type": "array", "items": {"type": "string"}, "description": "Recipients",
+        })
+    );
     assert_eq!(send["inputSchema"]["required"], json!(["to"]));
 }

@@ -28,7 +28,8 @@ async fn both_eras_are_served() {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
     }});
     let answers = converse(&[
-        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}).to_string(),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}})
+            .to_string(),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
         String::new(),
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).to_string(),
@@ -54,7 +55,8 @@ async fn broken_and_long_lines_are_answered_and_the_next_is_read() {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
     let answers = converse(&["nonsense".to_owned(), long, "[]".to_owned(), ping]).await;
     let codes: Vec<_> = answers.iter().map(|answer| answer["error"]["code"].as_i64()).collect();
-    let expected = [Some(error_code::PARSE_ERROR), Some(error_code::INVALID_REQUEST), Some(error_code::INVALID_REQUEST), None];
+    let expected =
+        [Some(error_code::PARSE_ERROR), Some(error_code::INVALID_REQUEST), Some(error_code::INVALID_REQUEST), None];
     assert_eq!(codes, expected);
     assert_eq!(answers[3]["result"], json!({}));
 }

@@ -42,7 +42,7 @@ async fn post(headers: &[(&str, &str)], body: &str) -> (u16, Value) {
     let (head, options) = (head(headers), options());
     let response = match accept_head(&head, &options) {
         Ok(accepted) => accepted.answer(body.as_bytes(), &tools).await,
-        Err(refusal) => refusal,
+        Err(refusal) => *refusal,
     };
     let value = serde_json::from_slice(response.body()).unwrap_or_default();
     (response.status().as_u16(), value)
@@ -66,7 +66,8 @@ const NEW: (&str, &str) = ("mcp-protocol-version", "2026-07-28");
 
 #[tokio::test]
 async fn clients_before_2026_initialize() {
-    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
+    let params =
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
     let (status, answer) = post(&[], &message("initialize", params)).await;
     assert_eq!((status, &answer["result"]["protocolVersion"]), (200, &json!("2025-06-18")));
     assert_eq!(answer["result"]["serverInfo"]["name"], "postrider");
@@ -94,8 +95,11 @@ async fn requests_since_2026_stand_alone() {
     assert_eq!(post(&named, &call).await.1["result"]["structuredContent"]["account"]["id"], "acct_1");
     let encoded = [NEW, ("mcp-method", "tools/call"), ("mcp-name", "=?base64?Z2V0X2FjY291bnQ=?=")];
     assert_eq!(post(&encoded, &call).await.0, 200);
-    let (status, answer) = post(&[NEW, ("mcp-method", "ping")], &message("ping", stateless(json!({})))).await;
-    assert_eq!((status, &answer["error"]["code"]), (404, &json!(error_code::METHOD_NOT_FOUND)));
+    for removed in ["ping", "initialize", "logging/setLevel"] {
+        let params = stateless(json!({"protocolVersion": "2026-07-28"}));
+        let (status, answer) = post(&[NEW, ("mcp-method", removed)], &message(removed, params)).await;
+        assert_eq!((status, &answer["error"]["code"]), (404, &json!(error_code::METHOD_NOT_FOUND)), "{removed}");
+    }
 }
 
 #[tokio::test]
@@ -103,9 +107,12 @@ async fn contradictions_between_head_and_body_are_refused() {
     let list = message("tools/list", stateless(json!({})));
     let call = message("tools/call", stateless(json!({"name": "get_account"})));
     let missing = message("tools/list", json!({"_meta": {format!("{META}/protocolVersion"): "2026-07-28"}}));
-    let later = message("tools/list", json!({"_meta": {
-        format!("{META}/protocolVersion"): "2099-01-01", format!("{META}/clientCapabilities"): {},
-    }}));
+    let later = message(
+        "tools/list",
+        json!({"_meta": {
+            format!("{META}/protocolVersion"): "2099-01-01", format!("{META}/clientCapabilities"): {},
+        }}),
+    );
     let mismatch = error_code::HEADER_MISMATCH;
     for (headers, body, code) in [
         (&[("mcp-method", "tools/list")][..], &list, mismatch),
@@ -168,7 +175,8 @@ async fn other_sites_are_refused() {
 
 #[tokio::test]
 async fn hostile_bodies_are_refused() {
-    let deep = message("ping", json!({})).replace("{}", &format!("{}{}", "{\"a\":".repeat(5_000), "1".to_owned() + &"}".repeat(5_000)));
+    let deep = message("ping", json!({}))
+        .replace("{}", &format!("{}{}", "{\"a\":".repeat(5_000), "1".to_owned() + &"}".repeat(5_000)));
     let large = message("ping", json!({"x": "y".repeat(MESSAGE_BYTES_MAX)}));
     let ping = message("ping", json!({}));
     for (body, status) in [
