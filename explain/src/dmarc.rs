@@ -1,4 +1,4 @@
-//! What the DMARC reports of receivers (RFC 7489 7.2) say of a domain.
+//! Findings about a domain from the DMARC reports of receivers (RFC 7489 7.2).
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::domain::{DomainFinding, FindingSeverity};
 
 /// Fewer messages say nothing.
 const MESSAGES_MIN: u64 = 20;
-/// Of a hundred messages of our own, more that fail are a fault.
+/// Share of our own messages that may fail, for example because they were forwarded.
 const FAILED_PERCENT_MAX: u64 = 2;
 
 /// The summary of the reports. Only the fields that the explanation needs.

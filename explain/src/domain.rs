@@ -61,7 +61,7 @@ pub struct DomainFinding {
     pub advice: String,
     /// The record to publish.
     pub record: Option<RecordToPublish>,
-    /// What stands in the DNS instead, in the words of the DNS.
+    /// The values that stand in the DNS instead.
     pub found: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ pub struct DomainExplanation {
     pub can_send: bool,
     /// Sentences: how it stands.
     pub statement: String,
-    /// What should be changed, the most serious first.
+    /// The changes to make, the most serious first.
     pub findings: Vec<DomainFinding>,
 }
 
@@ -173,7 +173,7 @@ fn sentence(text: &str) -> String {
     if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
-/// What a record is for: its name, and a sentence.
+/// The purpose of a record: its name, and a sentence.
 fn purpose(word: &str) -> (&'static str, &'static str) {
     match word {
         "ownership" => ("ownership", "It proves that the domain is yours."),

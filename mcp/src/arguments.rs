@@ -5,8 +5,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 
 use crate::backend::OperationCall;
-use crate::catalog::SECRET_FIELDS;
 use crate::operation_table::{Operation, OperationTable, Parameter};
+use crate::secret_fields::SECRET_FIELDS;
 
 /// Characters of a path segment and of a query that are not encoded (RFC 3986 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

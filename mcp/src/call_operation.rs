@@ -1,24 +1,9 @@
 //! `call_operation`: calls any operation by its id.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::api_tools::{ToolSession, argument_refusal, read_only_refusal};
-use crate::tool::{ToolAnnotations, ToolDefinition, ToolError, ToolResult};
-
-pub(crate) fn definition() -> ToolDefinition {
-    ToolDefinition {
-        name: "call_operation".into(),
-        description:
-            "Call an operation that find_operations found. It may change, send or delete, as its `effect` says.".into(),
-        input_schema: json!({
-            "type": "object",
-            "properties": {"operation": {"type": "string"}, "arguments": {"type": "object"}},
-            "required": ["operation"],
-        }),
-        output_schema: None,
-        annotations: Some(ToolAnnotations { read_only: false, destructive: true, idempotent: false, open_world: true }),
-    }
-}
+use crate::tool::{ToolError, ToolResult};
+use crate::tool_session::{ToolSession, argument_refusal, read_only_refusal};
 
 pub(crate) async fn call(
     session: &ToolSession<'_>,

@@ -9,14 +9,12 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{PAGE_DEFAULT, PAGE_MAX};
 use crate::compact_schema::{self, SchemaDetail};
 use crate::operation_table::{Operation, OperationTable, Risk};
+use crate::own_tools;
+use crate::secret_fields::SECRET_FIELDS;
 use crate::tool::{ToolAnnotations, ToolDefinition};
 use crate::toolset::{CORE, ToolSelection, toolset_of};
-use crate::{call_operation, diagnose_domain, explain_email, find_operations};
 
-/// Fields that carry a secret: they are not taken from a model and not shown to it. A conversation is stored by others.
-pub const SECRET_FIELDS: &[&str] = &["secret", "password", "credentials", "dkim_private_key"];
-
-/// What to know about an operation before it is called, where its summary does not say it.
+/// Notes on operations, where the summary does not say enough.
 const NOTES: &[(&str, &str)] = &[
     ("send_email", "It goes to real people at once and cannot be called back: show recipients and text first."),
     ("send_batch", "As send_email, up to 100 at once; each entry has its own result."),
@@ -53,7 +51,7 @@ pub struct CatalogTool {
     entry: Value,
 }
 
-/// What carries a tool out.
+/// The code that carries a tool out.
 #[derive(Debug)]
 pub enum ToolKind {
     Operation(Box<Operation>),
@@ -72,10 +70,10 @@ impl Catalog {
 
     fn build(table: OperationTable) -> Self {
         let own = [
-            (ToolKind::ExplainEmail, explain_email::definition(), Some("emails")),
-            (ToolKind::DiagnoseDomain, diagnose_domain::definition(), Some("domains")),
-            (ToolKind::FindOperations, find_operations::definition(), None),
-            (ToolKind::CallOperation, call_operation::definition(), None),
+            (ToolKind::ExplainEmail, own_tools::explain_email(), Some("emails")),
+            (ToolKind::DiagnoseDomain, own_tools::diagnose_domain(), Some("domains")),
+            (ToolKind::FindOperations, own_tools::find_operations(), None),
+            (ToolKind::CallOperation, own_tools::call_operation(), None),
         ];
         let operations = table.operations.iter().filter(|operation| is_offered(operation, &table));
         let operations = operations.map(|operation| {

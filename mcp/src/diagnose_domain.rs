@@ -5,37 +5,15 @@ use explain::domain::{DomainFinding, DomainStanding, explain_domain};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use crate::api_tools::{Reading, ToolSession, argument_refusal, result};
 use crate::arguments::encode;
 use crate::foreign_text::Fence;
-use crate::tool::{ToolAnnotations, ToolDefinition, ToolError, ToolResult};
+use crate::tool::{ToolError, ToolResult};
+use crate::tool_session::{Reading, ToolSession, argument_refusal, result};
 
 /// Values of the DNS that are shown of a finding.
 const FOUND_MAX: usize = 10;
 /// Longest value that is shown: a DKIM key has some 400 characters.
 const VALUE_CHARS_MAX: usize = 1_000;
-
-pub(crate) fn definition() -> ToolDefinition {
-    ToolDefinition {
-        name: "diagnose_domain".into(),
-        description: "Tell whether a domain can send, which DNS records are wrong and why they matter, what receivers \
-                      report (DMARC), and what to publish. verify_domain looks the records up anew."
-            .into(),
-        input_schema: json!({
-            "type": "object", "properties": {"id_or_name": {"type": "string", "description": "example.com or dom_…"}},
-            "required": ["id_or_name"],
-        }),
-        output_schema: Some(json!({"type": "object", "properties": {
-            "name": {"type": "string"}, "can_send": {"type": "boolean"}, "summary": {"type": "string"},
-            "findings": {"type": "array", "items": {"type": "object", "properties": {
-                "severity": {"type": "string"}, "what": {"type": "string"}, "why": {"type": "string"},
-                "what_to_do": {"type": "string"}, "publish": {"type": ["object", "null"]}, "found": {"type": "array"},
-            }}},
-            "dmarc": {"type": ["object", "null"]},
-        }})),
-        annotations: Some(ToolAnnotations { read_only: true, destructive: false, idempotent: true, open_world: false }),
-    }
-}
 
 pub(crate) async fn call(session: &ToolSession<'_>, arguments: &Map<String, Value>) -> Result<ToolResult, ToolError> {
     let id = arguments.get("id_or_name").and_then(Value::as_str).filter(|id| !matches!(*id, "" | "." | ".."));

@@ -4,10 +4,10 @@ use explain::explanation::{NextStep, RecipientStanding, explain};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use crate::api_tools::{Reading, ToolSession, argument_refusal, result};
 use crate::arguments::encode;
 use crate::foreign_text::Fence;
-use crate::tool::{ToolAnnotations, ToolDefinition, ToolError, ToolResult};
+use crate::tool::{ToolError, ToolResult};
+use crate::tool_session::{Reading, ToolSession, argument_refusal, result};
 
 /// Recipients that are explained.
 const RECIPIENTS_MAX: usize = 50;
@@ -15,30 +15,6 @@ const RECIPIENTS_MAX: usize = 50;
 const ATTEMPTS_MAX: usize = 10;
 /// Longest text of another host.
 const REPLY_CHARS_MAX: usize = 500;
-
-pub(crate) fn definition() -> ToolDefinition {
-    ToolDefinition {
-        name: "explain_email".into(),
-        description: "Explain what happened to an email, recipient by recipient: where it is, why, what the far end \
-                      said and what that means, the next try, and what to do."
-            .into(),
-        input_schema: json!({
-            "type": "object", "properties": {"id": {"type": "string", "description": "The email's id (msg_…)"}},
-            "required": ["id"],
-        }),
-        output_schema: Some(json!({"type": "object", "properties": {
-            "id": {"type": "string"}, "status": {"type": "string"},
-            "recipients": {"type": "array", "items": {"type": "object", "properties": {
-                "email": {"type": "string"}, "status": {"type": "string"}, "standing": {"type": "string"},
-                "what_happened": {"type": "string"}, "why": {"type": ["string", "null"]},
-                "far_end_said": {"type": ["string", "null"]}, "next_try_at": {"type": ["string", "null"]},
-                "what_to_do": {"type": "string"}, "next_tools": {"type": "array"},
-            }}},
-            "attempts": {"type": "array"},
-        }})),
-        annotations: Some(ToolAnnotations { read_only: true, destructive: false, idempotent: true, open_world: false }),
-    }
-}
 
 pub(crate) async fn call(session: &ToolSession<'_>, arguments: &Map<String, Value>) -> Result<ToolResult, ToolError> {
     let Some(id) = arguments.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()) else {

@@ -2,35 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::api_tools::{ToolSession, argument_refusal, result};
 use crate::catalog::{description, input_schema};
 use crate::compact_schema::SchemaDetail;
 use crate::foreign_text::Fence;
 use crate::operation_table::Operation;
 use crate::size_limit::RESULT_BYTES_MAX;
-use crate::tool::{ToolAnnotations, ToolDefinition, ToolResult};
-use crate::toolset::{TOOLSETS, toolset_of};
+use crate::tool::ToolResult;
+use crate::tool_session::{ToolSession, argument_refusal, result};
+use crate::toolset::toolset_of;
 
 /// Operations that are shown with their arguments.
 const FOUND_MAX: usize = 6;
 const QUERY_CHARS_MAX: usize = 200;
-
-pub(crate) fn definition() -> ToolDefinition {
-    let sets: Vec<&str> = TOOLSETS.iter().map(|(name, _)| *name).collect();
-    ToolDefinition {
-        name: "find_operations".into(),
-        description: format!(
-            "Find any of the API's operations by words (for example \"rotate dkim\"), with their arguments for \
-             call_operation. A set's name lists it: {}.",
-            sets.join(", ")
-        ),
-        input_schema: json!({
-            "type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"],
-        }),
-        output_schema: Some(json!({"type": "object", "properties": {"operations": {"type": "array"}}})),
-        annotations: Some(ToolAnnotations { read_only: true, destructive: false, idempotent: true, open_world: false }),
-    }
-}
 
 pub(crate) fn call(session: &ToolSession<'_>, arguments: &Map<String, Value>) -> ToolResult {
     let Some(query) = arguments.get("query").and_then(Value::as_str).filter(|query| !query.trim().is_empty()) else {

@@ -1,4 +1,4 @@
-//! Which fields of responses the server or the account itself wrote.
+//! The fields of responses that the server or the account itself wrote.
 //!
 //! All other texts are foreign: whoever adds a field to the API need not think of models. Values of a fixed set and times
 //! are known by their schema.

@@ -49,7 +49,7 @@ impl Fence {
         format!("<{name}>{text}</{name}>")
     }
 
-    /// What a model must know of the fences in a result; `None` if there are none.
+    /// The note that tells a model of the fences in a result; `None` if there are none.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         let name = &self.name;

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::catalog::SECRET_FIELDS;
 use crate::foreign_fields::{TextOrigin, origin};
 use crate::foreign_text::Fence;
 use crate::operation_table::{Operation, OperationTable};
+use crate::secret_fields::SECRET_FIELDS;
 
 /// Stands for a secret. No operation that is offered returns one; this holds if a field is added without a thought.
 const WITHHELD: &str = "[withheld]";
@@ -14,7 +14,7 @@ const WITHHELD: &str = "[withheld]";
 #[must_use]
 pub fn fence_response(value: Value, operation: &Operation, table: &OperationTable, fence: &mut Fence) -> Value {
     let top = format!("@{}", operation.id);
-    let place = Place { schema: &top, path: String::new() };
+    let place = SchemaPlace { schema: &top, path: String::new() };
     let schemas = match &operation.response.schema {
         Some(schema) => expand(schema, &place, table),
         None => Vec::new(),
@@ -30,12 +30,12 @@ pub(crate) fn fence_all(value: Value, table: &OperationTable, fence: &mut Fence)
 
 /// A place in a named schema.
 #[derive(Debug, Clone)]
-struct Place<'a> {
+struct SchemaPlace<'a> {
     schema: &'a str,
     path: String,
 }
 
-type Alternatives<'a> = Vec<(&'a Value, Place<'a>)>;
+type Alternatives<'a> = Vec<(&'a Value, SchemaPlace<'a>)>;
 
 struct ResponseWalk<'a> {
     table: &'a OperationTable,
@@ -43,7 +43,7 @@ struct ResponseWalk<'a> {
 }
 
 impl<'a> ResponseWalk<'a> {
-    fn value(&mut self, value: Value, schemas: &[(&'a Value, Place<'a>)]) -> Value {
+    fn value(&mut self, value: Value, schemas: &[(&'a Value, SchemaPlace<'a>)]) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(&text, schemas)),
             Value::Array(values) => {
@@ -59,7 +59,7 @@ impl<'a> ResponseWalk<'a> {
         }
     }
 
-    fn object(&mut self, fields: Map<String, Value>, schemas: &[(&'a Value, Place<'a>)]) -> Map<String, Value> {
+    fn object(&mut self, fields: Map<String, Value>, schemas: &[(&'a Value, SchemaPlace<'a>)]) -> Map<String, Value> {
         let mut walked = Map::new();
         for (name, value) in fields {
             if SECRET_FIELDS.contains(&name.as_str()) && !value.is_null() {
@@ -74,7 +74,7 @@ impl<'a> ResponseWalk<'a> {
                 let further = schema.get("additionalProperties").filter(|further| further.is_object());
                 if let Some(schema) = named.or(further) {
                     let path = if place.path.is_empty() { name.clone() } else { format!("{}.{name}", place.path) };
-                    of_field.extend(expand(schema, &Place { schema: place.schema, path }, self.table));
+                    of_field.extend(expand(schema, &SchemaPlace { schema: place.schema, path }, self.table));
                 }
             }
             let value = self.value(value, &of_field);
@@ -85,7 +85,7 @@ impl<'a> ResponseWalk<'a> {
         walked
     }
 
-    fn text(&mut self, text: &str, schemas: &[(&'a Value, Place<'a>)]) -> String {
+    fn text(&mut self, text: &str, schemas: &[(&'a Value, SchemaPlace<'a>)]) -> String {
         let is_fixed = |schema: &Value| {
             let is_listed =
                 schema.get("enum").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == text));
@@ -96,7 +96,7 @@ impl<'a> ResponseWalk<'a> {
             true => TextOrigin::Own,
             false => origin(place.schema, &place.path),
         });
-        // Of several alternatives the strictest holds.
+        // The strictest of several alternatives holds.
         let strictest = origins.reduce(|one, other| match (one, other) {
             (TextOrigin::ForeignText, _) | (_, TextOrigin::ForeignText) => TextOrigin::ForeignText,
             (TextOrigin::Foreign, _) | (_, TextOrigin::Foreign) => TextOrigin::Foreign,
@@ -111,9 +111,9 @@ impl<'a> ResponseWalk<'a> {
 }
 
 /// The alternatives of a schema, with references followed.
-fn expand<'a>(schema: &'a Value, place: &Place<'a>, table: &'a OperationTable) -> Alternatives<'a> {
+fn expand<'a>(schema: &'a Value, place: &SchemaPlace<'a>, table: &'a OperationTable) -> Alternatives<'a> {
     let place = match OperationTable::referred(schema) {
-        Some(name) => Place { schema: name, path: String::new() },
+        Some(name) => SchemaPlace { schema: name, path: String::new() },
         None => place.clone(),
     };
     let schema = table.resolve(schema);

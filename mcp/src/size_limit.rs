@@ -14,7 +14,7 @@ const PAGE_STEPS: usize = 4;
 #[derive(Debug, PartialEq)]
 pub(crate) struct Bounded {
     pub(crate) value: Value,
-    /// What was shortened, as a sentence.
+    /// A sentence about the parts that were shortened.
     pub(crate) note: Option<String>,
     /// False if even the shortest form is too large.
     pub(crate) fits: bool,

@@ -63,13 +63,13 @@ pub struct ToolCall {
     pub name: String,
     pub arguments: Map<String, Value>,
     pub client_capabilities: Map<String, Value>,
-    /// What the client answers to an [`InputRequired`]; empty for the first call.
+    /// Answers of the client to an [`InputRequired`]; empty for the first call.
     pub input_responses: Map<String, Value>,
     /// `request_state` of the [`InputRequired`]. It comes from the client: trust nothing in it.
     pub request_state: Option<String>,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolOutcome {
     Complete(ToolResult),
@@ -153,7 +153,7 @@ pub enum ToolError {
 
 /// The tools of one caller.
 pub trait ToolSet: Send + Sync {
-    /// What the model should know about all tools together.
+    /// Facts about all tools together, for the model.
     fn instructions(&self) -> &str;
 
     /// All tools, in a fixed order.

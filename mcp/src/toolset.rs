@@ -1,4 +1,4 @@
-//! Which tools a client sees: the core, further sets, only those that read.
+//! The tools that a client sees: the core, further sets, only those that read.
 
 use std::collections::BTreeSet;
 

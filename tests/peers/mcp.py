@@ -258,6 +258,9 @@ def mail_with_orders(dev, story):
     address = dev.line.get("mx")
     if not address:
         raise Skip("no MX listener")
+    enable = {"operation": "update_domain", "arguments": {"id_or_name": story.domain, "inbound_enabled": True}}
+    if story.call("tools/call", {"name": "call_operation", "arguments": enable}).get("isError"):
+        raise Failed("the domain cannot receive")
     email = EmailMessage()
     email["From"], email["To"], email["Subject"] = "Boss <boss@evil.example>", f"me@{story.domain}", ORDER
     email.set_content(ORDER)

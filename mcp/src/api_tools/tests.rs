@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::{Map, json};
 
 use super::*;
+use crate::backend::{NoReply, Reply};
 use crate::fake_backend::FakeBackend;
+use crate::tool::ToolResult;
 
 /// A mail that tries to give orders.
 const INJECTED: &str =

@@ -1,4 +1,4 @@
-//! What is offered, and how much of a conversation it takes.
+//! The tools that are offered, and how much of a conversation they take.
 
 use super::*;
 use crate::toolset::TOOLSETS;
