@@ -44,6 +44,7 @@ use crate::certificate::{Certificate, CertificateError};
 use crate::config::{Config, RelaySection, SecretString};
 use crate::dashboard::DashboardPages;
 use crate::docs_pages::DocsPages;
+use crate::mcp::McpEndpoint;
 use crate::metrics::Scrape;
 use crate::reload::{ConfigReloader, ReloadTargets};
 use crate::services::{BuildError, Services};
@@ -406,6 +407,7 @@ impl Listeners {
                 .filter(|_| !config.mx.listen.is_empty())
                 .map(|mode| OwnMtaStsPolicy { mode, mx: config.hostname.clone() }),
             session_pages: Some(Arc::new(DashboardPages { has_root: further_pages.is_none() })),
+            mounted_service: Some(Arc::new(McpEndpoint::new(base_url))),
             overlay: Some(Arc::new(DocsPages::new(base_url, further_pages))),
             ..api::state::ApiOptions::new(base_url)
         };

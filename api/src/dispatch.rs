@@ -141,6 +141,11 @@ fn check_rate_limit(state: &AppState, tenant: &Tenant, context: &mut RequestCont
     counted.map(drop).map_err(Problem::rate_limited)
 }
 
+/// Counts a request of a mounted service that calls no operation.
+pub(crate) fn count_request(state: &AppState, tenant: &Tenant) -> Result<(), Problem> {
+    state.intake.check_rate_limit(tenant.account()).map(drop).map_err(Problem::rate_limited)
+}
+
 /// Returns the problem for an unknown path or method. With a valid API key the request still counts against the rate
 /// limit and the response has the `ratelimit-*` headers.
 async fn not_found(state: &AppState, head: &Parts, context: &mut RequestContext, problem: Problem) -> Problem {
@@ -304,7 +309,7 @@ fn success_response(content: Response, share: MemoryShare) -> http::Response<Res
     response
 }
 
-fn problem_response(problem: &Problem, id: RequestId, base_url: &str) -> http::Response<ResponseBody> {
+pub(crate) fn problem_response(problem: &Problem, id: RequestId, base_url: &str) -> http::Response<ResponseBody> {
     let body = problem.body(id, base_url);
     let content = Response {
         status: problem.status(),

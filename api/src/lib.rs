@@ -40,6 +40,7 @@ pub mod json_limits;
 pub mod json_timestamp;
 pub mod large_response;
 pub mod logs;
+pub mod mounted_service;
 pub mod mta_sts;
 pub mod oauth;
 pub mod ok_response;

@@ -27,6 +27,7 @@ use crate::auth::password_hashing::PasswordHasher;
 use crate::auth::sign_in_limiter::SignInRateLimiter;
 use crate::oauth::client_document::ClientDocuments;
 use crate::oauth::device_polls::DevicePolls;
+use crate::mounted_service::MountedService;
 use crate::problem::Problem;
 use crate::request::SEND_BYTES_MAX;
 use crate::request_log::RequestLogWriter;
@@ -86,6 +87,8 @@ pub struct ApiOptions {
     pub overlay: Option<Arc<dyn Overlay>>,
     /// Pages with sessions: the dashboard.
     pub session_pages: Option<Arc<dyn SessionPages>>,
+    /// A service of another crate under a path of its own: the MCP server.
+    pub mounted_service: Option<Arc<dyn MountedService>>,
 }
 
 impl ApiOptions {
@@ -108,6 +111,7 @@ impl ApiOptions {
             drain_max: DRAIN_MAX,
             overlay: None,
             session_pages: None,
+            mounted_service: None,
         }
     }
 }

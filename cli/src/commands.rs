@@ -9,6 +9,7 @@ mod listen;
 mod login;
 mod logs_tail;
 mod man;
+mod mcp;
 mod open;
 mod plan;
 mod profiles;
@@ -70,6 +71,11 @@ pub const WORKFLOWS: &[Workflow] = &[
     Workflow::new("templates diff", "Show how a directory differs from the drafts", templates::diff_command),
     Workflow::new("templates watch", "Push each change of a directory to the drafts", templates::watch_command),
     Workflow::new("completion", "Print the completion script of a shell", completion::command),
+    Workflow::new(
+        "mcp",
+        "Serve the account's tools to an assistant (MCP over standard input and output)",
+        mcp::command,
+    ),
     Workflow::new("skill", "Print instructions for coding assistants (SKILL.md)", skill::command),
     Workflow {
         is_hidden: true,
@@ -109,6 +115,7 @@ pub async fn run(command: &str, arguments: &[String], table: &OperationTable<'_>
         "templates diff" => templates::run("diff", arguments, table).await,
         "templates watch" => until_interrupted(templates::run("watch", arguments, table)).await,
         "completion" => completion::run(arguments, table),
+        "mcp" => mcp::run(arguments, table).await,
         "skill" => skill::run(arguments, table),
         "man" => man::run(arguments, table),
         other => Err(CliError::usage(format!("`{other}` is not a command"))),
