@@ -14,6 +14,7 @@ pub mod certificate;
 pub mod cli;
 pub mod clock_shift;
 pub mod config;
+pub mod console;
 pub mod dashboard;
 pub mod dev;
 pub mod docs_pages;
