@@ -4,8 +4,8 @@
 //! [`dev`] does this for a developer's machine. [`doctor`] checks an installation and its environment.
 //! [`admin`] is the operator's socket; [`cli`] is its client and the command line.
 //! [`acme`] renews certificates, [`affiliate_jobs`] runs the affiliate program's background jobs, [`log`] writes the log,
-//! [`docs_pages`] serves the API reference, [`dashboard`] the dashboard with its forms ([`form_data`]),
-//! and [`clock_shift`] stores how far the operator has advanced the clock.
+//! [`docs_pages`] serves the API reference, [`dashboard`] the dashboard with its forms ([`form_data`]), [`console`] the
+//! operator's console, and [`clock_shift`] stores how far the operator has advanced the clock.
 
 pub mod acme;
 pub mod admin;

@@ -665,7 +665,7 @@ async fn open_listeners(
     Ok(())
 }
 
-/// Opens the operator's listeners: metrics, health and console.
+/// Opens the operator's listeners: metrics, health and console. Returns their addresses.
 ///
 /// # Errors
 /// Returns [`ServeError::Bind`] if an address cannot be bound.
@@ -675,12 +675,13 @@ pub async fn open_ops_listeners(
     listeners: &Listeners,
     permissions: &Permissions,
     recorder: &PrometheusHandle,
-) -> Result<(), ServeError> {
+) -> Result<Vec<SocketAddr>, ServeError> {
     let mut bound = Vec::new();
     for address in &config.ops.listen {
         bound.push(bind(*address).await?);
     }
-    let loopback = bound.iter().map(|(_, local)| *local).find(|local| local.ip().is_loopback());
+    let addresses: Vec<SocketAddr> = bound.iter().map(|(_, local)| *local).collect();
+    let loopback = addresses.iter().find(|local| local.ip().is_loopback());
     let console_url = config.ops.console_url.as_ref().map(|url| url.trim_end_matches('/').to_owned());
     let is_configured = console_url.is_some();
     if let Some(url) = console_url.or_else(|| loopback.map(|local| format!("http://{local}"))) {
@@ -700,7 +701,7 @@ pub async fn open_ops_listeners(
             }
         });
     }
-    Ok(())
+    Ok(addresses)
 }
 
 /// Settings and handles of the admin requests. To be called after the API's listeners are open, whose state it shares.

@@ -480,7 +480,7 @@ fn configured_database(arguments: &AdminArguments) -> Option<PostgresOptions> {
     crate::services::database(&config)
 }
 
-fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
+pub(crate) fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
     Ok(match command {
         AdminCommand::Account(AccountCommand::List(page)) => AdminRequest::AccountList { page: page.to_query() },
         AdminCommand::Account(AccountCommand::Show { account }) => {

@@ -245,7 +245,12 @@ impl Backend for AdminBackend<'_> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+    use pages::console::command::command_line;
+
     use super::*;
+    use crate::cli::admin::build_request;
+    use crate::cli::{CliArguments, CliCommand};
 
     fn read(operation: &str, body: Value) -> Result<AdminRequest, Failure> {
         let Value::Object(body) = body else { panic!("no object: {body}") };
@@ -260,6 +265,66 @@ mod tests {
         assert_eq!(fields("user_reset", json!({"email": "x"})), ["email"]);
         assert!(read("queue", json!({"order": "hold", "email": "msg_1"})).is_ok(), "an id is no address");
         assert_eq!(read("queue_list", json!({})).unwrap_err().status, 400);
+    }
+
+    /// The words of a command line, as a shell reads them.
+    fn shell_words(line: &str) -> Vec<String> {
+        let output = std::process::Command::new("sh").arg("-c").arg(format!("printf '%s\\0' {line}")).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.split_terminator('\0').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_commands_of_same_as_are_the_same_requests() {
+        let (host, order) = ("mx.b.example", json!({"suspend": {"seconds": 5400, "because": "it's `$(true)`\u{e4}"}}));
+        let all = json!({"to": "a.example", "account": "acct_1", "from": "b.example", "class": "product", "held": true,
+                         "attempts_min": 2, "older_seconds": 7200});
+        let search = json!({"recipient": "a@b.example", "sender": "c@d.example", "message_id": "<x y@z>"});
+        let emails = json!({"account": "a@b.example", "status": "bounced", "recipient": "a@b.example", "sender": "c@d.example",
+                            "message_id": "<x@y>", "since": "2026-01-31T00:00:00Z"});
+        for (operation, body) in [
+            ("status", json!({})),
+            ("certificate_show", json!({})),
+            ("queue_top", json!({"limit": 7})),
+            ("queue_list", json!({"limit": 50, "filter": all, "search": search, "cursor": "00ff"})),
+            ("queue_list", json!({"limit": 50, "filter": {}, "search": {}})),
+            ("queue_many", json!({"order": "hold", "filter": all})),
+            ("queue_many", json!({"order": "release", "filter": {}})),
+            ("queue_many", json!({"order": "reroute by partner", "filter": {"to": "a.example"}})),
+            ("queue_many", json!({"order": "reroute mx", "filter": {"to": "a.example"}})),
+            ("queue", json!({"order": "reroute usual", "email": "msg_1"})),
+            ("queue", json!({"order": "drop", "email": "msg_1"})),
+            ("email_list", json!({"filter": emails, "page": {"limit": 50, "cursor": "acct_1/msg_1"}})),
+            ("destination_list", json!({})),
+            ("destination", json!({"to": "a.example", "order": order})),
+            ("destination", json!({"mail_host": host, "order": {"suspend": {"seconds": null, "because": null}}})),
+            ("destination", json!({"mail_host": host, "order": "resume"})),
+            ("destination", json!({"mail_host": host, "order": {"pace": {"connections_max": 2, "messages_per_second": 0.5}}})),
+            ("destination", json!({"to": "a.example", "order": {"route": null}})),
+            ("destination", json!({"to": "a.example", "order": {"route": "mail_hosts"}})),
+            ("destination", json!({"to": "a.example", "order": {"route": {"smarthost": "partner"}}})),
+            ("pool_list", json!({})),
+            ("pool_assign", json!({"account": "acct_1", "pool": "warm"})),
+            ("pool_assign", json!({"account": "acct_1", "pool": null})),
+            ("pool_warm_up", json!({"pool": "warm", "warm_up": {"since": "2026-01-31"}})),
+            ("pool_warm_up", json!({"pool": "warm", "warm_up": "over"})),
+            ("pool_warm_up", json!({"pool": "warm", "warm_up": null})),
+            ("account_list", json!({"page": {"limit": 50, "cursor": "acct_1"}})),
+            ("account_show", json!({"account": "a@b.example"})),
+            ("account_create", json!({"email": "a@b.example", "plan": "pro", "production": true})),
+            ("account_update", json!({"account": "acct_1", "plan": "free"})),
+            ("account_update", json!({"account": "acct_1", "production": false})),
+            ("account_update", json!({"account": "acct_1", "suspended": true})),
+            ("session_create", json!({"account": "acct_1"})),
+            ("user_reset", json!({"email": "a@b.example"})),
+            ("reply", json!({"reply": "421 4.7.28 it's busy", "host": "mx.a.example"})),
+        ] {
+            let line = command_line(&Call::new(operation).json(body.clone())).unwrap();
+            let parsed = CliArguments::try_parse_from(shell_words(&line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let CliCommand::Admin(arguments) = parsed.command else { panic!("{line}") };
+            let request = build_request(&arguments.command).unwrap();
+            assert_eq!(read(operation, body).unwrap(), request, "{line}");
+        }
     }
 
     #[test]
