@@ -41,7 +41,9 @@ impl DoctorRuns {
     }
 
     fn change(&self, change: impl FnOnce(&mut DoctorRun)) {
-        self.lock().as_mut().into_iter().for_each(change);
+        if let Some(run) = self.lock().as_mut() {
+            change(run);
+        }
     }
 
     /// Starts the checks with the configuration of the server, unless they are running. Each check has a timeout.

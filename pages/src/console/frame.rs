@@ -25,12 +25,12 @@ const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
 ];
 
 /// A page in its frame.
-pub struct Frame<'f> {
+pub struct ConsoleFrame<'f> {
     pub context: &'f Context<'f>,
     pub page: &'f Page,
 }
 
-impl Frame<'_> {
+impl ConsoleFrame<'_> {
     /// Renders the page to HTML. Characters that make a text look like another one are replaced.
     #[must_use]
     pub fn render(&self) -> String {
@@ -51,7 +51,7 @@ impl Frame<'_> {
     }
 }
 
-impl Renderable for Frame<'_> {
+impl Renderable for ConsoleFrame<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (page, context) = (self.page, self.context);
         let (style, script) = assets::paths();
@@ -70,9 +70,9 @@ impl Renderable for Frame<'_> {
                 }
                 body.dashboard.signed-out[context.viewer.is_none()] {
                     a.skip href="#content" { "Skip to the content" }
-                    @if context.viewer.is_some() { (Header(self)) (Navigation(self)) }
+                    @if context.viewer.is_some() { (ConsoleHeader(self)) (ConsoleNavigation(self)) }
                     main #content tabindex="-1" {
-                        (TitleBar(self))
+                        (ConsoleTitleBar(self))
                         @if let Some(text) = done_text(context.query().get("done")) {
                             (Notice { tone: Tone::Good, text })
                         }
@@ -89,9 +89,9 @@ impl Renderable for Frame<'_> {
     }
 }
 
-struct Header<'f>(&'f Frame<'f>);
+struct ConsoleHeader<'f>(&'f ConsoleFrame<'f>);
 
-impl Renderable for Header<'_> {
+impl Renderable for ConsoleHeader<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let context = self.0.context;
         maud! {
@@ -110,9 +110,9 @@ impl Renderable for Header<'_> {
     }
 }
 
-struct Navigation<'f>(&'f Frame<'f>);
+struct ConsoleNavigation<'f>(&'f ConsoleFrame<'f>);
 
-impl Renderable for Navigation<'_> {
+impl Renderable for ConsoleNavigation<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         maud! {
             nav.sidebar aria-label="Console" {
@@ -134,9 +134,9 @@ impl Renderable for Navigation<'_> {
     }
 }
 
-struct TitleBar<'f>(&'f Frame<'f>);
+struct ConsoleTitleBar<'f>(&'f ConsoleFrame<'f>);
 
-impl Renderable for TitleBar<'_> {
+impl Renderable for ConsoleTitleBar<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let page = self.0.page;
         maud! {

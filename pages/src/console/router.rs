@@ -1,6 +1,6 @@
 //! Routes a request to its page or form, and puts the page in its frame.
 
-use super::frame::{Frame, failure_page};
+use super::frame::{ConsoleFrame, failure_page};
 use super::{PATH, assets, table};
 use crate::dashboard::answer::{PageAnswer, PageContent};
 use crate::dashboard::backend::{Backend, Failure};
@@ -108,7 +108,7 @@ fn view_answer(context: &Context<'_>, view: View) -> ConsoleAnswer {
 }
 
 fn page_answer(context: &Context<'_>, status: u16, page: &Page) -> ConsoleAnswer {
-    let answer = PageAnswer::html(status, Frame { context, page }.render());
+    let answer = PageAnswer::html(status, ConsoleFrame { context, page }.render());
     ConsoleAnswer { answer, is_in_progress: page.live && !context.request.is_post }
 }
 
@@ -122,7 +122,7 @@ pub fn failure_answer(
     let context = Context { request, parameters: Vec::new(), viewer, backend, refused: None };
     let page = failure_page(failure);
     let fault = failure.details.as_str().filter(|_| failure.code == "internal_error").map(str::to_owned);
-    let html = Frame { context: &context, page: &page }.render();
+    let html = ConsoleFrame { context: &context, page: &page }.render();
     PageAnswer { fault, ..PageAnswer::html(failure.status, html) }.into()
 }
 

@@ -4,7 +4,7 @@ use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::accounts::{Account, LIST, account_path, plan_field, secrets_page};
+use super::accounts::{CustomerAccount, LIST, account_path, plan_field, secrets_page};
 use crate::console::PATH;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -52,7 +52,7 @@ pub const PAGES: &[PageRow] = &[
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct AccountState {
-    account: Account,
+    account: CustomerAccount,
     nearest_to_full: Option<NearestQuota>,
     held: HeldMail,
     pool_ordered: Option<String>,

@@ -43,14 +43,14 @@ pub const PAGES: &[PageRow] = &[
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct AccountList {
-    accounts: Vec<Account>,
+    accounts: Vec<CustomerAccount>,
     next_cursor: Option<String>,
 }
 
 /// An account.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Account {
+pub(super) struct CustomerAccount {
     pub(super) id: String,
     /// Address of the owner.
     pub(super) email: String,
@@ -61,7 +61,7 @@ pub(super) struct Account {
     pub(super) created_at: Option<String>,
 }
 
-impl Account {
+impl CustomerAccount {
     pub(super) fn state(&self) -> Badge {
         if self.suspended { Badge::new("Suspended", Tone::Bad) } else { Badge::new("Active", Tone::Good) }
     }
@@ -121,7 +121,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct FoundAccount {
-    account: Account,
+    account: CustomerAccount,
 }
 
 async fn find(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -157,7 +157,7 @@ fn show_new(context: &Context<'_>) -> View {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct CreatedAccount {
-    account: Account,
+    account: CustomerAccount,
     api_key: Value,
     smtp_credential: Value,
     sign_in: Value,

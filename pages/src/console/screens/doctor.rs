@@ -129,7 +129,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                         action: None,
                     })
                 }
-                Some(run) => { (RunView(run)) }
+                Some(run) => { (DoctorRunView(run)) }
             }
         }
     };
@@ -144,9 +144,9 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.into())
 }
 
-struct RunView<'a>(&'a DoctorRun);
+struct DoctorRunView<'a>(&'a DoctorRun);
 
-impl Renderable for RunView<'_> {
+impl Renderable for DoctorRunView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let run = self.0;
         let (done, all) = (run.findings.len() as u64, (run.findings.len() + run.running.len()) as u64);

@@ -32,7 +32,7 @@ const STATES: &[&str] = &["scheduled", "queued", "deferred", "delivered", "bounc
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct EmailList {
+struct FoundEmails {
     emails: Vec<ListedEmail>,
     has_more: bool,
     next_cursor: Option<String>,
@@ -94,7 +94,7 @@ fn call(query: &Fields) -> Call {
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = call(context.query());
-    let (list, refused): (EmailList, _) = or_refused(context.read(&call).await)?;
+    let (list, refused): (FoundEmails, _) = or_refused(context.read(&call).await)?;
     let mut table = Table::new("Emails", &["To", "From", "Subject", "State", "Accepted", "Account"]);
     for email in &list.emails {
         let path = format!("{PATH}/emails/{}", encode(&email.id));
