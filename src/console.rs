@@ -218,7 +218,14 @@ mod tests {
             let name = host(name).unwrap();
             assert!(is_own_host(&name, Some(&url)) && !is_own_host(&name, None), "{name}");
         }
-        for name in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "ops.example.net.", "192.0.2.1", "0.0.0.0"] {
+        for name in [
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "ops.example.net.",
+            "192.0.2.1",
+            "0.0.0.0",
+        ] {
             assert!(host(name).is_none_or(|name| !is_own_host(&name, Some(&url))), "{name}");
         }
     }

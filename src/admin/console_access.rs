@@ -155,8 +155,7 @@ impl ConsoleAccess {
         };
         state.links.remove(found);
         let token = self.token();
-        let session =
-            OpenSession { hash: hash(&token), csrf: self.token(), started_at: now, last_request_at: now };
+        let session = OpenSession { hash: hash(&token), csrf: self.token(), started_at: now, last_request_at: now };
         push_bounded(&mut state.sessions, session, SESSIONS_MAX);
         Ok(token)
     }

@@ -151,19 +151,19 @@ async fn update_account(
     Ok(view)
 }
 
-/// Shows an account, the quota that is nearest to its limit, and its held mail.
+/// Shows an account, the quota that is nearest to its limit, and its mail in the queue.
 async fn show_account(services: &Services, account: &str) -> AdminResult {
     let found = store::account::find(&services.store, account).await.map_err(error_text)?;
     let not_found = || AdminError::with_code("not_found", format!("account {account} does not exist"));
     let account = found.ok_or_else(not_found)?;
     let nearest = services.intake.storage_quotas().nearest(&account).await.map_err(error_text)?;
     let nearest = nearest.map(|quota| json!({"limit": quota.noun.word(), "used": quota.used, "cap": quota.cap}));
-    let held_mail = services.worker.count_held(Some(account.id)).await.map_err(error_text)?;
+    let queued = services.worker.count_held(Some(account.id)).await.map_err(error_text)?;
     let pool = services.worker.accounts_by_pool().into_iter().find(|(_, accounts)| accounts.contains(&account.id));
     Ok(json!({
         "account": views::account_view(&account),
         "nearest_to_full": nearest,
-        "held": views::held_mail_view(held_mail),
+        "queued": views::held_mail_view(queued),
         "pool_ordered": pool.map(|(pool, _)| pool),
     }))
 }

@@ -126,9 +126,8 @@ pub(super) async fn status(services: &Services, permissions: &Permissions) -> Ad
 /// The nodes that have registered themselves, with the number of their partitions.
 async fn nodes_view(services: &Services) -> Result<Value, String> {
     let cluster = store::lease::read_view(&services.store).await.map_err(error_text)?;
-    let partitions_of = |name: &str| {
-        cluster.partitions.iter().filter(|stored| stored.tenure.node.as_deref() == Some(name)).count()
-    };
+    let partitions_of =
+        |name: &str| cluster.partitions.iter().filter(|stored| stored.tenure.node.as_deref() == Some(name)).count();
     let nodes = cluster.nodes.iter().take(NODES_SHOWN_MAX).map(|stored| {
         json!({
             "name": stored.node.name,

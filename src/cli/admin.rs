@@ -128,7 +128,7 @@ pub enum AdminCommand {
 pub enum AccountCommand {
     /// List accounts, oldest first
     List(ListPageArguments),
-    /// Show an account: plan, the quota nearest to its limit, held mail, pool
+    /// Show an account: plan, the quota nearest to its limit, mail in the queue, pool
     Show {
         /// Account id or owner's address
         account: String,

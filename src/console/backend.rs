@@ -109,7 +109,12 @@ impl AdminBackend<'_> {
         match self.console.permissions.console.sign_in(link, self.client_ip) {
             Ok(token) => {
                 tracing::info!(from, "operator: console sign-in");
-                Ok(Reply { status: 200, cookies: vec![self.cookies.set(&token)], body: "{}".into(), ..Reply::default() })
+                Ok(Reply {
+                    status: 200,
+                    cookies: vec![self.cookies.set(&token)],
+                    body: "{}".into(),
+                    ..Reply::default()
+                })
             }
             Err(LinkError::Wrong) => {
                 tracing::warn!(from, "console: a sign-in with a wrong or expired link was refused");
@@ -299,7 +304,10 @@ mod tests {
             ("destination", json!({"to": "a.example", "order": order})),
             ("destination", json!({"mail_host": host, "order": {"suspend": {"seconds": null, "because": null}}})),
             ("destination", json!({"mail_host": host, "order": "resume"})),
-            ("destination", json!({"mail_host": host, "order": {"pace": {"connections_max": 2, "messages_per_second": 0.5}}})),
+            (
+                "destination",
+                json!({"mail_host": host, "order": {"pace": {"connections_max": 2, "messages_per_second": 0.5}}}),
+            ),
             ("destination", json!({"to": "a.example", "order": {"route": null}})),
             ("destination", json!({"to": "a.example", "order": {"route": "mail_hosts"}})),
             ("destination", json!({"to": "a.example", "order": {"route": {"smarthost": "partner"}}})),
@@ -320,7 +328,8 @@ mod tests {
             ("reply", json!({"reply": "421 4.7.28 it's busy", "host": "mx.a.example"})),
         ] {
             let line = command_line(&Call::new(operation).json(body.clone())).unwrap();
-            let parsed = CliArguments::try_parse_from(shell_words(&line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let parsed =
+                CliArguments::try_parse_from(shell_words(&line)).unwrap_or_else(|error| panic!("{line}: {error}"));
             let CliCommand::Admin(arguments) = parsed.command else { panic!("{line}") };
             let request = build_request(&arguments.command).unwrap();
             assert_eq!(read(operation, body).unwrap(), request, "{line}");

@@ -187,7 +187,9 @@ async fn other_sites_cannot_use_the_console() {
         assert_eq!(Browser { host: host.to_owned(), ..browser.clone() }.get("/console").await.status, 200, "{host}");
     }
     // A form of another site, even with the token.
-    for headers in ["Sec-Fetch-Site: cross-site\r\n", "Origin: https://evil.example\r\n", "Sec-Fetch-Site: same-site\r\n"] {
+    for headers in
+        ["Sec-Fetch-Site: cross-site\r\n", "Origin: https://evil.example\r\n", "Sec-Fetch-Site: same-site\r\n"]
+    {
         let foreign = Browser { headers: headers.to_owned(), ..browser.clone() };
         assert_eq!(foreign.post("/console/mail/hold", "form=apply").await.status, 403, "{headers}");
     }
@@ -261,7 +263,7 @@ async fn the_pages_do_what_the_commands_do() {
     };
     tokio::time::timeout(PATIENCE, held).await.unwrap();
     let done = async {
-        while !browser.get("/console/commands/1").await.body.contains("1 recipients were changed") {
+        while !browser.get("/console/commands/1").await.body.contains("1 recipient was changed") {
             tokio::task::yield_now().await;
         }
     };
@@ -270,7 +272,8 @@ async fn the_pages_do_what_the_commands_do() {
     assert!(retried.header("location").ends_with("?done=retried"), "{retried:?}");
     world.wait(id, |email| email.recipients[0].state == RecipientState::Delivered).await;
 
-    let suspended = browser.post("/console/destinations/suspend", "form=suspend&to=other.example&because=They+asked").await;
+    let suspended =
+        browser.post("/console/destinations/suspend", "form=suspend&to=other.example&because=They+asked").await;
     assert_eq!(suspended.header("location"), "/console/destinations?done=suspended", "{suspended:?}");
     let listed = console.admin("destination list").await.unwrap();
     assert_eq!(listed["destinations"][0]["suspended"]["because"], "They asked");
@@ -290,13 +293,20 @@ async fn accounts_are_managed() {
     let id = account["account"]["id"].as_str().unwrap().to_owned();
     let path = format!("/console/accounts/{id}");
     assert!(browser.get(&path).await.body.contains("new@example.net"));
-    for (page, form) in [("", "form=plan&plan=scale"), ("", "form=production&production=on"), ("/suspension", "form=suspension&suspended=on")] {
+    for (page, form) in [
+        ("", "form=plan&plan=scale"),
+        ("", "form=production&production=on"),
+        ("/suspension", "form=suspension&suspended=on"),
+    ] {
         let changed = browser.post(&format!("{path}{page}"), form).await;
         assert_eq!(changed.status, 303, "{changed:?}");
     }
     let account = console.admin(&format!("account show {id}")).await.unwrap();
     let account = &account["account"];
-    assert_eq!((&account["plan"], &account["production"], &account["suspended"]), (&"scale".into(), &true.into(), &true.into()));
+    assert_eq!(
+        (&account["plan"], &account["production"], &account["suspended"]),
+        (&"scale".into(), &true.into(), &true.into())
+    );
     let session = browser.post(&path, "form=session").await;
     assert!(session.status == 200 && session.body.contains("__Host-postrider_session="), "{session:?}");
     let reset = browser.post(&format!("{path}/reset"), "form=reset&email=new%40example.net").await;

@@ -174,7 +174,11 @@ fn text(value: &Value) -> Option<String> {
 /// Quotes a word for a POSIX shell, if it needs it.
 fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+=,".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]
@@ -193,7 +197,8 @@ mod tests {
 
     #[test]
     fn filters_become_flags() {
-        let many = |filter| command_line(&Call::new("queue_many").json(json!({"order": "hold", "filter": filter}))).unwrap();
+        let many =
+            |filter| command_line(&Call::new("queue_many").json(json!({"order": "hold", "filter": filter}))).unwrap();
         assert_eq!(many(json!({})), "postrider admin queue hold --all");
         assert_eq!(
             many(json!({"to": "a.example", "older_seconds": 7200, "held": true})),

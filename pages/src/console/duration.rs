@@ -23,7 +23,8 @@ pub fn parse(field: &str, text: &str) -> Result<Option<u64>, Failure> {
 /// The shortest form of a duration in one unit.
 #[must_use]
 pub fn text(seconds: u64) -> String {
-    let (unit, size) = UNITS.into_iter().find(|(_, size)| seconds >= *size && seconds.is_multiple_of(*size)).unwrap_or(('s', 1));
+    let (unit, size) =
+        UNITS.into_iter().find(|(_, size)| seconds >= *size && seconds.is_multiple_of(*size)).unwrap_or(('s', 1));
     format!("{}{unit}", seconds / size)
 }
 

@@ -128,5 +128,8 @@ pub(crate) fn location(answer: ConsoleAnswer) -> String {
 pub(crate) fn assert_harmless(html: &str) {
     assert!(!html.contains("<script>alert"), "a script of a stranger: {html}");
     assert!(!html.contains('\u{202e}') && !html.contains('\u{1}'), "a deceptive character");
-    assert!(html.contains("&lt;script&gt;alert(1)") || html.contains("&lt;script>alert(1)"), "the text is shown: {html}");
+    assert!(
+        html.contains("&lt;script&gt;alert(1)") || html.contains("&lt;script>alert(1)"),
+        "the text is shown: {html}"
+    );
 }

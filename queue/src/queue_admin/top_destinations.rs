@@ -123,7 +123,15 @@ struct DestinationCount {
 
 impl DestinationCount {
     fn from_task(task: Task) -> Self {
-        Self { tasks: 0, due: 0, has_other_domains: false, held: 0, next_due: task.due, oldest: (task.accepted_at, task.account, task.id), sample: task }
+        Self {
+            tasks: 0,
+            due: 0,
+            has_other_domains: false,
+            held: 0,
+            next_due: task.due,
+            oldest: (task.accepted_at, task.account, task.id),
+            sample: task,
+        }
     }
 
     fn add(&mut self, task: &Task, is_held: bool, now: Timestamp) {
@@ -160,7 +168,10 @@ impl Worker {
                 let is_counted = counts.len() < COUNTED_MAX || counts.contains_key(&name);
                 let name = if is_counted { name } else { "others".to_owned() };
                 let is_held = task.held || self.holds.is_account_held(task.account);
-                counts.entry(name).or_insert_with(|| DestinationCount::from_task(task.clone())).add(&task, is_held, now);
+                counts
+                    .entry(name)
+                    .or_insert_with(|| DestinationCount::from_task(task.clone()))
+                    .add(&task, is_held, now);
             }
             report_progress(tasks);
             from = slice.next;

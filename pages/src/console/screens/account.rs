@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::accounts::{CustomerAccount, LIST, account_path, plan_field, secrets_page};
+use super::queue::counted;
 use crate::console::PATH;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -24,8 +25,16 @@ pub const PAGES: &[PageRow] = &[
         show: |context| Box::pin(show(context)),
         forms: &[
             FormRow { name: "plan", operation: "account_update", submit: |context| Box::pin(change_plan(context)) },
-            FormRow { name: "production", operation: "account_update", submit: |context| Box::pin(change_reach(context)) },
-            FormRow { name: "session", operation: "session_create", submit: |context| Box::pin(create_session(context)) },
+            FormRow {
+                name: "production",
+                operation: "account_update",
+                submit: |context| Box::pin(change_reach(context)),
+            },
+            FormRow {
+                name: "session",
+                operation: "session_create",
+                submit: |context| Box::pin(create_session(context)),
+            },
         ],
     },
     PageRow {
@@ -54,7 +63,7 @@ pub const PAGES: &[PageRow] = &[
 struct AccountState {
     account: CustomerAccount,
     nearest_to_full: Option<NearestQuota>,
-    held: HeldMail,
+    queued: QueuedMailCount,
     pool_ordered: Option<String>,
 }
 
@@ -68,7 +77,7 @@ struct NearestQuota {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct HeldMail {
+struct QueuedMailCount {
     recipients: u64,
     oldest: Option<String>,
 }
@@ -89,7 +98,7 @@ impl AccountState {
     fn facts(&self) -> Facts {
         let account = &self.account;
         let quota = self.nearest_to_full.as_ref();
-        let held = (self.held.recipients > 0).then_some(&self.held);
+        let queued = (self.queued.recipients > 0).then_some(&self.queued);
         Facts::new()
             .row("State", account.state())
             .row("Owner", &account.email)
@@ -103,8 +112,8 @@ impl AccountState {
                 quota.map(|quota| format!("{}: {} of {}", sentence_case(&quota.limit), grouped(quota.used), grouped(quota.cap))),
             )
             .optional(
-                "Held mail",
-                held.map(|held| maud! { (grouped(held.recipients)) " recipients, the oldest of " (time_or_dash(held.oldest.as_deref())) }),
+                "In the queue",
+                queued.map(|queued| maud! { (counted(queued.recipients, "recipient")) "; the oldest was accepted " (time_or_dash(queued.oldest.as_deref())) }),
             )
     }
 }
@@ -203,9 +212,12 @@ async fn show_suspension(context: &Context<'_>) -> Result<View, Failure> {
     let account = &state.account;
     let form = suspension_form(account.suspended);
     let text = if account.suspended {
-        format!("New mail is accepted again, and {} held recipients go on.", grouped(state.held.recipients))
+        format!("New mail is accepted again, and {} in the queue go on.", counted(state.queued.recipients, "recipient"))
     } else {
-        "New mail of the account is refused, and its queued mail is held until the suspension is lifted. Held mail still expires.".to_owned()
+        let queued = counted(state.queued.recipients, "recipient");
+        format!(
+            "New mail of the account is refused, and {queued} in the queue are held until the suspension is lifted. Held mail still expires."
+        )
     };
     let body = maud_borrow! { div.card { p { (text) } (form.within(context)) } };
     let title = if account.suspended { "Lift the suspension" } else { "Suspend the account" };
@@ -246,6 +258,7 @@ struct ResetUser {
 async fn reset(context: &Context<'_>) -> Result<Outcome, Failure> {
     let email = context.form().get("email").trim();
     let reset: ResetUser = context.read(&Call::new("user_reset").json(json!({"email": email}))).await?;
-    let page = secrets_page(&format!("{} is reset", reset.email), &[("Sign-in link, used once", reset.link)], context.id());
+    let page =
+        secrets_page(&format!("{} is reset", reset.email), &[("Sign-in link, used once", reset.link)], context.id());
     Ok(Outcome::Once(Box::new(page.lead(format!("{} sessions were ended.", grouped(reset.sessions_ended))))))
 }

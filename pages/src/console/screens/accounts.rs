@@ -150,7 +150,8 @@ fn show_new(context: &Context<'_>) -> View {
             (form.within(context))
         }
     };
-    let call = Call::new("account_create").json(json!({"email": "owner@example.com", "plan": "pro", "production": true}));
+    let call =
+        Call::new("account_create").json(json!({"email": "owner@example.com", "plan": "pro", "production": true}));
     Page::new("Create an account", body).below(LIST, "Accounts").same_as(call).into()
 }
 

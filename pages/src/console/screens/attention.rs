@@ -76,7 +76,7 @@ impl Renderable for AttentionSection<'_> {
                             li {
                                 (badge(entry))
                                 div {
-                                    @for line in entry.text.lines() { p { (line) } }
+                                    @for line in entry.text.lines() { p { (plain(line)) } }
                                     @if let Some(fix) = &entry.fix { (Fix(fix)) }
                                     @if let Some((path, label)) = entry.page { p.help { a href=(path) { (label) } } }
                                 }

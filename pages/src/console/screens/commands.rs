@@ -4,8 +4,8 @@ use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::console::command::command_line;
 use crate::console::PATH;
+use crate::console::command::command_line;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::badge::{Badge, Tone};
@@ -87,10 +87,13 @@ impl CommandRun {
             let rows = number("rows").unwrap_or_default();
             return format!("{verdict}: {rows} rows and {} messages were read.", number("bodies").unwrap_or_default());
         }
-        let changed = number("recipients").unwrap_or_default();
+        let changed = match result["recipients"].as_u64() {
+            Some(1) => "1 recipient was changed.".to_owned(),
+            count => format!("{} recipients were changed.", grouped(count.unwrap_or(0))),
+        };
         match result["being_tried"].as_u64() {
-            Some(busy @ 1..) => format!("{changed} recipients were changed. {} are being attempted and follow after that.", grouped(busy)),
-            _ => format!("{changed} recipients were changed."),
+            Some(busy @ 1..) => format!("{changed} Being attempted, changed after that: {}.", grouped(busy)),
+            _ => changed,
         }
     }
 

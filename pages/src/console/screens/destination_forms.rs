@@ -68,7 +68,9 @@ fn show_suspend(context: &Context<'_>) -> View {
             domain_field(context),
             host_field(context),
             Field::text("for", "Duration").ignored().placeholder("2h").help("90m, 2h, 3d. Empty: until you resume it."),
-            Field::text("because", "Reason").ignored().help("One short line. Customers see it in the history of their email."),
+            Field::text("because", "Reason")
+                .ignored()
+                .help("One short line. Customers see it in the history of their email."),
         ],
     );
     let body = maud_borrow! {

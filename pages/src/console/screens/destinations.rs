@@ -4,6 +4,7 @@ use hypertext::{Buffer, maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::queue::counted;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Field, Form};
@@ -167,9 +168,9 @@ impl Renderable for SuspensionView<'_> {
             div.binds {
                 p {
                     (Badge::new("Suspended", Tone::Warning))
-                    " since " (time_or_dash(suspension.since.as_deref()))
+                    " Began " (time_or_dash(suspension.since.as_deref()))
                     @match &suspension.until {
-                        Some(until) => { ", until " (time_or_dash(Some(until))) }
+                        Some(until) => { ", ends " (time_or_dash(Some(until))) }
                         None => { ", until it is resumed" }
                     }
                 }
@@ -244,7 +245,7 @@ impl Renderable for ReadySection<'_> {
         maud_borrow! {
             section {
                 h2 { "In memory on this node" }
-                p.soft { (grouped(queues.in_memory)) " recipients are in memory; " (grouped(queues.queues_on_disk)) " queues wait on disk." }
+                p.soft { (counted(queues.in_memory, "recipient")) " in memory, " (counted(queues.queues_on_disk, "queue")) " on disk." }
                 @if !table.is_empty() { (table) }
             }
         }
@@ -263,7 +264,7 @@ impl Renderable for Obstacles<'_> {
                 @for (label, until, text) in &obstacles {
                     p {
                         (Badge::new(*label, Tone::Warning))
-                        @if let Some(until) = until { " until " (time_or_dash(Some(until))) }
+                        @if let Some(until) = until { " ends " (time_or_dash(Some(until))) }
                     }
                     @if let Some(text) = text { p.said { (text) } }
                 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
+use crate::dashboard::form::{Form, plain};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::empty::EmptyState;
@@ -104,10 +104,11 @@ pub(super) struct Fix<'a>(pub(super) &'a str);
 
 impl Renderable for Fix<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        if self.0.contains('\n') {
+        let is_record = self.0.contains(" IN ");
+        if is_record || self.0.contains('\n') {
             Code::new("what to do", self.0).wrapped().render_to(buffer);
         } else {
-            maud! { p.help { (self.0) } }.render_to(buffer);
+            maud! { p.help { (plain(self.0)) } }.render_to(buffer);
         }
     }
 }
@@ -185,7 +186,7 @@ impl Renderable for FindingView<'_> {
                     ul.lines {
                         @for note in &finding.notes {
                             li {
-                                @for line in note.text.lines() { p { (line) } }
+                                @for line in note.text.lines() { p { (plain(line)) } }
                             }
                         }
                     }

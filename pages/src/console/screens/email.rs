@@ -4,14 +4,14 @@ use hypertext::{Buffer, maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::mail_change::{order_word, route_fields};
+use super::mail_change::{confirm_removal, order_word, removal_field, route_fields};
+use super::queue::counted;
 use crate::console::PATH;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::Form;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Transcript;
-use crate::dashboard::kit::confirm::{confirm, confirm_field};
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::{address_cell, file_size, grouped, sentence_case};
@@ -21,8 +21,6 @@ use crate::dashboard::screens::encode;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
 const LIST: &str = "/console/emails";
-/// The word to enter before an email is removed.
-const REMOVE: &str = "remove";
 
 pub const PAGES: &[PageRow] = &[
     PageRow {
@@ -31,7 +29,11 @@ pub const PAGES: &[PageRow] = &[
         reads: &["trace"],
         show: |context| Box::pin(show(context)),
         forms: &[
-            FormRow { name: "retry", operation: "queue", submit: |context| Box::pin(change(context, "retry", "retried")) },
+            FormRow {
+                name: "retry",
+                operation: "queue",
+                submit: |context| Box::pin(change(context, "retry", "retried")),
+            },
             FormRow { name: "hold", operation: "queue", submit: |context| Box::pin(change(context, "hold", "held")) },
             FormRow {
                 name: "release",
@@ -210,13 +212,10 @@ impl Renderable for Waits<'_> {
                 @for wait in &trace.waiting {
                     div.card.standing {
                         div.standing-head { h3 { (trace.address(wait.recipient)) } }
-                        p {
-                            "Waits for: " (wait.reason)
-                            @if let Some(until) = &wait.until { ", until " (time_or_dash(Some(until))) }
-                            "."
-                        }
+                        p { "Waits for: " (wait.reason) "." }
+                        @if let Some(until) = &wait.until { p.soft.small { "Next step: " (time_or_dash(Some(until))) } }
                         @if let Some(destination) = &wait.destination { p.soft.small { "Destination: " (destination) } }
-                        @if let Some(place) = wait.place { p.soft.small { (grouped(place)) " recipients are before it." } }
+                        @if let Some(place) = wait.place { p.soft.small { "Before it: " (counted(place, "recipient")) } }
                         @if let Some(error) = &wait.destination_error { p.said { q { (error) } } }
                     }
                 }
@@ -314,11 +313,8 @@ impl Renderable for Events<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let mut table = Table::new("Events", &["Event", "Recipient", "Detail", "Time"]);
         for event in self.0 {
-            let detail = match &event.detail {
-                Value::Null => event.means.clone().unwrap_or_default(),
-                Value::Object(fields) if fields.is_empty() => event.means.clone().unwrap_or_default(),
-                detail => detail.to_string(),
-            };
+            let means = event.means.iter().cloned();
+            let detail = means.chain(detail_words(&event.detail, "")).collect::<Vec<_>>().join("; ");
             table.push(
                 Row::new()
                     .cell(maud_borrow! { code { (event.kind) } })
@@ -328,6 +324,19 @@ impl Renderable for Events<'_> {
             );
         }
         maud_borrow! { section { h2 { "Events" } (table) } }.render_to(buffer);
+    }
+}
+
+/// The fields of an event's detail, in words.
+fn detail_words(detail: &Value, name: &str) -> Vec<String> {
+    let named =
+        |text: &str| if name.is_empty() { text.to_owned() } else { format!("{}: {text}", name.replace('_', " ")) };
+    match detail {
+        Value::Null => Vec::new(),
+        Value::Object(fields) => fields.iter().flat_map(|(name, value)| detail_words(value, name)).collect(),
+        Value::Array(values) => values.iter().flat_map(|value| detail_words(value, name)).collect(),
+        Value::String(text) => vec![named(text)],
+        other => vec![named(&other.to_string())],
     }
 }
 
@@ -342,7 +351,7 @@ fn queue_call(context: &Context<'_>, order: &str) -> Call {
 }
 
 fn drop_form() -> Form<'static> {
-    Form::new("drop", "Remove", vec![confirm_field(REMOVE)]).danger()
+    Form::new("drop", "Remove", vec![removal_field()]).danger()
 }
 
 async fn show_drop(context: &Context<'_>) -> Result<View, Failure> {
@@ -359,7 +368,7 @@ async fn show_drop(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 async fn drop_email(context: &Context<'_>) -> Result<Outcome, Failure> {
-    confirm(context, REMOVE)?;
+    confirm_removal(context)?;
     change(context, "drop", "dropped").await
 }
 

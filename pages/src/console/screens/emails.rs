@@ -89,7 +89,8 @@ fn call(query: &Fields) -> Call {
         filter.insert("since".to_owned(), format!("{since}T00:00:00Z").into());
     }
     let cursor = Some(query.get("cursor")).filter(|cursor| !cursor.is_empty());
-    Call::new("email_list").json(json!({"filter": Value::Object(filter), "page": {"limit": PAGE_SIZE, "cursor": cursor}}))
+    Call::new("email_list")
+        .json(json!({"filter": Value::Object(filter), "page": {"limit": PAGE_SIZE, "cursor": cursor}}))
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {

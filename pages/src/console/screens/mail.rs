@@ -78,10 +78,11 @@ pub(super) struct RecipientTable<'a>(pub(super) &'a [QueuedRecipient]);
 
 impl Renderable for RecipientTable<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let columns = ["Recipient", "State", "Attempts", "Next", "Class", "Account", "Email"];
+        let columns = ["Recipient", "State", "Attempts", "Next", "Class", "Email and account"];
         let mut table = Table::new("Queued recipients", &columns).numbers(&["Attempts"]);
         for task in self.0 {
             let route = task.way.as_deref();
+            let (email, account) = (&task.email, &task.account);
             table.push(
                 Row::new()
                     .cell(maud_borrow! {
@@ -91,9 +92,11 @@ impl Renderable for RecipientTable<'_> {
                     .cell(task.state())
                     .cell(grouped(task.attempts))
                     .cell(time_or_dash(task.due.as_deref()))
-                    .cell(sentence_case(&task.class))
-                    .link(format!("{PATH}/accounts/{}", encode(&task.account)), &task.account)
-                    .link(format!("{PATH}/emails/{}", encode(&task.email)), &task.email),
+                    .cell(maud_borrow! { span.nowrap { (sentence_case(&task.class)) } })
+                    .cell(maud_borrow! {
+                        a href={ (PATH) "/emails/" (encode(email)) } { (email) }
+                        span.where-mail { a href={ (PATH) "/accounts/" (encode(account)) } { (account) } }
+                    }),
             );
         }
         table.render_to(buffer);
@@ -153,7 +156,9 @@ struct Nothing {
 impl Renderable for Nothing {
     fn render_to(&self, buffer: &mut Buffer) {
         let (title, text) = match (self.has_more, self.is_filtered) {
-            (true, _) => ("Nothing found yet", format!("{} recipients were read; the next page goes on.", grouped(self.read))),
+            (true, _) => {
+                ("Nothing found yet", format!("{} recipients were read; the next page goes on.", grouped(self.read)))
+            }
             (false, true) => ("Nothing in the queue matches", "Finished emails are under All emails.".to_owned()),
             (false, false) => ("The queue is empty", "Recipients that wait for delivery are listed here.".to_owned()),
         };

@@ -5,12 +5,11 @@ use serde::Deserialize;
 
 use super::commands;
 use super::mail::{LIST, QueuedMail, RecipientTable};
+use super::queue::counted;
 use super::selection::{MailSelection, selection_query};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::confirm::{confirm, confirm_field};
-use crate::dashboard::kit::text::grouped;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
@@ -24,8 +23,25 @@ pub const PAGES: &[PageRow] = &[PageRow {
 
 /// Recipients shown before the command.
 const SAMPLE: u64 = 10;
-/// The word to enter before emails are removed.
+/// The word to enter before emails are removed, and its field.
 const REMOVE: &str = "remove";
+const CONFIRMATION: &str = "confirm";
+
+/// The field that confirms a removal.
+pub(super) fn removal_field() -> Field {
+    Field::text(CONFIRMATION, "Confirmation").required().ignored().help("Enter “remove”.")
+}
+
+/// Checks the field that confirms a removal.
+///
+/// # Errors
+/// It has another word.
+pub(super) fn confirm_removal(context: &Context<'_>) -> Result<(), Failure> {
+    if context.form().get(CONFIRMATION).trim() == REMOVE {
+        return Ok(());
+    }
+    Err(Failure::field(CONFIRMATION, "Enter the word “remove” to confirm"))
+}
 
 /// A command of the queue in words.
 pub(super) struct QueueOrder {
@@ -54,12 +70,7 @@ pub(super) const ORDERS: &[QueueOrder] = &[
         effect: "Held mail is attempted again when it is due. Mail of suspended accounts stays held.",
         button: "Release",
     },
-    QueueOrder {
-        word: "reroute",
-        title: "Reroute",
-        effect: "Their next attempts take this route.",
-        button: "Reroute",
-    },
+    QueueOrder { word: "reroute", title: "Reroute", effect: "Their next attempts take this route.", button: "Reroute" },
     QueueOrder {
         word: "drop",
         title: "Remove from the queue",
@@ -70,7 +81,8 @@ pub(super) const ORDERS: &[QueueOrder] = &[
 
 /// The route of `reroute`.
 pub(super) fn route_fields() -> Vec<Field> {
-    let routes = [("usual", "The configured route"), ("mx", "The mail hosts of the domain"), ("smarthost", "A smarthost")];
+    let routes =
+        [("usual", "The configured route"), ("mx", "The mail hosts of the domain"), ("smarthost", "A smarthost")];
     let choices = routes.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
     vec![
         Field::new("route", "Route", Control::Radio(choices)).value("usual").ignored(),
@@ -120,7 +132,7 @@ fn order(context: &Context<'_>) -> Result<&'static QueueOrder, Failure> {
 fn form(order: &'static QueueOrder) -> Form<'static> {
     match order.word {
         "reroute" => Form::new("apply", order.button, route_fields()),
-        "drop" => Form::new("apply", order.button, vec![confirm_field(REMOVE)]).danger(),
+        "drop" => Form::new("apply", order.button, vec![removal_field()]).danger(),
         _ => Form::new("apply", order.button, Vec::new()),
     }
 }
@@ -128,13 +140,10 @@ fn form(order: &'static QueueOrder) -> Form<'static> {
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let order = order(context)?;
     let selection = MailSelection::read(context.query())?;
-    let (sample, count): (QueuedMail, MailCount) = (
-        context.read(&selection.list(SAMPLE, "")).await?,
-        context.read(&selection.count()).await?,
-    );
+    let (sample, count): (QueuedMail, MailCount) =
+        (context.read(&selection.list(SAMPLE, "")).await?, context.read(&selection.count()).await?);
     let number = match count.recipients {
-        Some(1) => "1 recipient".to_owned(),
-        Some(count) => format!("{} recipients", grouped(count)),
+        Some(count) => counted(count, "recipient"),
         None => "More recipients than can be counted in 10 seconds".to_owned(),
     };
     let (form, words, shown) = (form(order), selection.words(), sample.tasks.len() as u64);
@@ -151,7 +160,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         }
         @if shown > 0 {
             section {
-                h2 { @if count.recipients == Some(shown) { "These" } @else { "The first " (shown) " of these" } }
+                h2 { @if count.recipients == Some(shown) { "These" } @else { "The first " (shown) } }
                 (RecipientTable(&sample.tasks))
             }
         }
@@ -166,7 +175,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 async fn apply(context: &Context<'_>) -> Result<Outcome, Failure> {
     let order = order(context)?;
     if order.word == "drop" {
-        confirm(context, REMOVE)?;
+        confirm_removal(context)?;
     }
     let selection = MailSelection::read(context.query())?;
     let call: Call = selection.command(&order_word(context, order.word)?);

@@ -68,27 +68,42 @@ struct QueueTiles<'a> {
 impl Renderable for QueueTiles<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let hour = &self.status.last_hour;
-        let count = |number: u64| grouped(number);
-        let mut tiles = Vec::new();
-        if let Some(queue) = &self.status.queue {
+        let queue = self.status.queue.as_ref().map(|queue| {
             let more = if queue.has_more { "+" } else { "" };
-            tiles.extend([
-                ("Recipients in the queue", count(queue.recipients) + more),
-                ("Due now", count(queue.due)),
-                ("Held", count(queue.held)),
-                ("Age of the oldest", age_of(queue.oldest.as_deref(), self.now)),
-            ]);
+            [
+                ("Recipients", grouped(queue.recipients) + more),
+                ("Due now", grouped(queue.due)),
+                ("Held", grouped(queue.held)),
+                ("Oldest", age_of(queue.oldest.as_deref(), self.now)),
+            ]
+        });
+        let hour = [
+            ("Accepted", grouped(hour.accepted)),
+            ("Delivered", grouped(hour.delivered)),
+            ("Deferred", grouped(hour.deferred)),
+            ("Bounced or failed", grouped(hour.bounced.saturating_add(hour.failed))),
+        ];
+        maud! {
+            div.columns {
+                @if let Some(queue) = &queue { (TileSection { title: "Queue", tiles: queue }) }
+                (TileSection { title: "Last hour", tiles: &hour })
+            }
         }
-        tiles.extend([
-            ("Accepted in the last hour", count(hour.accepted)),
-            ("Delivered", count(hour.delivered)),
-            ("Deferred", count(hour.deferred)),
-            ("Bounced or failed", count(hour.bounced.saturating_add(hour.failed))),
-        ]);
+        .render_to(buffer);
+    }
+}
+
+struct TileSection<'a> {
+    title: &'static str,
+    tiles: &'a [(&'static str, String)],
+}
+
+impl Renderable for TileSection<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
         maud! {
             section {
-                h2.hidden { "Figures" }
-                dl.tiles { @for (label, value) in &tiles { div { dt { (label) } dd.tile-value { (value) } } } }
+                h2 { (self.title) }
+                dl.tiles { @for (label, value) in self.tiles { div { dt { (label) } dd.tile-value { (value) } } } }
             }
         }
         .render_to(buffer);
@@ -101,7 +116,10 @@ impl Renderable for ServerFacts<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let status = self.0;
         let nodes = if status.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", status.nodes) };
-        let disk = status.disk.as_ref().map(|disk| format!("{} of {} free", file_size(disk.free_bytes), file_size(disk.bytes)));
+        let disk = status
+            .disk
+            .as_ref()
+            .map(|disk| format!("{} of {} free", file_size(disk.free_bytes), file_size(disk.bytes)));
         let certificate = status.certificate.as_ref();
         let facts = Facts::new()
             .row("Host name", &status.hostname)
@@ -111,7 +129,8 @@ impl Renderable for ServerFacts<'_> {
             .optional("Disk", disk)
             .optional(
                 "Certificate",
-                certificate.map(|certificate| maud! { "valid until " (time_or_dash(certificate.expires_at.as_deref())) }),
+                certificate
+                    .map(|certificate| maud! { "valid until " (time_or_dash(certificate.expires_at.as_deref())) }),
             );
         maud! {
             section {

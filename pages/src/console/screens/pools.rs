@@ -105,7 +105,8 @@ impl Pool {
     }
 
     fn facts(&self) -> Facts {
-        let addresses = if self.addresses.is_empty() { "The system chooses".to_owned() } else { self.addresses.join(", ") };
+        let addresses =
+            if self.addresses.is_empty() { "The system chooses".to_owned() } else { self.addresses.join(", ") };
         let plans: Vec<_> = self.plans.iter().map(|plan| sentence_case(plan)).collect();
         Facts::new()
             .row("Addresses", addresses)
@@ -125,7 +126,10 @@ impl Pool {
         let chart = Chart::new(ChartKind::Lines, "Warm-up", Unit::Count, "Day", labels)
             .note("Messages a day that each provider gets from this pool.")
             .series(Series::new("Allowed", self.curve.iter().map(value).collect()))
-            .series(Series::new("Today", self.curve.iter().enumerate().map(today).collect()).total(grouped(warm_up.messages_per_day)));
+            .series(
+                Series::new("Today", self.curve.iter().enumerate().map(today).collect())
+                    .total(grouped(warm_up.messages_per_day)),
+            );
         Some(chart)
     }
 }
@@ -253,7 +257,10 @@ async fn show_warm_up(context: &Context<'_>) -> Result<View, Failure> {
         "Save",
         vec![
             Field::new("start", "Warm-up", Control::Radio(choices)).value(state),
-            Field::text("since", "First day").value(day).placeholder("2026-01-31").help("In UTC; only if it began on a day."),
+            Field::text("since", "First day")
+                .value(day)
+                .placeholder("2026-01-31")
+                .help("In UTC; only if it began on a day."),
         ],
     );
     let body = maud_borrow! { div.card { (form.within(context)) } @if let Some(chart) = pool.chart() { (chart) } };

@@ -113,7 +113,7 @@ impl Renderable for TopTable<'_> {
             table.push(
                 Row::new()
                     .cell(Name(destination))
-                    .cell(destination.pool.as_deref().unwrap_or("–"))
+                    .cell(maud_borrow! { span.nowrap { (destination.pool.as_deref().unwrap_or("–")) } })
                     .cell(grouped(destination.due))
                     .cell(grouped(destination.later))
                     .cell(grouped(destination.held))
@@ -155,7 +155,9 @@ impl Renderable for Binding<'_> {
             div.binds {
                 p {
                     (Badge::new(label, tone))
-                    @if let Some(until) = &destination.until { " until " (time_or_dash(Some(until))) }
+                    @if let Some(until) = destination.until.as_ref().filter(|_| destination.limit != "schedule") {
+                        " ends " (time_or_dash(Some(until)))
+                    }
                     @if destination.connections > 0 { " · " (destination.connections) " open" }
                 }
                 @if let Some(slowed) = &destination.slowed { p { (slowed) } }
@@ -164,6 +166,11 @@ impl Renderable for Binding<'_> {
         }
         .render_to(buffer);
     }
+}
+
+/// A number with its noun.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// Says that the whole queue is held.
@@ -195,7 +202,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 (EmptyState { title: "The queue is empty", text: "Mail that waits for its destination is counted here, with what holds it up.", action: None })
             } @else {
                 p.soft {
-                    (grouped(top.tasks)) " recipients wait for " (grouped(top.count)) " destinations"
+                    (counted(top.tasks, "recipient")) @if top.tasks == 1 { " waits for " } @else { " wait for " } (counted(top.count, "destination"))
                     @if shown < top.count { "; the " (grouped(shown)) " longest queues are shown" } "."
                 }
                 (TopTable { top: &top, now })

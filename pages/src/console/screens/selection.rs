@@ -51,7 +51,8 @@ impl MailSelection {
         }
         let attempts = query.get("attempts").trim();
         if !attempts.is_empty() {
-            let attempts: u32 = attempts.parse().map_err(|_| Failure::field("attempts", "Enter a number of attempts"))?;
+            let attempts: u32 =
+                attempts.parse().map_err(|_| Failure::field("attempts", "Enter a number of attempts"))?;
             filter.insert("attempts_min".to_owned(), attempts.into());
             words.push(format!("attempted at least {attempts} times"));
         }

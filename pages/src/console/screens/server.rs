@@ -158,7 +158,8 @@ impl Renderable for CertificateView<'_> {
             return;
         };
         let source = if installed.source == "acme" { "ACME" } else { "Files" };
-        let mut facts = Facts::new().row("Source", source).row("Valid until", time_or_dash(installed.expires_at.as_deref()));
+        let mut facts =
+            Facts::new().row("Source", source).row("Valid until", time_or_dash(installed.expires_at.as_deref()));
         if let Some(acme) = self.acme {
             facts = facts
                 .optional("Names", (!acme.names.is_empty()).then(|| acme.names.join(", ")))

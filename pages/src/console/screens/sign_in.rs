@@ -18,11 +18,7 @@ pub const PAGES: &[PageRow] = &[
         access: PageAccess::Public,
         reads: &[],
         show: |context| Box::pin(async move { Ok(show(context)) }),
-        forms: &[FormRow {
-            name: "sign-out",
-            operation: "sign_out",
-            submit: |context| Box::pin(sign_out(context)),
-        }],
+        forms: &[FormRow { name: "sign-out", operation: "sign_out", submit: |context| Box::pin(sign_out(context)) }],
     },
     PageRow {
         path: "/sign-in/{token}",

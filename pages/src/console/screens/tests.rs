@@ -53,7 +53,7 @@ fn trace() -> Value {
 fn account() -> Value {
     json!({"account": {"id": "acct_1", "email": "owner@example.com", "plan": "pro", "production": false, "suspended": false,
                        "created_at": "2026-11-01T00:00:00Z", "payment_method": false},
-           "nearest_to_full": {"limit": "templates", "used": 9, "cap": 10}, "held": {"recipients": 2, "oldest": "2026-11-26T09:00:00Z"},
+           "nearest_to_full": {"limit": "templates", "used": 9, "cap": 10}, "queued": {"recipients": 2, "oldest": "2026-11-26T09:00:00Z"},
            "pool_ordered": null})
 }
 
@@ -120,7 +120,8 @@ fn example_paths() -> Vec<String> {
             .replace("{name}", "warm")
             .replace("{number}", "2")
     };
-    let orders = ["retry", "hold", "release", "reroute", "drop"].map(|order| format!("/mail/{order}?to=a.example&older=2h"));
+    let orders =
+        ["retry", "hold", "release", "reroute", "drop"].map(|order| format!("/mail/{order}?to=a.example&older=2h"));
     let mut paths: Vec<_> = pages().map(|row| parts(row.path)).filter(|path| !path.contains('{')).collect();
     paths.extend(orders);
     paths.push("/replies?reply=421+busy&host=mx.example.com".into());
@@ -151,7 +152,9 @@ fn every_page_shows_strangers_text_harmlessly() {
 fn empty_lists_say_what_they_are_for() {
     let admin = FakeAdmin::default();
     let mut admin = admin.answer("status", json!({})).answer("doctor_findings", json!({"run": null}));
-    for operation in ["queue_top", "queue_list", "email_list", "destination_list", "pool_list", "account_list", "command_runs"] {
+    for operation in
+        ["queue_top", "queue_list", "email_list", "destination_list", "pool_list", "account_list", "command_runs"]
+    {
         admin = admin.answer(operation, json!({}));
     }
     let admin = admin.answer("queue_count", json!({"recipients": 0}));
@@ -191,7 +194,12 @@ fn signed_out_everything_leads_to_the_sign_in_page() {
 fn forms_need_the_token() {
     let admin = full();
     for row in pages() {
-        let path = row.path.replace("{id}", "acct_1").replace("{name}", "warm").replace("{order}", "hold").replace("{token}", "x");
+        let path = row
+            .path
+            .replace("{id}", "acct_1")
+            .replace("{name}", "warm")
+            .replace("{order}", "hold")
+            .replace("{token}", "x");
         for form in row.forms {
             let answer = admin.post(&path, form.name, &[]);
             let status = answer.answer.status;
@@ -235,7 +243,10 @@ fn destinations_are_named_once() {
     assert_eq!(send(&[]).answer.status, 400);
     assert_eq!(send(&[("to", "a.example"), ("mail_host", "b.example")]).answer.status, 400);
     assert!(html(send(&[("to", "a.example"), ("for", "soon")])).contains("Enter a duration"));
-    assert_eq!(location(send(&[("to", "a.example"), ("for", "2h"), ("because", " asked ")])), "/console/destinations?done=suspended");
+    assert_eq!(
+        location(send(&[("to", "a.example"), ("for", "2h"), ("because", " asked ")])),
+        "/console/destinations?done=suspended"
+    );
     let order = json!({"suspend": {"seconds": 7200, "because": "asked"}});
     assert_eq!(admin.bodies("destination"), [json!({"to": "a.example", "order": order})]);
     let paced = admin.post("/destinations/pace", "pace", &[("mail_host", "mx.example"), ("connections", "0")]);
@@ -265,7 +276,8 @@ fn secrets_are_shown_once() {
         "account": account()["account"], "api_key": {"secret": "re_secret"},
         "smtp_credential": {"username": "postrider", "password": "hunter2"}, "sign_in": {"link": "https://x/auth/link/1"},
     }));
-    let answer = admin.post("/accounts/new", "create", &[("email", "owner@example.com"), ("plan", ""), ("production", "true")]);
+    let answer =
+        admin.post("/accounts/new", "create", &[("email", "owner@example.com"), ("plan", ""), ("production", "true")]);
     assert_eq!(answer.answer.status, 200);
     let page = html(answer);
     for secret in ["re_secret", "hunter2", "https://x/auth/link/1"] {
