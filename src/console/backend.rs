@@ -299,6 +299,7 @@ mod tests {
             ("queue_many", json!({"order": "reroute mx", "filter": {"to": "a.example"}})),
             ("queue", json!({"order": "reroute usual", "email": "msg_1"})),
             ("queue", json!({"order": "drop", "email": "msg_1"})),
+            ("queue_many", json!({"order": "fail", "filter": {"to": "a.example", "older_seconds": 86400}})),
             ("email_list", json!({"filter": emails, "page": {"limit": 50, "cursor": "acct_1/msg_1"}})),
             ("destination_list", json!({})),
             ("destination", json!({"to": "a.example", "order": order})),

@@ -4,7 +4,7 @@ use hypertext::{Buffer, maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::mail_change::{confirm_removal, order_word, removal_field, route_fields};
+use super::mail_change::{check_confirmation, confirmation_field, order_word, route_fields};
 use super::queue::counted;
 use crate::console::PATH;
 use crate::dashboard::backend::{Call, Failure};
@@ -43,11 +43,18 @@ pub const PAGES: &[PageRow] = &[
         ],
     },
     PageRow {
+        path: "/emails/{id}/fail",
+        access: PageAccess::SignedIn,
+        reads: &["trace"],
+        show: |context| Box::pin(show_end(context, &FAIL)),
+        forms: &[FormRow { name: "fail", operation: "queue", submit: |context| Box::pin(end_email(context, &FAIL)) }],
+    },
+    PageRow {
         path: "/emails/{id}/drop",
         access: PageAccess::SignedIn,
         reads: &["trace"],
-        show: |context| Box::pin(show_drop(context)),
-        forms: &[FormRow { name: "drop", operation: "queue", submit: |context| Box::pin(drop_email(context)) }],
+        show: |context| Box::pin(show_end(context, &DROP)),
+        forms: &[FormRow { name: "drop", operation: "queue", submit: |context| Box::pin(end_email(context, &DROP)) }],
     },
     PageRow {
         path: "/emails/{id}/reroute",
@@ -192,6 +199,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             div.tools {
                 @for form in &forms { (form.within(context)) }
                 a.button href={ (own) "/reroute" } { "Reroute…" }
+                a.button href={ (own) "/fail" } { "Return…" }
                 a.button href={ (own) "/drop" } { "Remove…" }
             }
         }
@@ -350,26 +358,42 @@ fn queue_call(context: &Context<'_>, order: &str) -> Call {
     Call::new("queue").json(json!({"order": order, "email": context.id()}))
 }
 
-fn drop_form() -> Form<'static> {
-    Form::new("drop", "Remove", vec![removal_field()]).danger()
+/// A command that ends the delivery of an email.
+struct EndOrder {
+    word: &'static str,
+    title: &'static str,
+    button: &'static str,
+    effect: &'static str,
+    /// A code of the console's notices.
+    done: &'static str,
 }
 
-async fn show_drop(context: &Context<'_>) -> Result<View, Failure> {
+const DROP: EndOrder = EndOrder {
+    word: "drop",
+    title: "Remove from the queue",
+    button: "Remove",
+    effect: "The recipients that wait become canceled, and the account gets an event. The sender gets no bounce message. This cannot be taken back.",
+    done: "dropped",
+};
+const FAIL: EndOrder = EndOrder {
+    word: "fail",
+    title: "Return to the sender",
+    button: "Return",
+    effect: "The recipients that wait become failed, and the sender gets a bounce message. This cannot be taken back.",
+    done: "failed",
+};
+
+async fn show_end(context: &Context<'_>, order: &'static EndOrder) -> Result<View, Failure> {
     let trace = read_trace(context).await?;
-    let form = drop_form();
-    let body = maud_borrow! {
-        div.card {
-            p { "The recipients that wait become canceled, and the account gets an event. The sender gets no bounce message. This cannot be taken back." }
-            (form.within(context))
-        }
-    };
-    let page = Page::new("Remove from the queue", body).below(LIST, "All emails").below(path(&trace.id), trace.title());
-    Ok(page.same_as(queue_call(context, "drop")).into())
+    let form = Form::new(order.word, order.button, vec![confirmation_field()]).danger();
+    let body = maud_borrow! { div.card { p { (order.effect) } (form.within(context)) } };
+    let page = Page::new(order.title, body).below(LIST, "All emails").below(path(&trace.id), trace.title());
+    Ok(page.same_as(queue_call(context, order.word)).into())
 }
 
-async fn drop_email(context: &Context<'_>) -> Result<Outcome, Failure> {
-    confirm_removal(context)?;
-    change(context, "drop", "dropped").await
+async fn end_email(context: &Context<'_>, order: &'static EndOrder) -> Result<Outcome, Failure> {
+    check_confirmation(context)?;
+    change(context, order.word, order.done).await
 }
 
 async fn show_reroute(context: &Context<'_>) -> Result<View, Failure> {

@@ -23,24 +23,24 @@ pub const PAGES: &[PageRow] = &[PageRow {
 
 /// Recipients shown before the command.
 const SAMPLE: u64 = 10;
-/// The word to enter before emails are removed, and its field.
-const REMOVE: &str = "remove";
+/// The word to enter before a delivery is ended, and its field.
+const CONFIRM: &str = "confirm";
 const CONFIRMATION: &str = "confirm";
 
-/// The field that confirms a removal.
-pub(super) fn removal_field() -> Field {
-    Field::text(CONFIRMATION, "Confirmation").required().ignored().help("Enter “remove”.")
+/// The field that confirms the end of a delivery.
+pub(super) fn confirmation_field() -> Field {
+    Field::text(CONFIRMATION, "Confirmation").required().ignored().help("Enter “confirm”.")
 }
 
-/// Checks the field that confirms a removal.
+/// Checks that field.
 ///
 /// # Errors
 /// It has another word.
-pub(super) fn confirm_removal(context: &Context<'_>) -> Result<(), Failure> {
-    if context.form().get(CONFIRMATION).trim() == REMOVE {
+pub(super) fn check_confirmation(context: &Context<'_>) -> Result<(), Failure> {
+    if context.form().get(CONFIRMATION).trim() == CONFIRM {
         return Ok(());
     }
-    Err(Failure::field(CONFIRMATION, "Enter the word “remove” to confirm"))
+    Err(Failure::field(CONFIRMATION, "Enter the word “confirm”"))
 }
 
 /// A command of the queue in words.
@@ -71,6 +71,12 @@ pub(super) const ORDERS: &[QueueOrder] = &[
         button: "Release",
     },
     QueueOrder { word: "reroute", title: "Reroute", effect: "Their next attempts take this route.", button: "Reroute" },
+    QueueOrder {
+        word: "fail",
+        title: "Return to the senders",
+        effect: "They are not delivered: their recipients become failed, and the senders get a bounce message. This cannot be taken back.",
+        button: "Return",
+    },
     QueueOrder {
         word: "drop",
         title: "Remove from the queue",
@@ -132,7 +138,7 @@ fn order(context: &Context<'_>) -> Result<&'static QueueOrder, Failure> {
 fn form(order: &'static QueueOrder) -> Form<'static> {
     match order.word {
         "reroute" => Form::new("apply", order.button, route_fields()),
-        "drop" => Form::new("apply", order.button, vec![removal_field()]).danger(),
+        "drop" | "fail" => Form::new("apply", order.button, vec![confirmation_field()]).danger(),
         _ => Form::new("apply", order.button, Vec::new()),
     }
 }
@@ -174,8 +180,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn apply(context: &Context<'_>) -> Result<Outcome, Failure> {
     let order = order(context)?;
-    if order.word == "drop" {
-        confirm_removal(context)?;
+    if matches!(order.word, "drop" | "fail") {
+        check_confirmation(context)?;
     }
     let selection = MailSelection::read(context.query())?;
     let call: Call = selection.command(&order_word(context, order.word)?);

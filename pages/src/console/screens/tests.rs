@@ -120,8 +120,8 @@ fn example_paths() -> Vec<String> {
             .replace("{name}", "warm")
             .replace("{number}", "2")
     };
-    let orders =
-        ["retry", "hold", "release", "reroute", "drop"].map(|order| format!("/mail/{order}?to=a.example&older=2h"));
+    let orders = ["retry", "hold", "release", "reroute", "fail", "drop"]
+        .map(|order| format!("/mail/{order}?to=a.example&older=2h"));
     let mut paths: Vec<_> = pages().map(|row| parts(row.path)).filter(|path| !path.contains('{')).collect();
     paths.extend(orders);
     paths.push("/replies?reply=421+busy&host=mx.example.com".into());
@@ -226,7 +226,7 @@ fn commands_are_shown_before_they_run() {
     assert!(page.contains("postrider admin queue drop --to a.example --held"), "{page}");
     let refused = admin.post("/mail/drop?to=a.example", "apply", &[("confirm", "yes")]);
     assert_eq!((refused.answer.status, admin.bodies("queue_many").len()), (400, 0));
-    let done = admin.post("/mail/drop?to=a.example", "apply", &[("confirm", "remove")]);
+    let done = admin.post("/mail/drop?to=a.example", "apply", &[("confirm", "confirm")]);
     assert_eq!(location(done), "/console/commands/3");
     assert_eq!(admin.bodies("queue_many"), [json!({"order": "drop", "filter": {"to": "a.example"}})]);
     admin.post("/mail/reroute", "apply", &[("route", "smarthost"), ("smarthost", "partner")]);
