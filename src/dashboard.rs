@@ -229,7 +229,7 @@ fn failure(problem: &Problem, backend: &SessionBackend<'_>) -> Failure {
     }
 }
 
-fn page_response(answer: PageAnswer) -> Response {
+pub(crate) fn page_response(answer: PageAnswer) -> Response {
     let PageAnswer { status, content, cookies, fault } = answer;
     if let Some(cause) = fault {
         tracing::error!(cause, "a page could not be made");

@@ -212,7 +212,7 @@ async fn the_operators_listener() {
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let health = || Err("fenced: the disk said no".to_owned());
-    let serving = tokio::spawn(api::serve::serve_ops(listener, || "up 1\n".to_owned(), health, stop.clone()));
+    let serving = tokio::spawn(api::serve::serve_ops(listener, || "up 1\n".to_owned(), health, None, stop.clone()));
     for (path, status, part) in
         [("/metrics", "200", "up 1"), ("/healthz", "503", "the disk said no"), ("/x", "404", "")]
     {
