@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import json
 import random
+import shutil
 import smtplib
 import time
 from collections import Counter
@@ -41,6 +42,7 @@ KINDS = {"person": 0.755, "reader": 0.14, "clicker": 0.05, "gone": 0.05, "angry"
 SCHEDULED_SHARE = 0.02
 BUSY_SHARE = 0.005
 TOLD_EVERY_S = 15
+FREE_BYTES_MIN = 1_500_000_000
 QUIET_S_MAX = 300
 
 
@@ -142,6 +144,8 @@ class Filler:
             rate, size = done / (now - self.started), self.server.store_bytes() / 1e9
             line = f"bench: {done:,} of {self.sizes.emails:,} emails, {rate:,.0f} a second, {size:.1f} GB"
             print(line, flush=True)
+            if shutil.disk_usage(self.server.directory).free < FREE_BYTES_MIN:
+                raise machine.Failure("the disk is nearly full")
 
     def recipient(self):
         [kind] = self.random.choices(list(KINDS), KINDS.values())
@@ -160,7 +164,7 @@ class Filler:
         }
         if number % 10 == 0:
             return {**found, "template": f"letter-{number // 10 % 12}", "variables": {"name": f"Person {number}"}}
-        words = " ".join(self.random.choices(WORDS, k=60))
+        words = " ".join(self.random.choices(WORDS, k=25))
         link = f"https://www.bench.test/page/{number % 500}?from=mail"
         html = f'<h1>Hello</h1><p>{words}</p><p><a href="{link}">Read more</a></p><p>The team</p>'
         return {**found, "subject": self.random.choice(SUBJECTS).format(n=number), "html": html, "text": words}
