@@ -21,6 +21,8 @@ from page_server import PROCESSOR_SECRET, SENDERS
 DAYS, QUICK_DAYS = 30, 4
 STEP_S = 3 * 3600
 BATCH = 100
+# An MX host limits the messages of a session.
+PER_SESSION = 500
 THREADS = 8
 DOMAINS = 50
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -286,18 +288,12 @@ class Filler:
         self.server.call("POST", "/emails", {"from": "nobody", "to": [f"x{number}"]}, ok=(400, 403, 422))
 
     def receive(self):
-        to = f"help@{self.server.inbound}"
-        with smtplib.SMTP(*self.server.mx, timeout=60) as session:
-            for number in range(self.sizes.received):
-                author = f"grace{number}@r1.bench.test"
-                message = EmailMessage()
-                message["From"], message["To"], message["Subject"] = f"Grace <{author}>", to, f"Question {number}"
-                message["Message-ID"] = f"<{number}@r1.bench.test>"
-                message.set_content("Hello,\nhow does it work?\n")
-                if number % 3 == 0:
-                    message.add_alternative("<p>Hello,</p><p>how does it work?</p>", subtype="html")
-                    message.add_attachment(b"a,b\n1,2\n", maintype="text", subtype="csv", filename="question.csv")
-                session.send_message(message, author, [to])
+        numbers = range(self.sizes.received)
+        for at in range(0, len(numbers), PER_SESSION):
+            with smtplib.SMTP(*self.server.mx, timeout=60) as session:
+                for number in numbers[at : at + PER_SESSION]:
+                    author, to = f"grace{number}@r1.bench.test", f"help@{self.server.inbound}"
+                    session.send_message(question(number, author, to), author, [to])
 
     # The affiliate program
 
@@ -333,7 +329,8 @@ class Filler:
     def referral(self, number):
         partner = number % self.sizes.partners
         body = {"token": f"partner-{partner - (partner % 20 == 19)}", "processor_customer_id": f"cus_{number}"}
-        self.server.call("POST", "/affiliate-referrals", {**body, "email": f"customer{number}@r{number % 50}.bench.test"})
+        body["email"] = f"customer{number}@r{number % DOMAINS}.bench.test"
+        self.server.call("POST", "/affiliate-referrals", body)
 
     def pay(self, number):
         """An event of the payment processor, signed with the server's time."""
@@ -345,6 +342,18 @@ class Filler:
         body = json.dumps({**event, "data": {"object": invoice}}).encode()
         tag = hmac.new(PROCESSOR_SECRET.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
         self.server.call("POST", self.processor_path, body, {"Stripe-Signature": f"t={at},v1={tag}"}, key=False)
+
+
+def question(number, author, to):
+    """A message to the account; every third has HTML and an attachment."""
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = f"Grace <{author}>", to, f"Question {number}"
+    message["Message-ID"] = f"<{number}@r1.bench.test>"
+    message.set_content("Hello,\nhow does it work?\n")
+    if number % 3 == 0:
+        message.add_alternative("<p>Hello,</p><p>how does it work?</p>", subtype="html")
+        message.add_attachment(b"a,b\n1,2\n", maintype="text", subtype="csv", filename="question.csv")
+    return message
 
 
 def stamp(seconds):

@@ -1,5 +1,5 @@
-"""The outside of the page benchmark, in a process of its own: the mail host of all recipients, a webhook endpoint, and a
-name server that knows no name.
+"""The outside of the page benchmark, in a process of its own: the mail host of all recipients, a webhook endpoint, and
+a name server that knows no name.
 
 A recipient's local part decides what happens:
 

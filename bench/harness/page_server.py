@@ -53,6 +53,8 @@ class PageServer:
         while time.monotonic() < started_at + 300:
             try:
                 with urllib.request.urlopen("http://{}:{}/healthz".format(*self.ops), timeout=60):
+                    if self.process.poll() is not None:
+                        raise machine.Failure("another server has the ports: see --port")
                     self.local, self.cookie = threading.local(), None
                     return time.monotonic() - started_at
             except OSError:
@@ -175,7 +177,9 @@ class PageServer:
         self.account = account["account"]["id"]
 
     def load_key(self):
+        """Reads what an earlier run left in the directory."""
         self.key = (self.directory / "key").read_text()
+        self.ahead_s = int((self.directory / "data/clock-shift").read_text()) / 1000
 
     def store_bytes(self):
         data = self.directory / "data"

@@ -23,7 +23,7 @@ PAGES_MAX = 600
 AIM_S, AIM_BYTES = 0.050, 60 * 1024
 TIMEOUT_S = 120
 # A page of which each request takes longer than this is measured with fewer requests.
-SLOW_S, SLOW_REQUESTS = 0.5, 20
+SLOW_S, SLOW_REQUESTS, FILE_REQUESTS = 0.5, 5, 20
 FILE = re.compile(r"\.(csv|eml)$|/(file|source|zone-file|export)$")
 
 VARIANTS = {
@@ -106,15 +106,15 @@ class Visitor:
     def get(self, path, compressed=True):
         """Returns (seconds to the first byte, status, headers, body as sent)."""
         accept = "Accept-Encoding: gzip\r\n" if compressed else ""
-        head = f"GET {path} HTTP/1.1\r\nHost: {self.server.api[0]}:{self.server.api[1]}\r\nAccept: text/html\r\n{accept}"
-        request = f"{head}Cookie: {self.server.session()}\r\n\r\n".encode()
+        host = "Host: {}:{}\r\n".format(*self.server.api)
+        head = f"GET {path} HTTP/1.1\r\n{host}Accept: text/html\r\n{accept}Cookie: {self.server.session()}\r\n\r\n"
         for tried in range(2):
             if not self.socket:
                 self.socket = socket.create_connection(self.server.api, timeout=TIMEOUT_S)
                 self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             started_at = time.perf_counter()
             try:
-                self.socket.sendall(request)
+                self.socket.sendall(head.encode())
                 data = self.socket.recv(1 << 18)
             except TimeoutError:
                 raise machine.Failure(f"GET {path}: no answer within {TIMEOUT_S} s") from None
@@ -161,8 +161,10 @@ def text(headers, body):
     return body.decode(errors="replace")
 
 
-def links(page, kind):
-    return [html.unescape(link) for link in re.findall(rf'<a [^>]*?{kind}="([^"]+)"', page)]
+def links(page):
+    """The addresses of links and frames."""
+    found = re.findall(r'<a [^>]*?href="([^"]+)"|<iframe [^>]*?src="([^"]+)"', page)
+    return [html.unescape(link or frame) for link, frame in found]
 
 
 def first_pages(server):
@@ -189,6 +191,7 @@ def find(server, table):
     visitor, broken = Visitor(server), []
     waiting = collections.deque(["/dashboard", *first_pages(server)])
     seen = set(waiting)
+    examples = collections.Counter(map(table.row, seen))
     found = collections.defaultdict(list)
     while waiting and len(seen) < PAGES_MAX:
         path = waiting.popleft()
@@ -206,12 +209,13 @@ def find(server, table):
         if row == "/emails" and "/emails/selected" not in found:
             ids = re.findall(r'name="id" value="([^"]+)"', page)
             found["/emails/selected"] = ["/dashboard/emails/selected?" + "&".join(f"id={id}" for id in ids)]
-        for link in links(page, "href") + [html.unescape(src) for src in re.findall(r'<iframe[^>]*? src="([^"]+)"', page)]:
+        for link in links(page):
             url = urllib.parse.urljoin(path, link.split("#")[0])
             row = table.row(url) if url.startswith("/dashboard") else None
             if row is None or url in seen:
                 continue
-            if sum(table.row(other) == row for other in seen) < EXAMPLES_MAX:
+            if examples[row] < EXAMPLES_MAX:
+                examples[row] += 1
                 seen.add(url)
                 waiting.append(url)
     visitor.close()
@@ -246,7 +250,7 @@ def measure(server, name, urls, requests, threads):
     if status != 200:
         raise machine.Failure(f"{urls[0]}: status {status}")
     number = requests if first_s < SLOW_S else SLOW_REQUESTS
-    number = number if not FILE.search(name) else min(number, SLOW_REQUESTS)
+    number = number if not FILE.search(name) else min(number, FILE_REQUESTS)
     one = [visitor.get(urls[turn % len(urls)])[0] for turn in range(number)]
     visitor.close()
     many, failures = [], []
@@ -254,7 +258,7 @@ def measure(server, name, urls, requests, threads):
     def work(thread):
         visitor = Visitor(server)
         try:
-            times = [visitor.get(urls[(turn + thread) % len(urls)])[0] for turn in range(max(3, number // threads))]
+            times = [visitor.get(urls[(turn + thread) % len(urls)])[0] for turn in range(max(1, number // threads))]
             many.extend(times)
         except machine.Failure as failure:
             failures.append(failure)
