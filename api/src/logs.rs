@@ -210,24 +210,31 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Resu
     // A cursor is always before the requested end, because it was issued for the same filters.
     let cursor = query.page.before_id(KIND_REQUEST)?.map(RequestId::from_bytes);
     let end = query.before.map(|before| RequestId::new(before, u128::MAX));
-    let before = cursor.or(end);
-    let account = tenant.account().id;
-    let page = store::request_log::list(store, account, since, before, SCANNED_ROWS_MAX).await?;
-    let all_looked_at = page.len() < SCANNED_ROWS_MAX;
-    let mut last = None;
-    let mut logs = Vec::with_capacity(query.page.limit);
-    let mut rest = page.into_iter().peekable();
-    while logs.len() < query.page.limit
-        && let Some(request) = rest.next()
-    {
-        last = Some(request.id);
-        if query.matches(&request) {
-            logs.push(LoggedRequestView::from_request(request));
+    let mut before = cursor.or(end);
+    let (account, limit) = (tenant.account().id, query.page.limit);
+    // One more than requested shows whether there is another page. Without filters the first scan is enough.
+    let (mut found, mut is_end) = (Vec::with_capacity(limit + 1), false);
+    'scans: for rows_max in [limit + 1, SCANNED_ROWS_MAX - limit - 1] {
+        let rows = store::request_log::list(store, account, since, before, rows_max).await?;
+        is_end = rows.len() < rows_max;
+        for request in rows {
+            before = Some(request.id);
+            if query.matches(&request) {
+                found.push(request);
+            }
+            if found.len() > limit {
+                found.truncate(limit);
+                (before, is_end) = (found.last().map(|last| last.id), false);
+                break 'scans;
+            }
+        }
+        if is_end {
+            break;
         }
     }
-    let has_more = !all_looked_at || rest.any(|request| query.matches(&request));
-    let next_cursor = last.filter(|_| has_more).map(|id| after_id(KIND_REQUEST, id.to_bytes()));
-    Ok(LogList { logs, has_more, next_cursor })
+    let next_cursor = before.filter(|_| !is_end).map(|id| after_id(KIND_REQUEST, id.to_bytes()));
+    let logs = found.into_iter().map(LoggedRequestView::from_request).collect();
+    Ok(LogList { logs, has_more: !is_end, next_cursor })
 }
 
 /// Path of a logged request.
