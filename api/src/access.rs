@@ -24,6 +24,7 @@ use http::{HeaderMap, Method};
 use mail::credential::{ApiKeyScope, SecretHash};
 use mail::oauth::OAuthResource;
 use mail::oauth::secret::OAuthSecretKind;
+use mail::request_log::RequestSurface;
 use mail::user::SessionToken;
 use store::access::{AccessError, Denial, SignedInUser, Tenant};
 use store::engine::Batch;
@@ -78,6 +79,13 @@ pub fn client_ip(head: &Parts) -> Option<IpAddr> {
     head.extensions.get::<PeerAddress>().map(|peer| peer.0)
 }
 
+/// The way by which the request came. A service of this process that calls operations for its own clients says it in an
+/// extension of the request, which no client can set.
+#[must_use]
+pub fn surface(head: &Parts) -> RequestSurface {
+    head.extensions.get::<RequestSurface>().copied().unwrap_or(RequestSurface::Api)
+}
+
 /// Authenticates the request as its operation requires.
 ///
 /// # Errors
@@ -105,8 +113,20 @@ pub async fn authenticate(
     }
 }
 
-async fn authenticate_program(state: &AppState, head: &Parts) -> Result<Tenant, Problem> {
-    authenticate_bearer(state, &head.headers, client_ip(head), OAuthResource::Api).await
+/// The resource that an access token must be for.
+fn resource(head: &Parts) -> OAuthResource {
+    match surface(head) {
+        RequestSurface::Mcp => OAuthResource::Mcp,
+        RequestSurface::Api | RequestSurface::Dashboard | RequestSurface::Approval => OAuthResource::Api,
+    }
+}
+
+/// Authenticates the API key or the access token of a program's request.
+///
+/// # Errors
+/// As [`authenticate`].
+pub(crate) async fn authenticate_program(state: &AppState, head: &Parts) -> Result<Tenant, Problem> {
+    authenticate_bearer(state, &head.headers, client_ip(head), resource(head)).await
 }
 
 /// Authenticates the API key or the access token of a request. The token must be for this resource; a key is for all.

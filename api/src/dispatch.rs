@@ -19,7 +19,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use hyper::body::Body;
 use mail::id::{AccountId, RequestId};
 use mail::oauth::OAuthResource;
-use mail::request_log::RequestSurface;
 use queue::rate_limit::RateLimitStatus;
 use queue::storage_quota::{StorageQuotaError, StorageReservation};
 use store::access::{Actor, Denial, Tenant};
@@ -121,7 +120,7 @@ where
     record_metrics(operation, id, status, started);
     if let Some(actor) = context.actor {
         let (duration, address) = (started.elapsed(), access::client_ip(&head));
-        let surface = RequestSurface::Api;
+        let surface = access::surface(&head);
         let is_audited = context.is_audited;
         let entry =
             RequestLogEntry { id, actor, operation, status, error_code, duration, surface, address, is_audited };
