@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, Method};
+use http::HeaderMap;
 use jiff::Timestamp;
 use mail::id::RequestId;
 use mail::request_log::RequestSurface;
@@ -28,7 +28,6 @@ use crate::problem::{ErrorCode, Problem};
 use crate::request::Request;
 use crate::request_log::{self, RequestLogEntry};
 use crate::response::Response;
-use crate::sdk::Risk;
 use crate::serve::memory_budget::MemoryShare;
 use crate::server::ApiServer;
 use crate::session_pages::{OperationCall, OperationCaller};
