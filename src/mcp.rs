@@ -19,6 +19,7 @@ use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER, USER_AGENT};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
+use mail::request_log::RequestSurface;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Headers of the client that each call of an operation repeats.
@@ -69,6 +70,8 @@ impl MountedService for McpEndpoint {
                 Ok(selection) => selection,
                 Err(text) => return streamable_http::refused(StatusCode::BAD_REQUEST, &text),
             };
+            let mut head = head;
+            head.extensions.insert(RequestSurface::Mcp);
             let tools = ApiTools::new(selection, DispatchBackend { operations, head: head.clone() });
             match accept_head(&head, &self.options) {
                 Ok(accepted) => accepted.answer(&body, &tools).await,

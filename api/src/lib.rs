@@ -19,6 +19,9 @@
 pub mod access;
 pub mod account;
 pub mod affiliate;
+mod approvals;
+mod audit_log;
+pub mod attachment_download;
 pub mod auth;
 pub mod automations;
 pub mod billing;
@@ -39,6 +42,7 @@ pub mod large_response;
 pub mod logs;
 pub mod mounted_service;
 pub mod mta_sts;
+pub mod oauth;
 pub mod ok_response;
 pub mod openapi;
 pub mod operation;

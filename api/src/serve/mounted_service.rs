@@ -82,7 +82,7 @@ impl OperationDispatcher for ApiServer {
 
     fn authenticate<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<(), Problem>> {
         Box::pin(async move {
-            let tenant = access::authenticate_api_key(&self.state, head).await?;
+            let tenant = access::authenticate_program(&self.state, head).await?;
             dispatch::count_request(&self.state, &tenant)
         })
     }
