@@ -28,6 +28,9 @@ const CORE_READ_DEPTH: usize = 2;
 const CORE_WRITE_DEPTH: usize = 1;
 const OUTPUT_DEPTH: usize = 4;
 
+/// Fields that the brief schema of an operation leaves out. They are accepted, and `find_operations` shows them.
+const RARE_FIELDS: &[(&str, &str)] = &[("preview_template", "changes")];
+
 /// Descriptions of fields that a key cannot use begin so.
 const SESSION_FIELD: &str = "Dashboard sessions only";
 
@@ -78,7 +81,9 @@ impl Catalog {
         let operations = table.operations.iter().filter(|operation| is_offered(operation, &table));
         let operations = operations.map(|operation| {
             let definition = definition(operation, &table);
-            (ToolKind::Operation(Box::new(operation.clone())), definition, toolset_of(&operation.tag))
+            // A test names nouns without a set; they are not listed by themselves.
+            let toolset = toolset_of(&operation.tag).unwrap_or("account");
+            (ToolKind::Operation(Box::new(operation.clone())), definition, Some(toolset))
         });
         let all = operations.chain(own);
         let mut tools: Vec<CatalogTool> = all
@@ -218,7 +223,8 @@ pub(crate) fn input_schema(operation: &Operation, table: &OperationTable, detail
         let shortened = schema.as_ref().and_then(|schema| schema.get("properties")).and_then(Value::as_object);
         let is_offered = |name: &str, field: &Value| {
             let text = field.get("description").and_then(Value::as_str).unwrap_or_default();
-            !SECRET_FIELDS.contains(&name) && !text.starts_with(SESSION_FIELD)
+            let is_rare = !detail.is_whole && RARE_FIELDS.contains(&(operation.id.as_str(), name));
+            !SECRET_FIELDS.contains(&name) && !text.starts_with(SESSION_FIELD) && !is_rare
         };
         for (name, _) in fields.iter().filter(|(name, field)| is_offered(name, field)) {
             let field = shortened.and_then(|fields| fields.get(name)).cloned().unwrap_or_else(|| json!({}));

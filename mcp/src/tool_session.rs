@@ -19,6 +19,9 @@ pub(crate) fn read_only_refusal(name: &str) -> ToolResult {
     ))
 }
 
+/// Status of a request that is carried out later.
+const ACCEPTED: u16 = 202;
+
 /// The parts that the tools share while one call is carried out.
 pub(crate) struct ToolSession<'a> {
     pub(crate) catalog: &'static Catalog,
@@ -57,6 +60,9 @@ impl<'a> ToolSession<'a> {
             };
             if !reply.is_success() {
                 return Ok(problem::refusal(&reply, &self.catalog.table));
+            }
+            if let Some(result) = waiting_for_approval(&reply) {
+                return Ok(result);
             }
             if !reply.is_json() {
                 return Ok(text_result(&reply));
@@ -125,4 +131,18 @@ fn text_result(reply: &Reply) -> ToolResult {
     let text = fence.enclose(&text);
     let lines = note.into_iter().chain(fence.notice()).chain([text]);
     ToolResult::text(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// The result of a call that a person must approve first: nothing was done yet.
+fn waiting_for_approval(reply: &Reply) -> Option<ToolResult> {
+    let body = (reply.status == ACCEPTED && reply.is_json()).then(|| reply.json())?;
+    if body["status"] != "approval_required" {
+        return None;
+    }
+    let url = body["url"].as_str().unwrap_or_default();
+    let text = format!(
+        "Nothing was done yet: a person must approve it at {url}.\nWhat to do: tell the person, and do not repeat the call. \
+         It is carried out once it is approved.\n{body}"
+    );
+    Some(ToolResult::text(text).with_structured(body))
 }

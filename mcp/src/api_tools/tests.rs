@@ -93,6 +93,16 @@ async fn refusals_are_results_of_the_tool() {
 }
 
 #[tokio::test]
+async fn a_call_that_needs_approval_is_not_done_yet() {
+    let held =
+        json!({"status": "approval_required", "approval_id": "apr_1", "url": "https://mail.example.com/a/apr_1"});
+    let backend = FakeBackend::default().with("send_email", 202, &held);
+    let (result, _) = call(backend, "send_email", json!({"to": ["b@example.net"]})).await;
+    assert!(!result.is_error && text(&result).starts_with("Nothing was done yet"), "{}", text(&result));
+    assert_eq!(result.structured, Some(held));
+}
+
+#[tokio::test]
 async fn unknown_credentials_and_tools_are_errors_of_the_protocol() {
     let refused = FakeBackend::default().with("get_email", 401, &json!({"error": {"code": "unauthorized"}})).with(
         "get_account",

@@ -106,6 +106,7 @@ fn no_tool_returns_or_takes_a_secret() {
     assert_eq!(
         left_out,
         [
+            "get_email_attachment",
             "create_api_key",
             "rotate_api_key",
             "create_smtp_credential",
