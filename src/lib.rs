@@ -5,7 +5,8 @@
 //! [`admin`] is the operator's socket; [`cli`] is its client and the command line.
 //! [`acme`] renews certificates, [`affiliate_jobs`] runs the affiliate program's background jobs, [`log`] writes the log,
 //! [`docs_pages`] serves the API reference, [`dashboard`] the dashboard with its forms ([`form_data`]), [`console`] the
-//! operator's console, and [`clock_shift`] stores how far the operator has advanced the clock.
+//! operator's console, [`mcp`] the tools for assistants, and [`clock_shift`] stores how far the operator has advanced the
+//! clock.
 
 pub mod acme;
 pub mod admin;
@@ -21,6 +22,7 @@ pub mod docs_pages;
 pub mod doctor;
 pub mod form_data;
 pub mod log;
+pub mod mcp;
 pub mod metric_help;
 pub mod metrics;
 pub mod node;

@@ -17,6 +17,7 @@ use api::serve::static_pages::Overlay;
 use api::server::ApiServer;
 use api::state::OwnMtaStsPolicy;
 use mail::cidr::IpNetwork;
+use mail::oauth::OAuthResource;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use proxy::trusted_proxies::TrustedProxies;
 use queue::holds::HoldError;
@@ -46,6 +47,7 @@ use crate::config::{Config, RelaySection, SecretString};
 use crate::console::OperatorConsole;
 use crate::dashboard::DashboardPages;
 use crate::docs_pages::DocsPages;
+use crate::mcp::McpEndpoint;
 use crate::metrics::Scrape;
 use crate::reload::{ConfigReloader, ReloadTargets};
 use crate::services::{BuildError, Services};
@@ -393,6 +395,7 @@ impl Listeners {
     ) -> Arc<ApiServer> {
         let base_url = config.api.base_url.as_deref().unwrap_or(default_base_url);
         let secrets = config.billing.stripe_webhook_secrets.iter();
+        let mcp_metadata = api::oauth::metadata::resource_metadata_url(base_url, OAuthResource::Mcp);
         let options = api::state::ApiOptions {
             upgrade_url: config.billing.upgrade_url.clone(),
             billing_secrets: secrets.map(|SecretString(secret)| secret.clone()).collect(),
@@ -408,6 +411,7 @@ impl Listeners {
                 .filter(|_| !config.mx.listen.is_empty())
                 .map(|mode| OwnMtaStsPolicy { mode, mx: config.hostname.clone() }),
             session_pages: Some(Arc::new(DashboardPages { has_root: further_pages.is_none() })),
+            mounted_service: Some(Arc::new(McpEndpoint::new(base_url).with_resource_metadata(mcp_metadata))),
             overlay: Some(Arc::new(DocsPages::new(base_url, further_pages))),
             ..api::state::ApiOptions::new(base_url)
         };
