@@ -71,7 +71,7 @@ impl AdminBackend<'_> {
         let console = self.console;
         let request = read_request(operation, body)?;
         if let Some(cached) = console.cached(operation) {
-            return cached.get(&request, || console.perform(request.clone())).await.map_err(failure);
+            return cached.get(&request, self.now(), || console.perform(request.clone())).await.map_err(failure);
         }
         let is_count = matches!(request, AdminRequest::QueueCount { .. });
         let is_reading = is_reading(&request);

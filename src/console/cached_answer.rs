@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use crate::admin::{AdminError, AdminRequest};
 
@@ -16,29 +16,34 @@ const FRESH: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct CachedAnswer {
     turn: tokio::sync::Mutex<()>,
-    last: Mutex<Option<(AdminRequest, Instant, Value)>>,
+    last: Mutex<Option<(AdminRequest, Timestamp, Value)>>,
 }
 
 impl CachedAnswer {
     /// Returns the last answer if it is fresh, or that of `perform`.
-    pub(super) async fn get<F>(&self, request: &AdminRequest, perform: impl FnOnce() -> F) -> Result<Value, AdminError>
+    pub(super) async fn get<F>(
+        &self,
+        request: &AdminRequest,
+        now: Timestamp,
+        perform: impl FnOnce() -> F,
+    ) -> Result<Value, AdminError>
     where
         F: Future<Output = Result<Value, AdminError>>,
     {
         let _turn = self.turn.lock().await;
-        if let Some(answer) = self.fresh(request) {
+        if let Some(answer) = self.fresh(request, now) {
             return Ok(answer);
         }
-        let began = Instant::now();
         let answer = perform().await?;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((request.clone(), began, answer.clone()));
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((request.clone(), now, answer.clone()));
         Ok(answer)
     }
 
-    fn fresh(&self, request: &AdminRequest) -> Option<Value> {
+    fn fresh(&self, request: &AdminRequest, now: Timestamp) -> Option<Value> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let (of, began, answer) = last.as_ref()?;
-        (of == request && began.elapsed() < FRESH).then(|| answer.clone())
+        let is_fresh = began.checked_add(FRESH).is_ok_and(|end| now < end);
+        (of == request && is_fresh).then(|| answer.clone())
     }
 
     /// Forgets the answer: something was changed.
@@ -53,16 +58,19 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_answer_is_used_again_until_it_is_old_or_forgotten() {
         let cached = CachedAnswer::default();
-        let get = async |n: u64| cached.get(&AdminRequest::Status, || async move { Ok(json!(n)) }).await.unwrap();
-        assert_eq!((get(1).await, get(2).await), (json!(1), json!(1)));
-        tokio::time::advance(FRESH).await;
-        assert_eq!(get(3).await, json!(3));
+        let get = async |second: u64, answer: u64| {
+            let now = Timestamp::UNIX_EPOCH + Duration::from_secs(second);
+            cached.get(&AdminRequest::Status, now, || async move { Ok(json!(answer)) }).await.unwrap()
+        };
+        assert_eq!((get(0, 1).await, get(4, 2).await), (json!(1), json!(1)));
+        assert_eq!(get(5, 3).await, json!(3));
         cached.forget();
-        assert_eq!(get(4).await, json!(4));
-        let other = cached.get(&AdminRequest::PoolList, || async { Ok(json!(5)) }).await.unwrap();
-        assert_eq!(other, json!(5));
+        assert_eq!(get(5, 4).await, json!(4));
+        let now = Timestamp::UNIX_EPOCH + Duration::from_secs(5);
+        let other = cached.get(&AdminRequest::PoolList, now, || async { Ok(json!(5)) }).await.unwrap();
+        assert_eq!(other, json!(5), "another request");
     }
 }

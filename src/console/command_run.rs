@@ -29,6 +29,7 @@ const STEPS_MAX: usize = 16;
 pub struct CommandRuns {
     clock: Clock,
     stop: CancellationToken,
+    prompt: Duration,
     state: Arc<Mutex<RunsState>>,
 }
 
@@ -71,7 +72,7 @@ impl CommandRun {
 impl CommandRuns {
     #[must_use]
     pub fn new(clock: Clock, stop: CancellationToken) -> Self {
-        Self { clock, stop, state: Arc::default() }
+        Self { clock, stop, prompt: PROMPT, state: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, RunsState> {
@@ -108,7 +109,7 @@ impl CommandRuns {
             let _ = sender.send(true);
         });
         // The command goes on after that.
-        let _ = tokio::time::timeout(PROMPT, ended.wait_for(|ended| *ended)).await;
+        let _ = tokio::time::timeout(self.prompt, ended.wait_for(|ended| *ended)).await;
         Ok(number)
     }
 
@@ -164,17 +165,19 @@ mod tests {
         assert_eq!(runs.view(1), None);
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn progress_is_shown_and_a_stop_ends_commands() {
         let stop = CancellationToken::new();
-        let runs = CommandRuns::new(Clock::default(), stop.clone());
+        let runs = CommandRuns { prompt: Duration::ZERO, ..CommandRuns::new(Clock::default(), stop.clone()) };
         let endless = |progress: mpsc::Sender<String>| async move {
             progress.send("half".to_owned()).await.unwrap();
             std::future::pending().await
         };
         for _ in 0..RUNNING_MAX {
             let number = runs.start(json!({}), endless).await.unwrap();
-            assert_eq!(runs.view(number).unwrap()["progress"], "half");
+            while runs.view(number).unwrap()["progress"] != "half" {
+                tokio::task::yield_now().await;
+            }
         }
         assert_eq!(runs.start(json!({}), endless).await.unwrap_err().code, "busy");
         stop.cancel();
