@@ -11,11 +11,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, SET_COOKIE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use hyper::body::Body;
 use mail::id::{AccountId, RequestId};
+use mail::oauth::OAuthResource;
 use queue::rate_limit::RateLimitStatus;
 use queue::storage_quota::{StorageQuotaError, StorageReservation};
 use store::access::{Actor, Denial, Tenant};
@@ -23,6 +26,7 @@ use tokio::time::Instant;
 
 use crate::access::{self, Principal};
 use crate::handler::{HandlerFuture, Owner};
+use crate::oauth::{cross_origin, metadata};
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::Request;
@@ -45,7 +49,7 @@ const RATE_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 const RESPONSE_UNBUDGETED_BYTES_MAX: usize = 64 << 10;
 
 /// Changes to these nouns may revoke access of open streams.
-const ACCESS_NOUNS: &[&str] = &["api_keys", "smtp_credentials", "users", "auth"];
+const ACCESS_NOUNS: &[&str] = &["api_keys", "smtp_credentials", "users", "auth", "oauth", "grants"];
 
 /// Facts learned while the request is handled that the response or the request log needs, also on errors.
 #[derive(Debug, Default)]
@@ -68,19 +72,21 @@ where
     let (head, mut body) = request.into_parts();
     let (mut context, mut error_code) = (RequestContext::default(), None);
     let route = header_limits::check_head(&head).map(|()| server.router.find(&head.method, head.uri.path()));
-    let (operation, outcome) = match route {
-        Ok(RouteMatch::Found(found)) => {
+    let preflight = (head.method == Method::OPTIONS).then(|| cross_origin::preflight(head.uri.path())).flatten();
+    let (operation, outcome) = match (route, preflight) {
+        (Ok(RouteMatch::MethodNotAllowed(_)), Some(response)) => ("none", Ok((response, MemoryShare::default()))),
+        (Ok(RouteMatch::Found(found)), _) => {
             (found.operation.id, run_operation(state, found, &head, &mut body, &mut context).await)
         }
-        Ok(RouteMatch::MethodNotAllowed(allowed)) => {
+        (Ok(RouteMatch::MethodNotAllowed(allowed)), None) => {
             let text = format!("{} is not allowed here", head.method);
             let problem = Problem::new(ErrorCode::METHOD_NOT_ALLOWED, text).with_header(ALLOW, allowed);
             ("none", Err(not_found(state, &head, &mut context, problem).await))
         }
-        Ok(RouteMatch::NotFound) => {
+        (Ok(RouteMatch::NotFound), _) => {
             ("none", Err(not_found(state, &head, &mut context, Problem::not_found("path")).await))
         }
-        Err(problem) => ("none", Err(problem)),
+        (Err(problem), _) => ("none", Err(problem)),
     };
     // The response may be sent before the body was read: drain the rest. A client that waits for `100 Continue`
     // (RFC 9110 10.1.1) sends no body after a final response.
@@ -117,7 +123,7 @@ fn check_rate_limit(state: &AppState, tenant: &Tenant, context: &mut RequestCont
 /// Returns the problem for an unknown path or method. With a valid API key the request still counts against the rate
 /// limit and the response has the `ratelimit-*` headers.
 async fn not_found(state: &AppState, head: &Parts, context: &mut RequestContext, problem: Problem) -> Problem {
-    match access::authenticate_api_key(state, head).await {
+    match access::authenticate_bearer(state, &head.headers, access::client_ip(head), OAuthResource::Api).await {
         Ok(tenant) => check_rate_limit(state, &tenant, context).err().unwrap_or(problem),
         Err(_) => problem,
     }
@@ -280,6 +286,13 @@ fn problem_response(problem: &Problem, id: RequestId, base_url: &str) -> http::R
         stream: None,
     };
     let mut response = success_response(content, MemoryShare::default());
+    if problem.code() == ErrorCode::UNAUTHORIZED {
+        // RFC 9728 5.1: a client without a key learns where to get a token.
+        let url = metadata::resource_metadata_url(base_url, OAuthResource::Api);
+        if let Ok(value) = HeaderValue::try_from(format!("Bearer resource_metadata=\"{url}\"")) {
+            response.headers_mut().insert(WWW_AUTHENTICATE, value);
+        }
+    }
     for (name, value) in problem.headers() {
         if let Ok(value) = HeaderValue::from_str(value) {
             response.headers_mut().insert(name, value);

@@ -39,6 +39,7 @@ pub mod json_timestamp;
 pub mod large_response;
 pub mod logs;
 pub mod mta_sts;
+pub mod oauth;
 pub mod ok_response;
 pub mod openapi;
 pub mod operation;

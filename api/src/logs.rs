@@ -47,6 +47,8 @@ pub struct LoggedRequestView {
     api_key_id: Option<ApiKeyId>,
     /// The user whose session made the request
     user_id: Option<UserId>,
+    /// The grant whose access token made the request
+    grant_id: Option<mail::id::GrantId>,
     /// When it was received
     created_at: JsonTimestamp,
 }
@@ -63,6 +65,7 @@ impl LoggedRequestView {
             duration_ms: request.duration_ms,
             api_key_id: request.api_key,
             user_id: request.user,
+            grant_id: request.grant,
             created_at: JsonTimestamp(request.created_at),
         }
     }

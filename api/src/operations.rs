@@ -10,7 +10,7 @@ use crate::operation::{Operation, OperationBuilder, SessionSubject, operation};
 use crate::problem::ErrorCode;
 use crate::sdk::Risk;
 use crate::{
-    account, affiliate, auth, automations, billing, credentials, domains, emails, events, health, logs, mta_sts,
+    account, affiliate, auth, automations, billing, credentials, domains, emails, events, health, logs, mta_sts, oauth,
     openapi, opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
     webhook_events, webhooks,
 };
@@ -46,6 +46,7 @@ pub fn operation_table() -> Vec<Operation> {
     table.extend(affiliate::operations());
     table.extend(billing::operations());
     table.extend(portal::operations());
+    table.extend(oauth::operations());
     table
 }
 

@@ -58,6 +58,8 @@ pub const KIND_REVIEW: u8 = 160;
 pub const KIND_LEDGER: u8 = 162;
 /// Cursor kind of the list of backfills.
 pub const KIND_BACKFILL: u8 = 136;
+/// Cursor kind of the grants of an account.
+pub const KIND_GRANT: u8 = 182;
 /// Cursor kind of the postback log of a partner.
 pub const KIND_POSTBACK: u8 = 161;
 

@@ -173,12 +173,10 @@ impl Problem {
         }))
     }
 
-    /// 401: the key or session is not accepted.
+    /// 401: the key, access token or session is not accepted. `WWW-Authenticate` is added with the base URL.
     #[must_use]
     pub fn unauthorized(denial: Denial) -> Self {
-        Self::new(ErrorCode::UNAUTHORIZED, UNAUTHORIZED)
-            .with_details(json!({"reason": denial.word()}))
-            .with_header(http::header::WWW_AUTHENTICATE, "Bearer")
+        Self::new(ErrorCode::UNAUTHORIZED, UNAUTHORIZED).with_details(json!({"reason": denial.word()}))
     }
 
     /// 404: the object does not exist or belongs to another account.

@@ -64,6 +64,7 @@ impl RequestLogWriter {
             account,
             api_key: if let Actor::ApiKey(id) = actor { Some(id) } else { None },
             user: if let Actor::User(id) = actor { Some(id) } else { None },
+            grant: if let Actor::Grant(id) = actor { Some(id) } else { None },
             method: method.as_str().to_owned(),
             path: redact_path(path),
             operation: entry.operation.to_owned(),

@@ -25,6 +25,8 @@ use crate::access::revalidation::AccessRevalidator;
 use crate::auth::login_log::LoginLog;
 use crate::auth::password_hashing::PasswordHasher;
 use crate::auth::sign_in_limiter::SignInRateLimiter;
+use crate::oauth::client_document::ClientDocuments;
+use crate::oauth::device_polls::DevicePolls;
 use crate::problem::Problem;
 use crate::request::SEND_BYTES_MAX;
 use crate::request_log::RequestLogWriter;
@@ -149,6 +151,9 @@ pub struct AppState {
     pub(crate) sign_in_limiter: SignInRateLimiter,
     /// Bounds how many failed logins are logged.
     pub(crate) login_log: LoginLog,
+    /// Fetched metadata documents of OAuth clients.
+    pub(crate) client_documents: ClientDocuments,
+    pub(crate) device_polls: DevicePolls,
     pub(crate) visit_limits: VisitRateLimiter,
     /// Rate limit of referral visits that browsers report to an affiliate program.
     pub(crate) click_limits: VisitRateLimiter,
@@ -180,6 +185,8 @@ impl AppState {
             password_hasher: PasswordHasher::default(),
             sign_in_limiter: SignInRateLimiter::default(),
             login_log: LoginLog::default(),
+            client_documents: ClientDocuments::default(),
+            device_polls: DevicePolls::default(),
             visit_limits: VisitRateLimiter::default(),
             click_limits: VisitRateLimiter::default(),
             signup_report_permits: Arc::new(Semaphore::new(SIGNUP_REPORTS_MAX)),

@@ -50,8 +50,8 @@ impl Workflow {
 
 /// All commands written by hand.
 pub const WORKFLOWS: &[Workflow] = &[
-    Workflow::new("login", "Store the server and an API key", login::login_command),
-    Workflow::new("logout", "Remove a stored server and key", login::logout_command),
+    Workflow::new("login", "Sign in to a server, or store an API key", login::login_command),
+    Workflow::new("logout", "Remove a stored server and its key or sign-in", login::logout_command),
     Workflow::new("profiles", "List the stored servers, or choose the default one", profiles::command),
     Workflow::new("whoami", "Show the account of the key", whoami::command),
     Workflow::new("doctor", "Check the server, the key, the clock and the domains", || doctor::command("doctor")),
@@ -90,7 +90,7 @@ pub fn is_single_word(word: &str) -> bool {
 pub async fn run(command: &str, arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
     match command {
         "login" => login::login(arguments, table).await,
-        "logout" => login::logout(arguments),
+        "logout" => login::logout(arguments).await,
         "profiles" => profiles::run(arguments, table),
         "whoami" => whoami::run(arguments, table).await,
         "doctor" => doctor::run("doctor", arguments, table).await,

@@ -137,6 +137,10 @@ ids! {
     UserId "user_";
     /// A signed-in session of a user in one browser.
     SessionId "ses_";
+    /// A grant: what a user allows a program to do (OAuth).
+    GrantId "grant_";
+    /// A registered OAuth client.
+    OAuthClientId "client_";
     ProgramId "prog_";
     PartnerId "aff_";
     PartnerLinkId "afl_";

@@ -43,6 +43,7 @@ pub mod message;
 pub mod metric;
 pub mod mime;
 pub mod mta_sts;
+pub mod oauth;
 pub mod outage;
 pub mod outcome;
 pub mod owner_alert;

@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 
-use crate::id::{AccountId, ApiKeyId, RequestId, UserId};
+use crate::id::{AccountId, ApiKeyId, GrantId, RequestId, UserId};
 
 /// Retention of entries: 30 days.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
@@ -22,6 +22,8 @@ pub struct LoggedRequest {
     pub api_key: Option<ApiKeyId>,
     /// The user of the session, if a session authenticated the request.
     pub user: Option<UserId>,
+    /// The grant, if an access token authenticated the request.
+    pub grant: Option<GrantId>,
     pub method: String,
     pub path: String,
     /// The operation id of the API.

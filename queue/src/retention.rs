@@ -81,6 +81,7 @@ impl Worker {
         }
         self.purge_idempotency_keys().await?;
         self.purge_sign_in_links().await?;
+        self.purge_oauth().await?;
         self.purge_tls_daily_stats().await?;
         let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(0) };
         let before = EmailId::new(oldest_kept, 0);
@@ -91,6 +92,7 @@ impl Worker {
             let accounts = store::account::list_ids(&self.store, after, PAGE_ACCOUNTS).await?;
             for account in &accounts {
                 self.purge_sessions(*account).await?;
+                self.purge_grants(*account).await?;
                 self.purge_request_logs(*account).await?;
                 self.purge_metrics(*account).await?;
                 self.purge_runs(*account, runs_before).await?;
@@ -131,6 +133,37 @@ impl Worker {
             if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
             }
+        }
+    }
+
+    /// Deletes expired tokens, codes, device authorizations and registered clients.
+    async fn purge_oauth(&self) -> Result<(), RetentionError> {
+        loop {
+            let (mut batch, now) = (Batch::progress(), self.clock.now());
+            let found = [
+                store::oauth::token::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?,
+                store::oauth::code::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?,
+                store::oauth::device::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?,
+                store::oauth::client::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?,
+            ];
+            self.commit_unless_empty(batch).await?;
+            if found.iter().all(|found| *found < BATCH_ROWS) || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn purge_grants(&self, account: AccountId) -> Result<(), RetentionError> {
+        let mut from = None;
+        loop {
+            let (mut batch, now) = (Batch::progress(), self.clock.now());
+            let next =
+                store::oauth::grant::purge_expired(&self.store, &mut batch, account, from, now, BATCH_ROWS).await?;
+            self.commit_unless_empty(batch).await?;
+            if next.is_none() || self.stop.is_cancelled() {
+                return Ok(());
+            }
+            from = next;
         }
     }
 

@@ -11,14 +11,17 @@ use mail::account::Account;
 use mail::credential::{
     ApiKey, ApiKeyScope, CredentialId, CredentialPolicy, CredentialRejection, SecretHash, SmtpCredential,
 };
-use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId, UserId};
+use mail::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId, UserId};
+use mail::oauth::scope::ScopeSet;
+use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
+use mail::oauth::{OAuthResource, OAuthToken, TokenKind};
 use mail::suppression::SuppressionSource;
-use mail::user::{SessionToken, User, UserSession};
+use mail::user::{SessionToken, User, UserRole, UserSession};
 use thiserror::Error;
 
 use crate::credential::Credential as _;
 use crate::engine::{Key, ReadError, Store, Value};
-use crate::{account, credential, session, user};
+use crate::{account, credential, oauth, session, user};
 
 /// The credential or authority that authenticated the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,6 +29,8 @@ pub enum Actor {
     ApiKey(ApiKeyId),
     SmtpCredential(SmtpCredentialId),
     User(UserId),
+    /// An access token of this grant.
+    Grant(GrantId),
     /// The operator, or the service itself.
     Operator,
 }
@@ -37,6 +42,7 @@ impl Actor {
         match self {
             Self::ApiKey(id) => Some(CredentialId::ApiKey(id)),
             Self::SmtpCredential(id) => Some(CredentialId::Smtp(id)),
+            Self::Grant(id) => Some(CredentialId::Grant(id)),
             Self::User(_) | Self::Operator => None,
         }
     }
@@ -46,7 +52,7 @@ impl Actor {
     pub fn source(self) -> SuppressionSource {
         match self {
             Self::User(_) => SuppressionSource::Dashboard,
-            Self::ApiKey(_) | Self::SmtpCredential(_) | Self::Operator => SuppressionSource::Api,
+            Self::ApiKey(_) | Self::SmtpCredential(_) | Self::Grant(_) | Self::Operator => SuppressionSource::Api,
         }
     }
 }
@@ -57,6 +63,8 @@ pub enum AuthProof {
     /// Account, key id, hash of the presented secret, and client address.
     ApiKey(AccountId, ApiKeyId, SecretHash, Option<IpAddr>),
     Session(SessionToken),
+    /// The access token, with the account, grant and user to whom it belongs.
+    AccessToken(OAuthSecret, AccountId, GrantId, UserId),
     /// Nothing that can be revoked in use: the operator, the service, or an SMTP login, which the SMTP session
     /// revalidates itself.
     Irrevocable,
@@ -80,6 +88,12 @@ impl AuthProof {
                 user::key_of(token.account, token.owner),
                 account::key_of(token.account),
             ],
+            Self::AccessToken(secret, account, grant, user) => vec![
+                oauth::token::key_of(secret),
+                oauth::grant::key_of(*account, *grant),
+                user::key_of(*account, *user),
+                account::key_of(*account),
+            ],
             Self::Irrevocable => Vec::new(),
         }
     }
@@ -94,6 +108,10 @@ impl AuthProof {
             (Self::Session(token), [Some(row), Some(_), Some(_)]) => {
                 let session = session::from_row(row)?;
                 session.secret == token.hash() && session.is_live(now)
+            }
+            (Self::AccessToken(secret, ..), [Some(_), Some(grant), Some(user), Some(_)]) => {
+                let (grant, user) = (oauth::grant::from_row(grant)?, user::from_row(user)?);
+                now < secret.expires_at && grant.is_live(user.role, now)
             }
             (Self::Irrevocable, _) => true,
             _ => false,
@@ -127,6 +145,18 @@ pub struct Tenant {
     bound_to: Option<DomainId>,
     proof: AuthProof,
     for_service: bool,
+    delegation: Option<Delegation>,
+}
+
+/// The bounds of a caller with an access token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delegation {
+    pub grant: GrantId,
+    /// The user who gave the grant.
+    pub user: UserId,
+    /// The user's role, as read for this request.
+    pub role: UserRole,
+    pub scopes: ScopeSet,
 }
 
 impl Tenant {
@@ -162,6 +192,12 @@ impl Tenant {
     #[must_use]
     pub fn bound_to(&self) -> Option<DomainId> {
         self.bound_to
+    }
+
+    /// The bounds of an access token; `None` for every other caller.
+    #[must_use]
+    pub fn delegation(&self) -> Option<Delegation> {
+        self.delegation
     }
 
     /// True for mail that the service sends from its own domain to people who requested it ([`system_mail_tenant`]).
@@ -225,11 +261,13 @@ pub enum Denial {
     /// The credential is disabled.
     Revoked,
     Expired,
+    /// The access token is for another resource of the service (RFC 8707).
+    WrongResource,
 }
 
 impl Denial {
     /// All reasons, as they appear in the API.
-    pub const WORDS: [&str; 5] = ["missing", "malformed", "unknown", "revoked", "expired"];
+    pub const WORDS: [&str; 6] = ["missing", "malformed", "unknown", "revoked", "expired", "wrong_resource"];
 
     /// The reason as it appears in the API.
     #[must_use]
@@ -240,6 +278,7 @@ impl Denial {
             Self::Unknown => "unknown",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
+            Self::WrongResource => "wrong_resource",
         }
     }
 }
@@ -279,7 +318,8 @@ impl TenantBuilder {
     async fn build(self, store: &Store) -> Result<Tenant, AccessError> {
         let account = account::get(store, self.account).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
         let Self { scope, actor, terms, proof, .. } = self;
-        Ok(Tenant { account: Arc::new(account), scope, actor, bound_to: terms.domain, proof, for_service: false })
+        let (account, bound_to) = (Arc::new(account), terms.domain);
+        Ok(Tenant { account, scope, actor, bound_to, proof, for_service: false, delegation: None })
     }
 }
 
@@ -359,10 +399,53 @@ pub async fn authenticate_session(
     }
     let (user, account) = (user::from_row(user)?, Arc::new(account::from_row(account)?));
     let (actor, proof) = (Actor::User(user.id), AuthProof::Session(token.clone()));
-    let tenant = Tenant { account, scope: ApiKeyScope::Full, actor, bound_to: None, proof, for_service: false };
+    let scope = ApiKeyScope::Full;
+    let tenant = Tenant { account, scope, actor, bound_to: None, proof, for_service: false, delegation: None };
     let recently_authenticated = session.is_recently_authenticated(now);
     let (user, session) = (Arc::new(user), Arc::new(session));
     Ok(SignedInUser { tenant, user, session, token: token.clone(), recently_authenticated })
+}
+
+/// Authenticates an access token for a resource of the service. Reads the token, and then its grant, user and account
+/// in one call: a grant ends with its user, and with the role that the user had.
+///
+/// # Errors
+/// [`AccessError`].
+pub async fn authenticate_access_token(
+    store: &Store,
+    token: &str,
+    resource: OAuthResource,
+    now: Timestamp,
+) -> Result<Tenant, AccessError> {
+    let denied = |why| Err(AccessError::Denied(why));
+    let Some(secret) = OAuthSecret::parse(OAuthSecretKind::AccessToken, token) else {
+        return denied(Denial::Malformed);
+    };
+    let Some(row) = oauth::token::get(store, &secret).await? else {
+        return denied(if secret.expires_at <= now { Denial::Expired } else { Denial::Unknown });
+    };
+    let OAuthToken { kind, account, grant, scopes, audience } = row;
+    if kind != TokenKind::Access {
+        return denied(Denial::Unknown);
+    }
+    if secret.expires_at <= now {
+        return denied(Denial::Expired);
+    }
+    if !audience.includes(resource) {
+        return denied(Denial::WrongResource);
+    }
+    let Some(found) = oauth::grant::get(store, account, grant).await? else { return denied(Denial::Revoked) };
+    let keys = [user::key_of(account, found.grantor.user), account::key_of(account)];
+    let rows = store.get_many(&keys).await?;
+    let [Some(user), Some(account)] = rows.as_slice() else { return denied(Denial::Revoked) };
+    let (user, account) = (user::from_row(user)?, Arc::new(account::from_row(account)?));
+    if !found.is_live(user.role, now) {
+        return denied(Denial::Revoked);
+    }
+    let delegation = Some(Delegation { grant, user: user.id, role: user.role, scopes });
+    let proof = AuthProof::AccessToken(secret, account.id, grant, user.id);
+    let (scope, actor) = (ApiKeyScope::Full, Actor::Grant(grant));
+    Ok(Tenant { account, scope, actor, bound_to: None, proof, for_service: false, delegation })
 }
 
 /// Creates a tenant for the service itself, to continue work that it accepted for this account earlier.
@@ -402,5 +485,6 @@ pub async fn operator_tenant(store: &Store, id_or_email: &str) -> Result<Tenant,
     let account = account::find(store, id_or_email).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
     let account = Arc::new(account);
     let (scope, actor) = (ApiKeyScope::Sending, Actor::Operator);
-    Ok(Tenant { account, scope, actor, bound_to: None, proof: AuthProof::Irrevocable, for_service: false })
+    let proof = AuthProof::Irrevocable;
+    Ok(Tenant { account, scope, actor, bound_to: None, proof, for_service: false, delegation: None })
 }

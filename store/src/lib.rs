@@ -35,6 +35,7 @@ pub mod key;
 pub mod last_used;
 pub mod lease;
 pub mod metric;
+pub mod oauth;
 pub mod opt_out;
 mod outage_log;
 pub mod outbox;

@@ -94,6 +94,10 @@ others {
         SuppressionImport SuppressionImportOpen;
     "the rate of sign-ins, and their lifetime":
         Session SignInLink;
+    "50 grants per user, their refreshes, and their lifetime":
+        OAuthGrant OAuthToken AuthorizationCode;
+    "the rate of registrations and device requests per network, and their lifetime":
+        OAuthClient OAuthClientByExpiry DeviceAuthorization DeviceUserCode;
     "one row per credential":
         LastUsed;
     "bounded size and number of reports, the plan's `domains`, and the retention time":

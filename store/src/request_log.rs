@@ -1,7 +1,7 @@
 //! Request log: one row per API request, by account and time.
 
 use jiff::Timestamp;
-use mail::id::{AccountId, ApiKeyId, RequestId, UserId};
+use mail::id::{AccountId, ApiKeyId, GrantId, RequestId, UserId};
 use mail::request_log::LoggedRequest;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,8 @@ struct LoggedRequestRow {
     api_key: Option<ApiKeyId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<UserId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    grant: Option<GrantId>,
     method: String,
     path: String,
     operation: String,

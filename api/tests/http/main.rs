@@ -40,6 +40,7 @@ mod logs;
 mod memory_budget;
 mod metrics;
 mod mta_sts;
+mod oauth;
 mod partner_emails;
 mod plans;
 mod portal;

@@ -161,6 +161,9 @@ const REACH: &[(bool, bool, &[&str])] = &[
             "list_affiliate_payouts",
             "get_affiliate_payout",
             "mark_affiliate_payout_paid",
+            "list_grants",
+            "get_grant",
+            "revoke_grant",
         ],
     ),
 ];

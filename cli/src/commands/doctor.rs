@@ -33,7 +33,7 @@ pub(super) async fn run(name: &'static str, arguments: &[String], table: &Operat
     checks.push(check(
         "key",
         true,
-        &format!("{} of {}", client.key().hint(), account["email"].as_str().unwrap_or("?")),
+        &format!("{} of {}", client.credential().hint(), account["email"].as_str().unwrap_or("?")),
     ));
     checks.extend(clock_check(&answer.headers)?);
     match client.call(&Call::get("/domains?limit=100")).await {

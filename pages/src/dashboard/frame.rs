@@ -59,6 +59,7 @@ const NAVIGATION: &[NavigationGroup] = &[
             ("/api-keys", "API keys"),
             ("/smtp-credentials", "SMTP"),
             ("/webhooks", "Webhooks"),
+            ("/connected-apps", "Connected apps"),
             ("/logs", "Request log"),
         ],
     },

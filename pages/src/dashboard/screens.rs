@@ -4,8 +4,11 @@ pub mod affiliate;
 pub mod assets;
 pub mod automations;
 pub mod billing;
+pub mod connected_apps;
+pub mod consent;
 pub mod conversions;
 pub mod credentials;
+pub mod device;
 pub mod domains;
 pub mod emails;
 pub mod events;
@@ -69,6 +72,9 @@ pub const ALL: &[&[PageRow]] = &[
     logs::PAGES,
     team::PAGES,
     billing::PAGES,
+    connected_apps::PAGES,
+    consent::PAGES,
+    device::PAGES,
     security::PAGES,
 ];
 

@@ -81,6 +81,8 @@ pub enum Outcome {
     SignedIn { path: String, cookies: Vec<String> },
     /// A page that is shown once, for secrets.
     Once(Box<Page>),
+    /// Go to the URL of another program, which an operation returned.
+    Leave(String),
 }
 
 impl Outcome {
