@@ -61,7 +61,7 @@ mail::words! {
 }
 
 impl Invariant {
-    /// What holds, in a sentence without its full stop.
+    /// The rule, in a sentence without its full stop.
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ pub struct AuditedInvariant {
     /// The invariant
     #[schema(as = String, enum = Invariant::WORDS)]
     pub invariant: Invariant,
-    /// What holds
+    /// The rule
     pub description: &'static str,
     /// The number of violations in `broken`
     pub violations: usize,

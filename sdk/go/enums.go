@@ -52,6 +52,31 @@ const (
 	AffiliateCampaignVisibilityUnlisted AffiliateCampaignVisibility = "unlisted"
 )
 
+// AffiliateCommissionDetailCalculationCapEffect: `hit`: the commission was lowered to it; `other_currency`: not
+// applied, because amounts are not converted
+type AffiliateCommissionDetailCalculationCapEffect string
+
+// Values of AffiliateCommissionDetailCalculationCapEffect.
+const (
+	AffiliateCommissionDetailCalculationCapEffectUnreached     AffiliateCommissionDetailCalculationCapEffect = "unreached"
+	AffiliateCommissionDetailCalculationCapEffectHit           AffiliateCommissionDetailCalculationCapEffect = "hit"
+	AffiliateCommissionDetailCalculationCapEffectOtherCurrency AffiliateCommissionDetailCalculationCapEffect = "other_currency"
+)
+
+// AffiliateCommissionDetailCalculationRateRule: `override`: the partner's own rate; `product`: the campaign's rate of
+// the product or price; `tier`: the campaign's rate from a number of paying customers on; `base`: the campaign's rate;
+// `second_tier`: the recruiter's share
+type AffiliateCommissionDetailCalculationRateRule string
+
+// Values of AffiliateCommissionDetailCalculationRateRule.
+const (
+	AffiliateCommissionDetailCalculationRateRuleOverride   AffiliateCommissionDetailCalculationRateRule = "override"
+	AffiliateCommissionDetailCalculationRateRuleProduct    AffiliateCommissionDetailCalculationRateRule = "product"
+	AffiliateCommissionDetailCalculationRateRuleTier       AffiliateCommissionDetailCalculationRateRule = "tier"
+	AffiliateCommissionDetailCalculationRateRuleBase       AffiliateCommissionDetailCalculationRateRule = "base"
+	AffiliateCommissionDetailCalculationRateRuleSecondTier AffiliateCommissionDetailCalculationRateRule = "second_tier"
+)
+
 // AffiliateCommissionStatus: The status; `earned` while it is in a payout
 type AffiliateCommissionStatus string
 
@@ -183,6 +208,17 @@ const (
 	AutomationActionPause      AutomationAction = "pause"
 	AutomationActionArchive    AutomationAction = "archive"
 	AutomationActionCancelRuns AutomationAction = "cancel_runs"
+)
+
+// AutomationReplayEventEffect: `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: an
+// earlier event of the replay started the person's only run
+type AutomationReplayEventEffect string
+
+// Values of AutomationReplayEventEffect.
+const (
+	AutomationReplayEventEffectRun      AutomationReplayEventEffect = "run"
+	AutomationReplayEventEffectFiltered AutomationReplayEventEffect = "filtered"
+	AutomationReplayEventEffectRepeated AutomationReplayEventEffect = "repeated"
 )
 
 // AutomationRunCancelledBy: The cause of the cancellation
@@ -503,6 +539,7 @@ const (
 	EmailMetricsDimensionTag      EmailMetricsDimension = "tag"
 	EmailMetricsDimensionTemplate EmailMetricsDimension = "template"
 	EmailMetricsDimensionProvider EmailMetricsDimension = "provider"
+	EmailMetricsDimensionCategory EmailMetricsDimension = "category"
 )
 
 // EmailStatus: The status
@@ -691,6 +728,32 @@ const (
 	SpamStatusNotChecked SpamStatus = "not_checked"
 	SpamStatusNotSpam    SpamStatus = "not_spam"
 	SpamStatusSpam       SpamStatus = "spam"
+)
+
+// SuppressionImportForecastLeftOutExistingReason: The reason of the suppression that exists
+type SuppressionImportForecastLeftOutExistingReason string
+
+// Values of SuppressionImportForecastLeftOutExistingReason.
+const (
+	SuppressionImportForecastLeftOutExistingReasonHardBounce  SuppressionImportForecastLeftOutExistingReason = "hard_bounce"
+	SuppressionImportForecastLeftOutExistingReasonSoftBounce  SuppressionImportForecastLeftOutExistingReason = "soft_bounce"
+	SuppressionImportForecastLeftOutExistingReasonComplaint   SuppressionImportForecastLeftOutExistingReason = "complaint"
+	SuppressionImportForecastLeftOutExistingReasonUnsubscribe SuppressionImportForecastLeftOutExistingReason = "unsubscribe"
+	SuppressionImportForecastLeftOutExistingReasonSMTPFailure SuppressionImportForecastLeftOutExistingReason = "smtp_failure"
+	SuppressionImportForecastLeftOutExistingReasonManual      SuppressionImportForecastLeftOutExistingReason = "manual"
+	SuppressionImportForecastLeftOutExistingReasonImport      SuppressionImportForecastLeftOutExistingReason = "import"
+)
+
+// SuppressionImportForecastLeftOutResult: `created`: a suppression would be created or get this reason; `exists`: the
+// address is suppressed already; `repeated`: an earlier line has the address; `invalid`: the line would be left out
+type SuppressionImportForecastLeftOutResult string
+
+// Values of SuppressionImportForecastLeftOutResult.
+const (
+	SuppressionImportForecastLeftOutResultCreated  SuppressionImportForecastLeftOutResult = "created"
+	SuppressionImportForecastLeftOutResultExists   SuppressionImportForecastLeftOutResult = "exists"
+	SuppressionImportForecastLeftOutResultRepeated SuppressionImportForecastLeftOutResult = "repeated"
+	SuppressionImportForecastLeftOutResultInvalid  SuppressionImportForecastLeftOutResult = "invalid"
 )
 
 // SuppressionImportStatus: Status

@@ -88,7 +88,7 @@ type Client struct {
 
 func newClient(t *transport) *Client {
 	client := &Client{Dev: &DevInbox{t}, transport: t}
-	client.Emails = &EmailsResource{transport: t, Events: &EmailsEventsResource{transport: t}, Attempts: &EmailsAttemptsResource{transport: t}}
+	client.Emails = &EmailsResource{transport: t, Events: &EmailsEventsResource{transport: t}, Attempts: &EmailsAttemptsResource{transport: t}, Attachments: &EmailsAttachmentsResource{transport: t}}
 	client.Account = &AccountResource{transport: t}
 	client.Logs = &LogsResource{transport: t}
 	client.APIKeys = &APIKeysResource{transport: t}
@@ -122,6 +122,9 @@ type EmailsResource struct {
 
 	// Delivery attempts of an email.
 	Attempts *EmailsAttemptsResource
+
+	// Attachments of an email.
+	Attachments *EmailsAttachmentsResource
 
 	transport *transport
 }
@@ -226,16 +229,16 @@ func (r *EmailsResource) Cancel(ctx context.Context, id string, options ...CallO
 	}, []string{id}, nil, options)
 }
 
-// Resend: Resend a stored email without its attachments.
+// Resend: Resend a stored email, with its attachments on request.
 //
 // POST /emails/{id}/resend
 //
 // A sending-only API key is sufficient for what it sent; a key restricted to a domain can access that domain's data.
-func (r *EmailsResource) Resend(ctx context.Context, id string, options ...CallOption) (*Sent, error) {
+func (r *EmailsResource) Resend(ctx context.Context, id string, params *ResendEmailParams, options ...CallOption) (*Sent, error) {
 	return callJSON[Sent](ctx, r.transport, operation{
 		name: "emails.resend", method: "POST", path: "/emails/{id}/resend",
 		body: true, idempotent: true, retried: true, media: "application/json",
-	}, []string{id}, nil, options)
+	}, []string{id}, params, options)
 }
 
 // TestEvent: Send a test event to webhooks.
@@ -328,6 +331,25 @@ func (r *EmailsAttemptsResource) ListAll(ctx context.Context, id string, params 
 		}
 		return answer.Attempts, answer.NextCursor, answer.HasMore, nil
 	}}
+}
+
+// EmailsAttachmentsResource: Attachments of an email.
+type EmailsAttachmentsResource struct {
+	transport *transport
+}
+
+// Get: Get an attachment of an email.
+//
+// GET /emails/{id}/attachments/{att_id}
+//
+// Requires an API key with full access; a key restricted to a domain can access that domain's data.
+func (r *EmailsAttachmentsResource) Get(ctx context.Context, id string, attId string, options ...CallOption) ([]byte, error) {
+	var content []byte
+	err := r.transport.call(ctx, operation{
+		name: "emails.attachments.get", method: "GET", path: "/emails/{id}/attachments/{att_id}",
+		body: false, idempotent: false, retried: true, media: "application/octet-stream",
+	}, []string{id, attId}, nil, options, &content)
+	return content, err
 }
 
 // AccountResource: The account that the API key belongs to.
@@ -953,6 +975,46 @@ func (r *SuppressionsResource) Import(ctx context.Context, params *ImportSuppres
 		name: "suppressions.import", method: "POST", path: "/suppressions/import",
 		body: true, idempotent: false, retried: false, media: "application/json",
 	}, []string{}, params, options)
+}
+
+// DryRunImport: Show what an import of suppressions would do.
+//
+// POST /suppressions/import/dry-run
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *SuppressionsResource) DryRunImport(ctx context.Context, params *DryRunSuppressionImportParams, options ...CallOption) (*DryRunSuppressionImportResponse, error) {
+	return callJSON[DryRunSuppressionImportResponse](ctx, r.transport, operation{
+		name: "suppressions.dryRunImport", method: "POST", path: "/suppressions/import/dry-run",
+		body: true, idempotent: false, retried: true, media: "application/json",
+	}, []string{}, params, options)
+}
+
+// ListImports: List imports, newest first.
+//
+// GET /suppressions/import
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *SuppressionsResource) ListImports(ctx context.Context, params *ListSuppressionImportsParams, options ...CallOption) (*SuppressionImportList, error) {
+	return callJSON[SuppressionImportList](ctx, r.transport, operation{
+		name: "suppressions.listImports", method: "GET", path: "/suppressions/import",
+		body: false, idempotent: false, retried: true, media: "application/json",
+	}, []string{}, params, options)
+}
+
+// ListImportsAll is ListImports over all pages.
+func (r *SuppressionsResource) ListImportsAll(ctx context.Context, params *ListSuppressionImportsParams, options ...CallOption) *Iterator[SuppressionImport] {
+	var page ListSuppressionImportsParams
+	if params != nil {
+		page = *params
+	}
+	return &Iterator[SuppressionImport]{cursor: page.Cursor, fetch: func(cursor *string) ([]SuppressionImport, *string, bool, error) {
+		page.Cursor = cursor
+		answer, err := r.ListImports(ctx, &page, options...)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		return answer.Imports, answer.NextCursor, answer.HasMore, nil
+	}}
 }
 
 // GetImport: Get the progress of an import.
@@ -1861,6 +1923,42 @@ func (r *AutomationsResource) Duplicate(ctx context.Context, id string, params *
 	}, []string{id}, params, options)
 }
 
+// DryRun: Run an automation as a test, without sending anything.
+//
+// POST /automations/{id}/dry-run
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *AutomationsResource) DryRun(ctx context.Context, id string, params *DryRunAutomationParams, options ...CallOption) (*DryRunAutomationResponse, error) {
+	return callJSON[DryRunAutomationResponse](ctx, r.transport, operation{
+		name: "automations.dryRun", method: "POST", path: "/automations/{id}/dry-run",
+		body: true, idempotent: false, retried: true, media: "application/json",
+	}, []string{id}, params, options)
+}
+
+// Replay: Run past events as a test, without sending anything.
+//
+// POST /automations/{id}/replay
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *AutomationsResource) Replay(ctx context.Context, id string, params *ReplayAutomationParams, options ...CallOption) (*ReplayAutomationResponse, error) {
+	return callJSON[ReplayAutomationResponse](ctx, r.transport, operation{
+		name: "automations.replay", method: "POST", path: "/automations/{id}/replay",
+		body: true, idempotent: false, retried: true, media: "application/json",
+	}, []string{id}, params, options)
+}
+
+// StepCounts: Get the number of runs at each step.
+//
+// GET /automations/{id}/step-counts
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *AutomationsResource) StepCounts(ctx context.Context, id string, params *CountAutomationStepsParams, options ...CallOption) (*CountAutomationStepsResponse, error) {
+	return callJSON[CountAutomationStepsResponse](ctx, r.transport, operation{
+		name: "automations.stepCounts", method: "GET", path: "/automations/{id}/step-counts",
+		body: false, idempotent: false, retried: true, media: "application/json",
+	}, []string{id}, params, options)
+}
+
 // AutomationsVersionsResource: Published versions of an automation.
 type AutomationsVersionsResource struct {
 	transport *transport
@@ -2288,8 +2386,8 @@ func (r *AffiliateCommissionsResource) ListAll(ctx context.Context, params *List
 // GET /affiliate-commissions/{id}
 //
 // Requires an API key with full access; the key must not be restricted to a domain.
-func (r *AffiliateCommissionsResource) Get(ctx context.Context, id string, options ...CallOption) (*OneAffiliateCommission, error) {
-	return callJSON[OneAffiliateCommission](ctx, r.transport, operation{
+func (r *AffiliateCommissionsResource) Get(ctx context.Context, id string, options ...CallOption) (*AffiliateCommissionDetail, error) {
+	return callJSON[AffiliateCommissionDetail](ctx, r.transport, operation{
 		name: "affiliateCommissions.get", method: "GET", path: "/affiliate-commissions/{id}",
 		body: false, idempotent: false, retried: true, media: "application/json",
 	}, []string{id}, nil, options)

@@ -606,6 +606,130 @@ func (v *AffiliateCommission) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
+// AffiliateCommissionDetail: A commission with its calculation
+type AffiliateCommissionDetail struct {
+	Commission AffiliateCommission `json:"commission"`
+
+	// The calculation in one line: `20 % of 49.00 usd = 9.80 usd (campaign rate)`
+	Formula string `json:"formula"`
+
+	// Null for a bounty
+	Calculation *AffiliateCommissionDetailCalculation `json:"calculation"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v AffiliateCommissionDetail) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AffiliateCommissionDetail) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// AffiliateCommissionDetailCalculation: The calculation of a commission on a sale
+type AffiliateCommissionDetailCalculation struct {
+	// The currency of the sale
+	Currency string `json:"currency"`
+
+	// The amount that the customer paid, in minor units
+	PaidCents int64 `json:"paid_cents"`
+
+	// The tax in it
+	TaxCents int64 `json:"tax_cents"`
+
+	// The amount that the commission is calculated on: paid, without tax, before refunds
+	BaseCents int64 `json:"base_cents"`
+
+	// The rest of the base after refunds
+	RemainingBaseCents int64 `json:"remaining_base_cents"`
+
+	// The partner's number of paying customers at that time, including this one
+	PayingCustomers int64 `json:"paying_customers"`
+
+	// The rates, by lines of the sale
+	Rates []AffiliateCommissionDetailCalculationRate `json:"rates"`
+
+	// The maximum commission of a sale
+	Cap *AffiliateCommissionDetailCalculationCap `json:"cap"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v AffiliateCommissionDetailCalculation) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AffiliateCommissionDetailCalculation) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// AffiliateCommissionDetailCalculationCap: The maximum commission of a sale
+type AffiliateCommissionDetailCalculationCap struct {
+	// The maximum in minor units
+	MaxCommissionCents int64 `json:"max_commission_cents"`
+
+	// Its currency
+	Currency string `json:"currency"`
+
+	// `hit`: the commission was lowered to it; `other_currency`: not applied, because amounts are not converted
+	Effect AffiliateCommissionDetailCalculationCapEffect `json:"effect"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v AffiliateCommissionDetailCalculationCap) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AffiliateCommissionDetailCalculationCap) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// AffiliateCommissionDetailCalculationRate: Lines of the sale that have the same rate
+type AffiliateCommissionDetailCalculationRate struct {
+	// The part of the sale that the rate applies to, after refunds, in minor units
+	BaseCents int64 `json:"base_cents"`
+
+	// The rate in basis points; null for a fixed amount
+	CommissionBps *int64 `json:"commission_bps"`
+
+	// The fixed amount in minor units; null for a share
+	CommissionFlatCents *int64 `json:"commission_flat_cents"`
+
+	// `override`: the partner's own rate; `product`: the campaign's rate of the product or price; `tier`: the campaign's
+	// rate from a number of paying customers on; `base`: the campaign's rate; `second_tier`: the recruiter's share
+	Rule AffiliateCommissionDetailCalculationRateRule `json:"rule"`
+
+	// The product's id at the payment processor
+	Product *string `json:"product"`
+
+	// The number of paying customers from which the tier applies
+	MinPaidCustomers *int64 `json:"min_paid_customers"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v AffiliateCommissionDetailCalculationRate) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AffiliateCommissionDetailCalculationRate) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
 // AffiliateCreatedData: `data` of `affiliate.created`.
 type AffiliateCreatedData struct {
 	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
@@ -1303,6 +1427,171 @@ func (v *AutomationFailedData) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
+// AutomationReplay: The result of a replay
+type AutomationReplay struct {
+	// Sums of all replayed events
+	Totals AutomationReplayTotals `json:"totals"`
+
+	// The events, newest first
+	Events []AutomationReplayEvent `json:"events"`
+
+	// Whether all requested events were replayed; false if the time was over
+	Complete bool `json:"complete"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v AutomationReplay) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AutomationReplay) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// AutomationReplayEvent: A past event, and what the steps would do with it
+type AutomationReplayEvent struct {
+	// The event's id (`ae_…`)
+	EventID string `json:"event_id"`
+
+	// When it was received
+	CreatedAt string `json:"created_at"`
+
+	// The person's user id
+	UserID *string `json:"user_id"`
+
+	// The person's email address
+	Email *string `json:"email"`
+
+	// `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: an earlier event of the replay
+	// started the person's only run
+	Effect AutomationReplayEventEffect `json:"effect"`
+
+	// The messages that would be sent, in order
+	Messages []AutomationReplayEventMessage `json:"messages"`
+
+	// `completed` or `failed`; null without a run
+	Status AutomationRunStatus `json:"status,omitempty"`
+
+	// How the run would complete
+	EndedBy AutomationRunEndedBy `json:"ended_by,omitempty"`
+
+	// The position of its last step, from 0
+	LastStepIndex *int64 `json:"last_step_index"`
+
+	// Why it would fail
+	Error *string `json:"error"`
+
+	// The run that the event started then, if it is among the newest 2,000 runs
+	PastRun *AutomationReplayEventPastRun `json:"past_run"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v AutomationReplayEvent) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AutomationReplayEvent) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// AutomationReplayEventMessage: A message that would be sent
+type AutomationReplayEventMessage struct {
+	// The position of its step, from 0
+	StepIndex int64 `json:"step_index"`
+
+	// The step type
+	Type AutomationRunStepType `json:"type"`
+
+	// The email's subject, or the beginning of the text message
+	Text string `json:"text"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v AutomationReplayEventMessage) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AutomationReplayEventMessage) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// AutomationReplayEventPastRun: The run that the event started then
+type AutomationReplayEventPastRun struct {
+	// The run's id (`run_…`)
+	ID string `json:"id"`
+
+	// The version that it followed
+	AutomationVersion int64 `json:"automation_version"`
+
+	// Its status
+	Status AutomationRunStatus `json:"status"`
+
+	// Emails and text messages that it has sent
+	MessagesSent int64 `json:"messages_sent"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v AutomationReplayEventPastRun) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AutomationReplayEventPastRun) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// AutomationReplayTotals: Sums of all replayed events
+type AutomationReplayTotals struct {
+	// Replayed events
+	Events int64 `json:"events"`
+
+	// Events that start a run
+	Runs int64 `json:"runs"`
+
+	// Events for which a message would be sent
+	Reached int64 `json:"reached"`
+
+	// Messages that would be sent
+	Messages int64 `json:"messages"`
+
+	// Runs that would fail
+	Failed int64 `json:"failed"`
+
+	// Events that started a run then
+	PastRuns int64 `json:"past_runs"`
+
+	// Messages that these runs have sent
+	PastMessages int64 `json:"past_messages"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v AutomationReplayTotals) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AutomationReplayTotals) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
 // AutomationRun: A run: one person's execution of an automation
 type AutomationRun struct {
 	// The run's id (`run_…`)
@@ -1558,6 +1847,71 @@ func (v AutomationStepCompletedData) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON keeps unknown fields in Extra.
 func (v *AutomationStepCompletedData) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// AutomationStepCounts: The runs of a version by step
+type AutomationStepCounts struct {
+	// The version
+	Version int64 `json:"version"`
+
+	// The steps, in order
+	Steps []AutomationStepCountsStep `json:"steps"`
+
+	// Runs of the version that were counted: those among the newest 1,000 runs of the automation
+	Runs int64 `json:"runs"`
+
+	// Whether there are older runs
+	HasMore bool `json:"has_more"`
+
+	// Whether there are more waiting runs than the 1,000 that were counted
+	HasMoreWaiting bool `json:"has_more_waiting"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v AutomationStepCounts) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AutomationStepCounts) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// AutomationStepCountsStep: The runs at one step
+type AutomationStepCountsStep struct {
+	// The position, from 0
+	Index int64 `json:"index"`
+
+	// Runs that wait at the step or execute it
+	Waiting int64 `json:"waiting"`
+
+	// Runs that completed the step and went on, or ended after the last one
+	Passed int64 `json:"passed"`
+
+	// Runs that failed at the step
+	Failed int64 `json:"failed"`
+
+	// Runs that completed at the step although others follow: a condition did not hold, or a wait ended the run
+	Ended int64 `json:"ended"`
+
+	// Runs that were cancelled at the step
+	Cancelled int64 `json:"cancelled"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v AutomationStepCountsStep) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AutomationStepCountsStep) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
@@ -2197,6 +2551,43 @@ func (v ConversionList) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON keeps unknown fields in Extra.
 func (v *ConversionList) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// CountAutomationStepsParams: Params of `automations.stepCounts`.
+type CountAutomationStepsParams struct {
+	// The version whose steps are counted; the current one if omitted
+	Version *int64 `json:"version,omitempty" query:""`
+
+	// Extra has further fields, and null for fields that are to be cleared.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v CountAutomationStepsParams) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *CountAutomationStepsParams) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// CountAutomationStepsResponse: A response with the counts
+type CountAutomationStepsResponse struct {
+	StepCounts AutomationStepCounts `json:"step_counts"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v CountAutomationStepsResponse) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *CountAutomationStepsResponse) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
@@ -3663,6 +4054,99 @@ func (v *Done) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
+// DryRunAutomationParams: Params of `automations.dryRun`.
+type DryRunAutomationParams struct {
+	Trigger *AutomationTrigger `json:"trigger,omitempty"`
+
+	// The steps; the stored ones if omitted
+	Steps []AutomationStep `json:"steps,omitempty"`
+
+	// The person's user id in your product
+	UserID *string `json:"user_id,omitempty"`
+
+	// The person's email address
+	Email *string `json:"email,omitempty"`
+
+	// Event data, at most 65536 bytes and 32 levels. Automations receive it unchanged; credentials in it are stored as
+	// `REDACTED`. For sign-ups and subscriptions: `id`, `visitor_id`, `gclid`, `gbraid`, `wbraid` (or the cookie
+	// `rnl_ad`), `came_from`, `signup_method`, `invited`, `internal`, `value`, `currency`
+	Data map[string]any `json:"data,omitempty"`
+
+	// Extra has further fields, and null for fields that are to be cleared.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v DryRunAutomationParams) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *DryRunAutomationParams) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// DryRunAutomationResponse: A response with a run
+type DryRunAutomationResponse struct {
+	Run AutomationRun `json:"run"`
+
+	// Warnings, for example about ignored fields
+	Warnings []string `json:"warnings,omitempty"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v DryRunAutomationResponse) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *DryRunAutomationResponse) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// DryRunSuppressionImportParams: Params of `suppressions.dryRunImport`.
+type DryRunSuppressionImportParams struct {
+	// The list: CSV with a column of addresses, with or without a header line
+	CSV string `json:"csv,omitempty"`
+
+	// Extra has further fields, and null for fields that are to be cleared.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v DryRunSuppressionImportParams) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *DryRunSuppressionImportParams) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// DryRunSuppressionImportResponse: A response with the result that an import would have
+type DryRunSuppressionImportResponse struct {
+	DryRun SuppressionImportForecast `json:"dry_run"`
+
+	// Warnings, for example about ignored fields
+	Warnings []string `json:"warnings,omitempty"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v DryRunSuppressionImportResponse) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *DryRunSuppressionImportResponse) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
 // DuplicateAutomationParams: Params of `automations.duplicate`.
 type DuplicateAutomationParams struct {
 	// The name; derived from the original's if absent
@@ -4480,6 +4964,9 @@ func (v *EmailDetail) UnmarshalJSON(text []byte) error {
 
 // EmailDetailAttachment: A file
 type EmailDetailAttachment struct {
+	// Id (`att_…`) for `GET /emails/{id}/attachments/{att_id}`
+	ID string `json:"id"`
+
 	// The name
 	Name *string `json:"name"`
 
@@ -5669,10 +6156,17 @@ type GetEmailMetricsParams struct {
 	// stored for two years
 	Granularity Granularity `json:"granularity,omitempty" query:""`
 
-	// Group by sending domain, by tag (`name:value`), by template alias, or by the provider of the recipient's mail host
-	// (known from the first attempt on, so `sent` is not counted by provider). With several dimensions, each has its own
-	// rows. At most 100 values per hour are listed, the others as `(other)`
+	// Group by sending domain, by tag (`name:value`), by template alias, by the provider of the recipient's mail host
+	// (known from the first attempt on, so `sent` is not counted by provider), or by category. With several dimensions,
+	// each has its own rows. At most 100 values per hour are listed, the others as `(other)`. The category of email that
+	// was counted before counts had categories is `(unknown)`
 	Dimensions []EmailMetricsDimension `json:"dimensions,omitempty" query:""`
+
+	// Count the email of this sending domain only. With a filter, `dimensions` can be `domain` and `category`
+	Domain *string `json:"domain,omitempty" query:""`
+
+	// Count the email of this category only, alone or together with `domain`
+	Category EmailCategory `json:"category,omitempty" query:""`
 
 	// Counters to return; all if omitted
 	Metrics []EmailMetric `json:"metrics,omitempty" query:""`
@@ -6033,6 +6527,9 @@ type ListAffiliateCommissionsParams struct {
 
 	// The referral (`ref_…`)
 	ReferralID *string `json:"referral_id,omitempty" query:""`
+
+	// The payout (`pay_…`) that the commissions are in
+	PayoutID *string `json:"payout_id,omitempty" query:""`
 
 	// Filter by currency; several separated by commas
 	Currency []string `json:"currency,omitempty" query:""`
@@ -6542,6 +7039,24 @@ type ListConversionsParams struct {
 	// `next_cursor` of the previous page
 	Cursor *string `json:"cursor,omitempty" query:""`
 
+	// Filter by kind
+	Kind ConversionKind `json:"kind,omitempty" query:""`
+
+	// Filter by the measured source of the first visit
+	Source *string `json:"source,omitempty" query:""`
+
+	// Filter by email address
+	Email *string `json:"email,omitempty" query:""`
+
+	// Filter by user id
+	UserID *string `json:"user_id,omitempty" query:""`
+
+	// Only those whose event was received after this time
+	CreatedAfter *string `json:"created_after,omitempty" query:""`
+
+	// Only those whose event was received before this time
+	CreatedBefore *string `json:"created_before,omitempty" query:""`
+
 	// Extra has further fields, and null for fields that are to be cleared.
 	Extra map[string]any `json:"-"`
 }
@@ -6804,6 +7319,15 @@ type ListLogsParams struct {
 	// Filter by path prefix, like `/emails`
 	Path *string `json:"path,omitempty" query:""`
 
+	// Filter by operation, like `send_email`
+	Operation *string `json:"operation,omitempty" query:""`
+
+	// Filter by API key (`key_…`)
+	APIKeyID *string `json:"api_key_id,omitempty" query:""`
+
+	// Filter by the user (`user_…`) whose session made the request
+	UserID *string `json:"user_id,omitempty" query:""`
+
 	// Only requests received after this time
 	CreatedAfter *string `json:"created_after,omitempty" query:""`
 
@@ -6937,6 +7461,28 @@ func (v ListSMTPCredentialsResponse) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON keeps unknown fields in Extra.
 func (v *ListSMTPCredentialsResponse) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// ListSuppressionImportsParams: Params of `suppressions.listImports`.
+type ListSuppressionImportsParams struct {
+	// Number of entries
+	Limit *int64 `json:"limit,omitempty" query:""`
+
+	// `next_cursor` of the previous page
+	Cursor *string `json:"cursor,omitempty" query:""`
+
+	// Extra has further fields, and null for fields that are to be cleared.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ListSuppressionImportsParams) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ListSuppressionImportsParams) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
@@ -7247,24 +7793,6 @@ func (v *OneAffiliateCampaign) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// OneAffiliateCommission: A response with a single object
-type OneAffiliateCommission struct {
-	Commission AffiliateCommission `json:"commission"`
-
-	// Extra has further fields.
-	Extra map[string]any `json:"-"`
-}
-
-// MarshalJSON writes the fields of the API.
-func (v OneAffiliateCommission) MarshalJSON() ([]byte, error) {
-	return encodeObject(v)
-}
-
-// UnmarshalJSON keeps unknown fields in Extra.
-func (v *OneAffiliateCommission) UnmarshalJSON(text []byte) error {
-	return decodeObject(text, v)
-}
-
 // OneAffiliatePayout: A response with a single object
 type OneAffiliatePayout struct {
 	Payout AffiliatePayout `json:"payout"`
@@ -7537,6 +8065,8 @@ type PreviewTemplateParams struct {
 
 	// The version to render; default: the draft
 	Version any `json:"version,omitempty"`
+
+	Changes *UnsavedTemplateDraft `json:"changes,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
 	Extra map[string]any `json:"-"`
@@ -8149,6 +8679,51 @@ func (v *RejectAffiliateResponse) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
+// ReplayAutomationParams: Params of `automations.replay`.
+type ReplayAutomationParams struct {
+	Trigger *AutomationTrigger `json:"trigger,omitempty"`
+
+	// The steps; the stored ones if omitted
+	Steps []AutomationStep `json:"steps,omitempty"`
+
+	// The number of past events, newest first; default: 100
+	Limit *int64 `json:"limit,omitempty"`
+
+	// Extra has further fields, and null for fields that are to be cleared.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ReplayAutomationParams) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ReplayAutomationParams) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// ReplayAutomationResponse: A response with a replay
+type ReplayAutomationResponse struct {
+	Replay AutomationReplay `json:"replay"`
+
+	// Warnings, for example about ignored fields
+	Warnings []string `json:"warnings,omitempty"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ReplayAutomationResponse) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ReplayAutomationResponse) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
 // ReplayWebhookDeliveriesParams: Params of `webhooks.replay`.
 type ReplayWebhookDeliveriesParams struct {
 	// Deliveries created at this time or later
@@ -8221,6 +8796,25 @@ func (v ReplyToReceivedEmailParams) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON keeps unknown fields in Extra.
 func (v *ReplyToReceivedEmailParams) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// ResendEmailParams: Params of `emails.resend`.
+type ResendEmailParams struct {
+	// Whether the new email has the attachments too; without them the response has the warning `attachments_omitted`
+	Attachments *bool `json:"attachments,omitempty"`
+
+	// Extra has further fields, and null for fields that are to be cleared.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ResendEmailParams) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ResendEmailParams) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
@@ -9178,6 +9772,125 @@ func (v *SuppressionImportError) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
+// SuppressionImportForecast: The result that an import would have
+type SuppressionImportForecast struct {
+	// The number of lines by result
+	Counts SuppressionImportForecastCounts `json:"counts"`
+
+	// The first 100 lines that would be left out
+	LeftOut []SuppressionImportForecastLeftOut `json:"left_out"`
+
+	// The first 100 other lines
+	Lines []SuppressionImportForecastLeftOut `json:"lines"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v SuppressionImportForecast) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SuppressionImportForecast) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// SuppressionImportForecastCounts: The number of lines by result
+type SuppressionImportForecastCounts struct {
+	// Records in the list
+	Total int64 `json:"total"`
+
+	// Suppressions that would be created or changed
+	Created int64 `json:"created"`
+
+	// Records whose address is suppressed already, or is on an earlier line
+	Exists int64 `json:"exists"`
+
+	// Records whose address is on an earlier line
+	Repeated int64 `json:"repeated"`
+
+	// Invalid records
+	Invalid int64 `json:"invalid"`
+
+	// Records that the plan has no room for
+	Refused int64 `json:"refused"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v SuppressionImportForecastCounts) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SuppressionImportForecastCounts) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// SuppressionImportForecastLeftOut: A line with the result that an import would have
+type SuppressionImportForecastLeftOut struct {
+	// Line number, from 1
+	Line int64 `json:"line"`
+
+	// The address or domain; null if the line is invalid
+	Email *string `json:"email"`
+
+	// The reason in the list; null if the line is invalid
+	Reason SuppressionReason `json:"reason,omitempty"`
+
+	// `created`: a suppression would be created or get this reason; `exists`: the address is suppressed already;
+	// `repeated`: an earlier line has the address; `invalid`: the line would be left out
+	Result SuppressionImportForecastLeftOutResult `json:"result"`
+
+	// The reason of the suppression that exists
+	ExistingReason SuppressionImportForecastLeftOutExistingReason `json:"existing_reason,omitempty"`
+
+	// Why the line would be left out
+	Message *string `json:"message"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v SuppressionImportForecastLeftOut) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SuppressionImportForecastLeftOut) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// SuppressionImportList: A page of the list
+type SuppressionImportList struct {
+	// The imports, newest first; the newest 100 are kept
+	Imports []SuppressionImport `json:"imports"`
+
+	// Whether there are more
+	HasMore bool `json:"has_more"`
+
+	// The `cursor` of the next page
+	NextCursor *string `json:"next_cursor"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v SuppressionImportList) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SuppressionImportList) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
 // SuppressionList: A page of the list
 type SuppressionList struct {
 	// The entries, newest first
@@ -9747,6 +10460,56 @@ func (v TestedEventPayload) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON keeps unknown fields in Extra.
 func (v *TestedEventPayload) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// UnsavedTemplateDraft: Content that a preview renders in place of the draft's; it is not stored. Null removes a field;
+// `name` and `alias` have no effect
+type UnsavedTemplateDraft struct {
+	// Name, unique in the account
+	Name *string `json:"name,omitempty"`
+
+	// Name for API calls, unique in the account
+	Alias *string `json:"alias,omitempty"`
+
+	// Category
+	Category EmailCategory `json:"category,omitempty"`
+
+	// Managed unsubscribe; always on for product and newsletter
+	UnsubscribeEnabled *bool `json:"unsubscribe_enabled,omitempty"`
+
+	// Default author, unless the send request has one: `Ada <ada@example.com>` or an object
+	From *string `json:"from,omitempty"`
+
+	// Default `Reply-To`, unless the send request has one
+	ReplyTo []string `json:"reply_to,omitempty"`
+
+	// Markup of the subject
+	Subject *string `json:"subject,omitempty"`
+
+	// Markup of the preview line after the subject
+	Preheader *string `json:"preheader,omitempty"`
+
+	// Markup of the HTML body
+	HTML *string `json:"html,omitempty"`
+
+	// Markup of the plain-text body
+	Text *string `json:"text,omitempty"`
+
+	// Declared variables; undeclared ones are required
+	Variables []TemplateVariable `json:"variables,omitempty"`
+
+	// Extra has further fields, and null for fields that are to be cleared.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v UnsavedTemplateDraft) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *UnsavedTemplateDraft) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 

@@ -67,13 +67,13 @@ struct CapView {
 struct CalculationView {
     /// The currency of the sale
     currency: Currency,
-    /// What the customer paid, in minor units
+    /// The amount that the customer paid, in minor units
     paid_cents: i64,
     /// The tax in it
     tax_cents: i64,
-    /// What the commission is calculated on: paid, without tax, before refunds
+    /// The amount that the commission is calculated on: paid, without tax, before refunds
     base_cents: i64,
-    /// What is left of the base after refunds
+    /// The rest of the base after refunds
     remaining_base_cents: i64,
     /// The partner's number of paying customers at that time, including this one
     paying_customers: u32,

@@ -42,8 +42,7 @@ pub struct LedgerLine {
     commission: CommissionObject,
     /// The calculation in one line: `20 % of 49.00 usd = 9.80 usd (campaign rate)`
     formula: String,
-    /// What the partner had earned in this currency after the line, in minor units: all lines up to it that are not
-    /// reversed, paid or not
+    /// Earned in this currency after the line, in minor units: all lines up to it that are not reversed, paid or not
     balance_after_cents: i64,
 }
 
@@ -66,7 +65,7 @@ impl FromRequest for LedgerQuery {
     }
 }
 
-/// What a partner earned by currency, in minor units.
+/// The earnings of a partner by currency, in minor units.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct EarnedSums(BTreeMap<Currency, i64>);
 

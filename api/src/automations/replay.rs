@@ -73,7 +73,7 @@ impl FromRequest for (AutomationPath, ReplayAutomation) {
     }
 }
 
-/// What an event would do.
+/// The effect that an event would have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ReplayEffect {

@@ -65,7 +65,7 @@ struct ForecastCountsView {
     refused: u64,
 }
 
-/// What an import would do
+/// The result that an import would have
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "SuppressionImportForecast")]
 struct ForecastView {

@@ -52,7 +52,7 @@ pub struct RenderRequest {
     version: Option<RenderedVersion>,
 }
 
-/// What to render, with which variables
+/// The variables and version to render, and unsaved changes
 #[derive(Debug, RequestObject)]
 pub struct PreviewTemplate {
     #[field(flatten)]

@@ -1,4 +1,4 @@
-//! What an import would do to each line of a list, without writing anything.
+//! Forecast of an import: the result for each line of a list, without writing anything.
 
 use std::collections::BTreeSet;
 

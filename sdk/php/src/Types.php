@@ -185,6 +185,36 @@ namespace Postrider;
  *     created_at: string,
  *     updated_at: string,
  * }
+ * @phpstan-type AffiliateCommissionDetail array{
+ *     commission: AffiliateCommission,
+ *     formula: string,
+ *     calculation: AffiliateCommissionDetailCalculation|null,
+ * }
+ * @phpstan-type AffiliateCommissionDetailCalculation array{
+ *     currency: string,
+ *     paid_cents: int,
+ *     tax_cents: int,
+ *     base_cents: int,
+ *     remaining_base_cents: int,
+ *     paying_customers: int,
+ *     rates: list<AffiliateCommissionDetailCalculationRate>,
+ *     cap: AffiliateCommissionDetailCalculationCap|null,
+ * }
+ * @phpstan-type AffiliateCommissionDetailCalculationCap array{
+ *     max_commission_cents: int,
+ *     currency: string,
+ *     effect: 'unreached'|'hit'|'other_currency'|string,
+ * }
+ * @phpstan-type AffiliateCommissionDetailCalculationCapEffect 'unreached'|'hit'|'other_currency'|string
+ * @phpstan-type AffiliateCommissionDetailCalculationRate array{
+ *     base_cents: int,
+ *     commission_bps: int|null,
+ *     commission_flat_cents: int|null,
+ *     rule: 'override'|'product'|'tier'|'base'|'second_tier'|string,
+ *     product: string|null,
+ *     min_paid_customers: int|null,
+ * }
+ * @phpstan-type AffiliateCommissionDetailCalculationRateRule 'override'|'product'|'tier'|'base'|'second_tier'|string
  * @phpstan-type AffiliateCommissionStatus 'pending'|'earned'|'paid'|'reversed'|string
  * @phpstan-type AffiliateCreatedData array{
  *     event_id?: string,
@@ -370,6 +400,45 @@ namespace Postrider;
  *     started_at?: string,
  *     completed_at?: string,
  * }
+ * @phpstan-type AutomationReplay array{
+ *     totals: AutomationReplayTotals,
+ *     events: list<AutomationReplayEvent>,
+ *     complete: bool,
+ * }
+ * @phpstan-type AutomationReplayEvent array{
+ *     event_id: string,
+ *     created_at: string,
+ *     user_id: string|null,
+ *     email: string|null,
+ *     effect: 'run'|'filtered'|'repeated'|string,
+ *     messages: list<AutomationReplayEventMessage>,
+ *     status: 'queued'|'running'|'waiting'|'completed'|'failed'|'cancelled'|string|null,
+ *     ended_by: 'all_steps'|'condition'|string|null,
+ *     last_step_index: int|null,
+ *     error: string|null,
+ *     past_run: AutomationReplayEventPastRun|null,
+ * }
+ * @phpstan-type AutomationReplayEventEffect 'run'|'filtered'|'repeated'|string
+ * @phpstan-type AutomationReplayEventMessage array{
+ *     step_index: int,
+ *     type: 'send_email'|'delay'|'wait_for_event'|'condition'|'sms'|string,
+ *     text: string,
+ * }
+ * @phpstan-type AutomationReplayEventPastRun array{
+ *     id: string,
+ *     automation_version: int,
+ *     status: 'queued'|'running'|'waiting'|'completed'|'failed'|'cancelled'|string,
+ *     messages_sent: int,
+ * }
+ * @phpstan-type AutomationReplayTotals array{
+ *     events: int,
+ *     runs: int,
+ *     reached: int,
+ *     messages: int,
+ *     failed: int,
+ *     past_runs: int,
+ *     past_messages: int,
+ * }
  * @phpstan-type AutomationRun array{
  *     id: string,
  *     automation_id: string,
@@ -444,6 +513,21 @@ namespace Postrider;
  *     step_type?: string,
  *     error?: string|null,
  *     output?: StepOutput,
+ * }
+ * @phpstan-type AutomationStepCounts array{
+ *     version: int,
+ *     steps: list<AutomationStepCountsStep>,
+ *     runs: int,
+ *     has_more: bool,
+ *     has_more_waiting: bool,
+ * }
+ * @phpstan-type AutomationStepCountsStep array{
+ *     index: int,
+ *     waiting: int,
+ *     passed: int,
+ *     failed: int,
+ *     ended: int,
+ *     cancelled: int,
  * }
  * @phpstan-type AutomationTrigger array{
  *     event: string,
@@ -592,6 +676,12 @@ namespace Postrider;
  *     conversions: list<Conversion>,
  *     has_more: bool,
  *     next_cursor: string|null,
+ * }
+ * @phpstan-type CountAutomationStepsParams array{
+ *     version?: int,
+ * }
+ * @phpstan-type CountAutomationStepsResponse array{
+ *     step_counts: AutomationStepCounts,
  * }
  * @phpstan-type CountEventsParams array{
  *     name?: list<string>,
@@ -937,6 +1027,24 @@ namespace Postrider;
  * @phpstan-type Done array{
  *     ok: bool,
  * }
+ * @phpstan-type DryRunAutomationParams array{
+ *     trigger?: AutomationTrigger|null,
+ *     steps?: list<AutomationStep>|null,
+ *     user_id?: string|null,
+ *     email?: string|null,
+ *     data?: array<string, mixed>|null,
+ * }
+ * @phpstan-type DryRunAutomationResponse array{
+ *     run: AutomationRun,
+ *     warnings?: list<string>,
+ * }
+ * @phpstan-type DryRunSuppressionImportParams array{
+ *     csv: string,
+ * }
+ * @phpstan-type DryRunSuppressionImportResponse array{
+ *     dry_run: SuppressionImportForecast,
+ *     warnings?: list<string>,
+ * }
  * @phpstan-type DuplicateAutomationParams array{
  *     name?: string|null,
  * }
@@ -1160,6 +1268,7 @@ namespace Postrider;
  *     counts: EmailDetailCounts,
  * }
  * @phpstan-type EmailDetailAttachment array{
+ *     id: string,
  *     name: string|null,
  *     content_type: string,
  *     size: int,
@@ -1229,10 +1338,10 @@ namespace Postrider;
  *     totals: EmailMetricsTotals,
  *     rows: list<EmailMetricsRow>,
  * }
- * @phpstan-type EmailMetricsDimension 'domain'|'tag'|'template'|'provider'|string
+ * @phpstan-type EmailMetricsDimension 'domain'|'tag'|'template'|'provider'|'category'|string
  * @phpstan-type EmailMetricsRow array{
  *     period_start: string,
- *     dimension?: 'domain'|'tag'|'template'|'provider'|string,
+ *     dimension?: 'domain'|'tag'|'template'|'provider'|'category'|string,
  *     value?: string,
  *     sent?: int,
  *     delivered?: int,
@@ -1449,7 +1558,9 @@ namespace Postrider;
  *     from?: string,
  *     to?: string,
  *     granularity?: 'hour'|'day'|string,
- *     dimensions?: list<'domain'|'tag'|'template'|'provider'|string>,
+ *     dimensions?: list<'domain'|'tag'|'template'|'provider'|'category'|string>,
+ *     domain?: string,
+ *     category?: 'transactional'|'product'|'newsletter'|string,
  *     metrics?: list<'sent'|'delivered'|'bounced'|'failed'|'delayed'|'complained'|'opened'|'clicked'|'suppressed'|'unsubscribed'|string>,
  * }
  * @phpstan-type GetEmailMetricsResponse array{
@@ -1521,6 +1632,7 @@ namespace Postrider;
  *     status?: list<'pending'|'earned'|'paid'|'reversed'|string>,
  *     affiliate_id?: string,
  *     referral_id?: string,
+ *     payout_id?: string,
  *     currency?: list<string>,
  *     created_after?: string|\DateTimeInterface,
  *     created_before?: string|\DateTimeInterface,
@@ -1627,6 +1739,12 @@ namespace Postrider;
  * @phpstan-type ListConversionsParams array{
  *     limit?: int,
  *     cursor?: string,
+ *     kind?: 'sign_up'|'subscription'|string,
+ *     source?: string,
+ *     email?: string,
+ *     user_id?: string,
+ *     created_after?: string|\DateTimeInterface,
+ *     created_before?: string|\DateTimeInterface,
  * }
  * @phpstan-type ListDomainClaimsParams array{
  *     limit?: int,
@@ -1685,6 +1803,9 @@ namespace Postrider;
  *     method?: string,
  *     status?: string,
  *     path?: string,
+ *     operation?: string,
+ *     api_key_id?: string,
+ *     user_id?: string,
  *     created_after?: string|\DateTimeInterface,
  *     created_before?: string|\DateTimeInterface,
  * }
@@ -1713,6 +1834,10 @@ namespace Postrider;
  *     smtp_credentials: list<SmtpCredential>,
  *     has_more: bool,
  *     next_cursor: string|null,
+ * }
+ * @phpstan-type ListSuppressionImportsParams array{
+ *     limit?: int,
+ *     cursor?: string,
  * }
  * @phpstan-type ListSuppressionsParams array{
  *     limit?: int,
@@ -1779,9 +1904,6 @@ namespace Postrider;
  * @phpstan-type OneAffiliateCampaign array{
  *     campaign: AffiliateCampaign,
  * }
- * @phpstan-type OneAffiliateCommission array{
- *     commission: AffiliateCommission,
- * }
  * @phpstan-type OneAffiliatePayout array{
  *     payout: AffiliatePayout,
  * }
@@ -1834,6 +1956,7 @@ namespace Postrider;
  * @phpstan-type PreviewTemplateParams array{
  *     variables?: array<string, mixed>|null,
  *     version?: 'draft'|string|int|null,
+ *     changes?: UnsavedTemplateDraft|null,
  * }
  * @phpstan-type ProductEvent array{
  *     id: string,
@@ -1979,6 +2102,15 @@ namespace Postrider;
  *     affiliate: Affiliate,
  *     warnings?: list<string>,
  * }
+ * @phpstan-type ReplayAutomationParams array{
+ *     trigger?: AutomationTrigger|null,
+ *     steps?: list<AutomationStep>|null,
+ *     limit?: int|null,
+ * }
+ * @phpstan-type ReplayAutomationResponse array{
+ *     replay: AutomationReplay,
+ *     warnings?: list<string>,
+ * }
  * @phpstan-type ReplayWebhookDeliveriesParams array{
  *     since: string|\DateTimeInterface,
  *     until?: string|\DateTimeInterface|null,
@@ -1994,6 +2126,9 @@ namespace Postrider;
  * @phpstan-type ReplyToReceivedEmailParams array{
  *     html?: string|null,
  *     text?: string|null,
+ * }
+ * @phpstan-type ResendEmailParams array{
+ *     attachments?: bool|null,
  * }
  * @phpstan-type ReverseAffiliateCommissionParams array{
  *     status: 'reversed'|string,
@@ -2209,6 +2344,34 @@ namespace Postrider;
  *     line: int,
  *     message: string,
  * }
+ * @phpstan-type SuppressionImportForecast array{
+ *     counts: SuppressionImportForecastCounts,
+ *     left_out: list<SuppressionImportForecastLeftOut>,
+ *     lines: list<SuppressionImportForecastLeftOut>,
+ * }
+ * @phpstan-type SuppressionImportForecastCounts array{
+ *     total: int,
+ *     created: int,
+ *     exists: int,
+ *     repeated: int,
+ *     invalid: int,
+ *     refused: int,
+ * }
+ * @phpstan-type SuppressionImportForecastLeftOut array{
+ *     line: int,
+ *     email: string|null,
+ *     reason: 'hard_bounce'|'soft_bounce'|'complaint'|'unsubscribe'|'smtp_failure'|'manual'|'import'|string|null,
+ *     result: 'created'|'exists'|'repeated'|'invalid'|string,
+ *     existing_reason: 'hard_bounce'|'soft_bounce'|'complaint'|'unsubscribe'|'smtp_failure'|'manual'|'import'|string|null,
+ *     message: string|null,
+ * }
+ * @phpstan-type SuppressionImportForecastLeftOutExistingReason 'hard_bounce'|'soft_bounce'|'complaint'|'unsubscribe'|'smtp_failure'|'manual'|'import'|string
+ * @phpstan-type SuppressionImportForecastLeftOutResult 'created'|'exists'|'repeated'|'invalid'|string
+ * @phpstan-type SuppressionImportList array{
+ *     imports: list<SuppressionImport>,
+ *     has_more: bool,
+ *     next_cursor: string|null,
+ * }
  * @phpstan-type SuppressionImportStatus 'queued'|'running'|'completed'|'failed'|string
  * @phpstan-type SuppressionList array{
  *     suppressions: list<Suppression>,
@@ -2344,6 +2507,19 @@ namespace Postrider;
  *     data: array<string, mixed>,
  * }
  * @phpstan-type TlsMode 'opportunistic'|'enforced'|string
+ * @phpstan-type UnsavedTemplateDraft array{
+ *     name?: string,
+ *     alias?: string|null,
+ *     category?: 'transactional'|'product'|'newsletter'|string,
+ *     unsubscribe_enabled?: bool,
+ *     from?: string|EmailAddress|null,
+ *     reply_to?: string|list<string>|null,
+ *     subject?: string|null,
+ *     preheader?: string|null,
+ *     html?: string|null,
+ *     text?: string|null,
+ *     variables?: list<TemplateVariable>,
+ * }
  * @phpstan-type UpdateAffiliateCampaignParams array{
  *     name?: string|null,
  *     visibility?: 'public'|'private'|'unlisted'|string|null,

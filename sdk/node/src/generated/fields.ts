@@ -57,6 +57,9 @@ export const CommissionOverride = (): Fields => ({
 export const ConditionTerm = (): Fields => ({
 });
 
+export const CountAutomationStepsParams = (): Fields => ({
+});
+
 export const CountEventsParams = (): Fields => ({
 });
 
@@ -164,6 +167,15 @@ export const DeleteDomainParams = (): Fields => ({
 export const DeleteSuppressionParams = (): Fields => ({
 });
 
+export const DryRunAutomationParams = (): Fields => ({
+  trigger: ["trigger", AutomationTrigger],
+  steps: ["steps", AutomationStep],
+  userId: ["user_id"],
+});
+
+export const DryRunSuppressionImportParams = (): Fields => ({
+});
+
 export const DuplicateAutomationParams = (): Fields => ({
 });
 
@@ -215,6 +227,7 @@ export const ListAffiliateCampaignsParams = (): Fields => ({
 export const ListAffiliateCommissionsParams = (): Fields => ({
   affiliateId: ["affiliate_id"],
   referralId: ["referral_id"],
+  payoutId: ["payout_id"],
   createdAfter: ["created_after"],
   createdBefore: ["created_before"],
 });
@@ -254,6 +267,9 @@ export const ListCategoryOptOutsParams = (): Fields => ({
 });
 
 export const ListConversionsParams = (): Fields => ({
+  userId: ["user_id"],
+  createdAfter: ["created_after"],
+  createdBefore: ["created_before"],
 });
 
 export const ListDomainClaimsParams = (): Fields => ({
@@ -284,6 +300,8 @@ export const ListGrantsParams = (): Fields => ({
 });
 
 export const ListLogsParams = (): Fields => ({
+  apiKeyId: ["api_key_id"],
+  userId: ["user_id"],
   createdAfter: ["created_after"],
   createdBefore: ["created_before"],
 });
@@ -296,6 +314,9 @@ export const ListReceivedEmailsParams = (): Fields => ({
 });
 
 export const ListSmtpCredentialsParams = (): Fields => ({
+});
+
+export const ListSuppressionImportsParams = (): Fields => ({
 });
 
 export const ListSuppressionsParams = (): Fields => ({
@@ -324,6 +345,7 @@ export const MarkAffiliatePayoutPaidParams = (): Fields => ({
 });
 
 export const PreviewTemplateParams = (): Fields => ({
+  changes: ["changes", UnsavedTemplateDraft],
 });
 
 export const PublishTemplateParams = (): Fields => ({
@@ -333,10 +355,18 @@ export const RejectAffiliateParams = (): Fields => ({
   sendEmail: ["send_email"],
 });
 
+export const ReplayAutomationParams = (): Fields => ({
+  trigger: ["trigger", AutomationTrigger],
+  steps: ["steps", AutomationStep],
+});
+
 export const ReplayWebhookDeliveriesParams = (): Fields => ({
 });
 
 export const ReplyToReceivedEmailParams = (): Fields => ({
+});
+
+export const ResendEmailParams = (): Fields => ({
 });
 
 export const ReverseAffiliateCommissionParams = (): Fields => ({
@@ -398,6 +428,13 @@ export const TestTemplateParams = (): Fields => ({
 });
 
 export const TestWebhookParams = (): Fields => ({
+});
+
+export const UnsavedTemplateDraft = (): Fields => ({
+  unsubscribeEnabled: ["unsubscribe_enabled"],
+  from: ["from", EmailAddress],
+  replyTo: ["reply_to"],
+  variables: ["variables", TemplateVariable],
 });
 
 export const UpdateAffiliateCampaignParams = (): Fields => ({

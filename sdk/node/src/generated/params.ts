@@ -17,6 +17,7 @@ import type {
   AutomationRunStepType,
   CategoryOptOutCategory,
   ConditionOperator,
+  ConversionKind,
   CreateAffiliateStatus,
   DnsProvider,
   DomainStatus,
@@ -181,6 +182,12 @@ export interface ConditionTermInput {
   op: ConditionOperator;
   /** The value to compare with; may be a reference */
   value?: unknown;
+}
+
+/** Params of `automations.stepCounts`. */
+export interface CountAutomationStepsParams {
+  /** The version whose steps are counted; the current one if omitted */
+  version?: number;
 }
 
 /** Params of `events.counts`. */
@@ -472,6 +479,29 @@ export interface DeleteSuppressionParams {
   force?: boolean;
 }
 
+/** Params of `automations.dryRun`. */
+export interface DryRunAutomationParams {
+  trigger?: AutomationTriggerInput | null;
+  /** The steps; the stored ones if omitted */
+  steps?: AutomationStepInput[] | null;
+  /** The person's user id in your product */
+  userId?: string | null;
+  /** The person's email address */
+  email?: string | null;
+  /**
+   * Event data, at most 65536 bytes and 32 levels. Automations receive it unchanged; credentials in it are
+   * stored as `REDACTED`. For sign-ups and subscriptions: `id`, `visitor_id`, `gclid`, `gbraid`, `wbraid` (or
+   * the cookie `rnl_ad`), `came_from`, `signup_method`, `invited`, `internal`, `value`, `currency`
+   */
+  data?: Record<string, unknown> | null;
+}
+
+/** Params of `suppressions.dryRunImport`. */
+export interface DryRunSuppressionImportParams {
+  /** The list: CSV with a column of addresses, with or without a header line */
+  csv: string;
+}
+
 /** Params of `automations.duplicate`. */
 export interface DuplicateAutomationParams {
   /** The name; derived from the original's if absent */
@@ -577,11 +607,16 @@ export interface GetEmailMetricsParams {
    */
   granularity?: Granularity;
   /**
-   * Group by sending domain, by tag (`name:value`), by template alias, or by the provider of the recipient's
-   * mail host (known from the first attempt on, so `sent` is not counted by provider). With several
-   * dimensions, each has its own rows. At most 100 values per hour are listed, the others as `(other)`
+   * Group by sending domain, by tag (`name:value`), by template alias, by the provider of the recipient's
+   * mail host (known from the first attempt on, so `sent` is not counted by provider), or by category. With
+   * several dimensions, each has its own rows. At most 100 values per hour are listed, the others as
+   * `(other)`. The category of email that was counted before counts had categories is `(unknown)`
    */
   dimensions?: EmailMetricsDimension[];
+  /** Count the email of this sending domain only. With a filter, `dimensions` can be `domain` and `category` */
+  domain?: string;
+  /** Count the email of this category only, alone or together with `domain` */
+  category?: EmailCategory;
   /** Counters to return; all if omitted */
   metrics?: EmailMetric[];
 }
@@ -634,6 +669,8 @@ export interface ListAffiliateCommissionsParams {
   affiliateId?: string;
   /** The referral (`ref_…`) */
   referralId?: string;
+  /** The payout (`pay_…`) that the commissions are in */
+  payoutId?: string;
   /** Filter by currency; several separated by commas */
   currency?: string[];
   /** Only those created at this time or later */
@@ -756,6 +793,18 @@ export interface ListConversionsParams {
   limit?: number;
   /** `next_cursor` of the previous page */
   cursor?: string;
+  /** Filter by kind */
+  kind?: ConversionKind;
+  /** Filter by the measured source of the first visit */
+  source?: string;
+  /** Filter by email address */
+  email?: string;
+  /** Filter by user id */
+  userId?: string;
+  /** Only those whose event was received after this time */
+  createdAfter?: string | Date;
+  /** Only those whose event was received before this time */
+  createdBefore?: string | Date;
 }
 
 /** Params of `domains.claims.list`. */
@@ -863,6 +912,12 @@ export interface ListLogsParams {
   status?: string;
   /** Filter by path prefix, like `/emails` */
   path?: string;
+  /** Filter by operation, like `send_email` */
+  operation?: string;
+  /** Filter by API key (`key_…`) */
+  apiKeyId?: string;
+  /** Filter by the user (`user_…`) whose session made the request */
+  userId?: string;
   /** Only requests received after this time */
   createdAfter?: string | Date;
   /** Only requests received before this time */
@@ -896,6 +951,14 @@ export interface ListReceivedEmailsParams {
 
 /** Params of `smtpCredentials.list`. */
 export interface ListSmtpCredentialsParams {
+  /** Number of entries */
+  limit?: number;
+  /** `next_cursor` of the previous page */
+  cursor?: string;
+}
+
+/** Params of `suppressions.listImports`. */
+export interface ListSuppressionImportsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
@@ -1007,6 +1070,7 @@ export interface PreviewTemplateParams {
   variables?: Record<string, unknown> | null;
   /** The version to render; default: the draft */
   version?: "draft" | number | null;
+  changes?: UnsavedTemplateDraft | null;
 }
 
 /** Params of `templates.publish`. */
@@ -1021,6 +1085,15 @@ export interface RejectAffiliateParams {
   reason?: string | null;
   /** Whether to notify the partner by email; defaults to true */
   sendEmail?: boolean | null;
+}
+
+/** Params of `automations.replay`. */
+export interface ReplayAutomationParams {
+  trigger?: AutomationTriggerInput | null;
+  /** The steps; the stored ones if omitted */
+  steps?: AutomationStepInput[] | null;
+  /** The number of past events, newest first; default: 100 */
+  limit?: number | null;
 }
 
 /** Params of `webhooks.replay`. */
@@ -1041,6 +1114,15 @@ export interface ReplyToReceivedEmailParams {
   html?: string | null;
   /** The plain-text body */
   text?: string | null;
+}
+
+/** Params of `emails.resend`. */
+export interface ResendEmailParams {
+  /**
+   * Whether the new email has the attachments too; without them the response has the warning
+   * `attachments_omitted`
+   */
+  attachments?: boolean | null;
 }
 
 /** Params of `affiliateCommissions.reverse`. */
@@ -1216,6 +1298,35 @@ export interface TestTemplateParams {
 export interface TestWebhookParams {
   /** An event name */
   event: string;
+}
+
+/**
+ * Content that a preview renders in place of the draft's; it is not stored. Null removes a field; `name` and
+ * `alias` have no effect
+ */
+export interface UnsavedTemplateDraft {
+  /** Name, unique in the account */
+  name?: string;
+  /** Name for API calls, unique in the account */
+  alias?: string | null;
+  /** Category */
+  category?: EmailCategory;
+  /** Managed unsubscribe; always on for product and newsletter */
+  unsubscribeEnabled?: boolean;
+  /** Default author, unless the send request has one: `Ada <ada@example.com>` or an object */
+  from?: string | EmailAddress | null;
+  /** Default `Reply-To`, unless the send request has one */
+  replyTo?: string | string[] | null;
+  /** Markup of the subject */
+  subject?: string | null;
+  /** Markup of the preview line after the subject */
+  preheader?: string | null;
+  /** Markup of the HTML body */
+  html?: string | null;
+  /** Markup of the plain-text body */
+  text?: string | null;
+  /** Declared variables; undeclared ones are required */
+  variables?: TemplateVariableInput[];
 }
 
 /** Params of `affiliateCampaigns.update`. */

@@ -32,7 +32,7 @@ const LIST_EMAILS: Operation = {
 
 const GET_EMAIL_METRICS: Operation = {
   name: "emails.metrics", method: "GET", path: "/emails/metrics",
-  query: ["from", "to", "granularity", "dimensions", "metrics"], body: false, idempotent: false, retry: true,
+  query: ["from", "to", "granularity", "dimensions", "domain", "category", "metrics"], body: false, idempotent: false, retry: true,
   mediaType: "application/json", fields: F.GetEmailMetricsParams,
 };
 
@@ -57,7 +57,7 @@ const CANCEL_EMAIL: Operation = {
 const RESEND_EMAIL: Operation = {
   name: "emails.resend", method: "POST", path: "/emails/{id}/resend",
   query: [], body: true, idempotent: true, retry: true,
-  mediaType: "application/json",
+  mediaType: "application/json", fields: F.ResendEmailParams,
 };
 
 const TEST_EVENT: Operation = {
@@ -78,6 +78,12 @@ const LIST_EMAIL_ATTEMPTS: Operation = {
   mediaType: "application/json", items: "attempts", fields: F.ListEmailAttemptsParams,
 };
 
+const GET_EMAIL_ATTACHMENT: Operation = {
+  name: "emails.attachments.get", method: "GET", path: "/emails/{id}/attachments/{att_id}",
+  query: [], body: false, idempotent: false, retry: true,
+  mediaType: "application/octet-stream",
+};
+
 const GET_EMAIL_RAW: Operation = {
   name: "emails.raw", method: "GET", path: "/emails/{id}/raw",
   query: [], body: false, idempotent: false, retry: true,
@@ -92,7 +98,7 @@ const GET_ACCOUNT: Operation = {
 
 const LIST_LOGS: Operation = {
   name: "logs.list", method: "GET", path: "/logs",
-  query: ["limit", "cursor", "method", "status", "path", "created_after", "created_before"], body: false, idempotent: false, retry: true,
+  query: ["limit", "cursor", "method", "status", "path", "operation", "api_key_id", "user_id", "created_after", "created_before"], body: false, idempotent: false, retry: true,
   mediaType: "application/json", items: "logs", fields: F.ListLogsParams,
 };
 
@@ -318,6 +324,18 @@ const IMPORT_SUPPRESSIONS: Operation = {
   mediaType: "application/json", fields: F.ImportSuppressionsParams,
 };
 
+const DRY_RUN_SUPPRESSION_IMPORT: Operation = {
+  name: "suppressions.dryRunImport", method: "POST", path: "/suppressions/import/dry-run",
+  query: [], body: true, idempotent: false, retry: true,
+  mediaType: "application/json", fields: F.DryRunSuppressionImportParams,
+};
+
+const LIST_SUPPRESSION_IMPORTS: Operation = {
+  name: "suppressions.listImports", method: "GET", path: "/suppressions/import",
+  query: ["limit", "cursor"], body: false, idempotent: false, retry: true,
+  mediaType: "application/json", items: "imports", fields: F.ListSuppressionImportsParams,
+};
+
 const GET_SUPPRESSION_IMPORT: Operation = {
   name: "suppressions.getImport", method: "GET", path: "/suppressions/import/{id}",
   query: [], body: false, idempotent: false, retry: true,
@@ -464,7 +482,7 @@ const GET_FUNNEL: Operation = {
 
 const LIST_CONVERSIONS: Operation = {
   name: "conversions.list", method: "GET", path: "/conversions",
-  query: ["limit", "cursor"], body: false, idempotent: false, retry: true,
+  query: ["limit", "cursor", "kind", "source", "email", "user_id", "created_after", "created_before"], body: false, idempotent: false, retry: true,
   mediaType: "application/json", items: "conversions", fields: F.ListConversionsParams,
 };
 
@@ -648,6 +666,24 @@ const DUPLICATE_AUTOMATION: Operation = {
   mediaType: "application/json", fields: F.DuplicateAutomationParams,
 };
 
+const DRY_RUN_AUTOMATION: Operation = {
+  name: "automations.dryRun", method: "POST", path: "/automations/{id}/dry-run",
+  query: [], body: true, idempotent: false, retry: true,
+  mediaType: "application/json", fields: F.DryRunAutomationParams,
+};
+
+const REPLAY_AUTOMATION: Operation = {
+  name: "automations.replay", method: "POST", path: "/automations/{id}/replay",
+  query: [], body: true, idempotent: false, retry: true,
+  mediaType: "application/json", fields: F.ReplayAutomationParams,
+};
+
+const COUNT_AUTOMATION_STEPS: Operation = {
+  name: "automations.stepCounts", method: "GET", path: "/automations/{id}/step-counts",
+  query: ["version"], body: false, idempotent: false, retry: true,
+  mediaType: "application/json", fields: F.CountAutomationStepsParams,
+};
+
 const LIST_AUTOMATION_VERSIONS: Operation = {
   name: "automations.versions.list", method: "GET", path: "/automations/{id}/versions",
   query: ["limit", "cursor"], body: false, idempotent: false, retry: true,
@@ -788,7 +824,7 @@ const GET_AFFILIATE_REFERRAL: Operation = {
 
 const LIST_AFFILIATE_COMMISSIONS: Operation = {
   name: "affiliateCommissions.list", method: "GET", path: "/affiliate-commissions",
-  query: ["limit", "cursor", "status", "affiliate_id", "referral_id", "currency", "created_after", "created_before"], body: false, idempotent: false, retry: true,
+  query: ["limit", "cursor", "status", "affiliate_id", "referral_id", "payout_id", "currency", "created_after", "created_before"], body: false, idempotent: false, retry: true,
   mediaType: "application/json", items: "data", fields: F.ListAffiliateCommissionsParams,
 };
 
@@ -887,7 +923,7 @@ export class AffiliateCommissionsResource<Throws extends boolean> extends Resour
   }
 
   /** Get a commission */
-  get(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.OneAffiliateCommission, Throws>> {
+  get(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.AffiliateCommissionDetail, Throws>> {
     return this.call(GET_AFFILIATE_COMMISSION, [id], params, options);
   }
 
@@ -1104,6 +1140,21 @@ export class AutomationsResource<Throws extends boolean> extends Resource<Throws
   /** Copy an automation into a new draft */
   duplicate(id: string, params?: Params<P.DuplicateAutomationParams>, options?: CallOptions): Promise<Reply<T.DuplicateAutomationResponse, Throws>> {
     return this.call(DUPLICATE_AUTOMATION, [id], params, options);
+  }
+
+  /** Run an automation as a test, without sending anything */
+  dryRun(id: string, params?: Params<P.DryRunAutomationParams>, options?: CallOptions): Promise<Reply<T.DryRunAutomationResponse, Throws>> {
+    return this.call(DRY_RUN_AUTOMATION, [id], params, options);
+  }
+
+  /** Run past events as a test, without sending anything */
+  replay(id: string, params?: Params<P.ReplayAutomationParams>, options?: CallOptions): Promise<Reply<T.ReplayAutomationResponse, Throws>> {
+    return this.call(REPLAY_AUTOMATION, [id], params, options);
+  }
+
+  /** Get the number of runs at each step */
+  stepCounts(id: string, params?: Params<P.CountAutomationStepsParams>, options?: CallOptions): Promise<Reply<T.CountAutomationStepsResponse, Throws>> {
+    return this.call(COUNT_AUTOMATION_STEPS, [id], params, options);
   }
 }
 
@@ -1416,6 +1467,16 @@ export class SuppressionsResource<Throws extends boolean> extends Resource<Throw
     return this.call(IMPORT_SUPPRESSIONS, [], params, options);
   }
 
+  /** Show what an import of suppressions would do */
+  dryRunImport(params: Params<P.DryRunSuppressionImportParams>, options?: CallOptions): Promise<Reply<T.DryRunSuppressionImportResponse, Throws>> {
+    return this.call(DRY_RUN_SUPPRESSION_IMPORT, [], params, options);
+  }
+
+  /** List imports, newest first */
+  listImports(params?: Params<P.ListSuppressionImportsParams>, options?: CallOptions): List<T.SuppressionImportList, T.SuppressionImport, Throws> {
+    return this.pagesOf(LIST_SUPPRESSION_IMPORTS, [], params, options);
+  }
+
   /** Get the progress of an import */
   getImport(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.OneImport, Throws>> {
     return this.call(GET_SUPPRESSION_IMPORT, [id], params, options);
@@ -1661,6 +1722,15 @@ export class AccountResource<Throws extends boolean> extends Resource<Throws> {
   }
 }
 
+/** Attachments of an email. */
+export class EmailsAttachmentsResource<Throws extends boolean> extends Resource<Throws> {
+
+  /** Get an attachment of an email */
+  get(id: string, attId: string, params?: NoParams, options?: CallOptions): Promise<Reply<Uint8Array, Throws>> {
+    return this.call(GET_EMAIL_ATTACHMENT, [id, attId], params, options);
+  }
+}
+
 /** Delivery attempts of an email. */
 export class EmailsAttemptsResource<Throws extends boolean> extends Resource<Throws> {
 
@@ -1685,11 +1755,14 @@ export class EmailsResource<Throws extends boolean> extends Resource<Throws> {
   readonly events: EmailsEventsResource<Throws>;
   /** Delivery attempts of an email. */
   readonly attempts: EmailsAttemptsResource<Throws>;
+  /** Attachments of an email. */
+  readonly attachments: EmailsAttachmentsResource<Throws>;
 
   constructor(core: Core<Throws>) {
     super(core);
     this.events = new EmailsEventsResource(core);
     this.attempts = new EmailsAttemptsResource(core);
+    this.attachments = new EmailsAttachmentsResource(core);
   }
 
   /** Send an email */
@@ -1727,8 +1800,8 @@ export class EmailsResource<Throws extends boolean> extends Resource<Throws> {
     return this.call(CANCEL_EMAIL, [id], params, options);
   }
 
-  /** Resend a stored email without its attachments */
-  resend(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.Sent, Throws>> {
+  /** Resend a stored email, with its attachments on request */
+  resend(id: string, params?: Params<P.ResendEmailParams>, options?: CallOptions): Promise<Reply<T.Sent, Throws>> {
     return this.call(RESEND_EMAIL, [id], params, options);
   }
 

@@ -35,6 +35,26 @@ export type AffiliateCampaignVisibility =
   | "unlisted"
   | (string & {});
 
+/** `hit`: the commission was lowered to it; `other_currency`: not applied, because amounts are not converted */
+export type AffiliateCommissionDetailCalculationCapEffect =
+  | "unreached"
+  | "hit"
+  | "other_currency"
+  | (string & {});
+
+/**
+ * `override`: the partner's own rate; `product`: the campaign's rate of the product or price; `tier`: the
+ * campaign's rate from a number of paying customers on; `base`: the campaign's rate; `second_tier`: the
+ * recruiter's share
+ */
+export type AffiliateCommissionDetailCalculationRateRule =
+  | "override"
+  | "product"
+  | "tier"
+  | "base"
+  | "second_tier"
+  | (string & {});
+
 /** The status; `earned` while it is in a payout */
 export type AffiliateCommissionStatus =
   | "pending"
@@ -130,6 +150,16 @@ export type AutomationAction =
   | "pause"
   | "archive"
   | "cancel_runs"
+  | (string & {});
+
+/**
+ * `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: an earlier event of the
+ * replay started the person's only run
+ */
+export type AutomationReplayEventEffect =
+  | "run"
+  | "filtered"
+  | "repeated"
   | (string & {});
 
 /** The cause of the cancellation */
@@ -368,6 +398,7 @@ export type EmailMetricsDimension =
   | "tag"
   | "template"
   | "provider"
+  | "category"
   | (string & {});
 
 /** The status */
@@ -496,6 +527,28 @@ export type SpamStatus =
   | "not_checked"
   | "not_spam"
   | "spam"
+  | (string & {});
+
+/** The reason of the suppression that exists */
+export type SuppressionImportForecastLeftOutExistingReason =
+  | "hard_bounce"
+  | "soft_bounce"
+  | "complaint"
+  | "unsubscribe"
+  | "smtp_failure"
+  | "manual"
+  | "import"
+  | (string & {});
+
+/**
+ * `created`: a suppression would be created or get this reason; `exists`: the address is suppressed already;
+ * `repeated`: an earlier line has the address; `invalid`: the line would be left out
+ */
+export type SuppressionImportForecastLeftOutResult =
+  | "created"
+  | "exists"
+  | "repeated"
+  | "invalid"
   | (string & {});
 
 /** Status */
@@ -933,6 +986,65 @@ export interface AffiliateCommission {
   updated_at: string;
 }
 
+/** A commission with its calculation */
+export interface AffiliateCommissionDetail {
+  commission: AffiliateCommission;
+  /** The calculation in one line: `20 % of 49.00 usd = 9.80 usd (campaign rate)` */
+  formula: string;
+  /** Null for a bounty */
+  calculation: AffiliateCommissionDetailCalculation | null;
+}
+
+/** The calculation of a commission on a sale */
+export interface AffiliateCommissionDetailCalculation {
+  /** The currency of the sale */
+  currency: string;
+  /** The amount that the customer paid, in minor units */
+  paid_cents: number;
+  /** The tax in it */
+  tax_cents: number;
+  /** The amount that the commission is calculated on: paid, without tax, before refunds */
+  base_cents: number;
+  /** The rest of the base after refunds */
+  remaining_base_cents: number;
+  /** The partner's number of paying customers at that time, including this one */
+  paying_customers: number;
+  /** The rates, by lines of the sale */
+  rates: AffiliateCommissionDetailCalculationRate[];
+  /** The maximum commission of a sale */
+  cap: AffiliateCommissionDetailCalculationCap | null;
+}
+
+/** The maximum commission of a sale */
+export interface AffiliateCommissionDetailCalculationCap {
+  /** The maximum in minor units */
+  max_commission_cents: number;
+  /** Its currency */
+  currency: string;
+  /** `hit`: the commission was lowered to it; `other_currency`: not applied, because amounts are not converted */
+  effect: AffiliateCommissionDetailCalculationCapEffect;
+}
+
+/** Lines of the sale that have the same rate */
+export interface AffiliateCommissionDetailCalculationRate {
+  /** The part of the sale that the rate applies to, after refunds, in minor units */
+  base_cents: number;
+  /** The rate in basis points; null for a fixed amount */
+  commission_bps: number | null;
+  /** The fixed amount in minor units; null for a share */
+  commission_flat_cents: number | null;
+  /**
+   * `override`: the partner's own rate; `product`: the campaign's rate of the product or price; `tier`: the
+   * campaign's rate from a number of paying customers on; `base`: the campaign's rate; `second_tier`: the
+   * recruiter's share
+   */
+  rule: AffiliateCommissionDetailCalculationRateRule;
+  /** The product's id at the payment processor */
+  product: string | null;
+  /** The number of paying customers from which the tier applies */
+  min_paid_customers: number | null;
+}
+
 /** `data` of `affiliate.created`. */
 export interface AffiliateCreatedData {
   /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
@@ -1252,6 +1364,85 @@ export interface AutomationFailedData {
   completed_at?: string;
 }
 
+/** The result of a replay */
+export interface AutomationReplay {
+  /** Sums of all replayed events */
+  totals: AutomationReplayTotals;
+  /** The events, newest first */
+  events: AutomationReplayEvent[];
+  /** Whether all requested events were replayed; false if the time was over */
+  complete: boolean;
+}
+
+/** A past event, and what the steps would do with it */
+export interface AutomationReplayEvent {
+  /** The event's id (`ae_…`) */
+  event_id: string;
+  /** When it was received */
+  created_at: string;
+  /** The person's user id */
+  user_id: string | null;
+  /** The person's email address */
+  email: string | null;
+  /**
+   * `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: an earlier event of the
+   * replay started the person's only run
+   */
+  effect: AutomationReplayEventEffect;
+  /** The messages that would be sent, in order */
+  messages: AutomationReplayEventMessage[];
+  /** `completed` or `failed`; null without a run */
+  status: AutomationRunStatus | null;
+  /** How the run would complete */
+  ended_by: AutomationRunEndedBy | null;
+  /** The position of its last step, from 0 */
+  last_step_index: number | null;
+  /** Why it would fail */
+  error: string | null;
+  /** The run that the event started then, if it is among the newest 2,000 runs */
+  past_run: AutomationReplayEventPastRun | null;
+}
+
+/** A message that would be sent */
+export interface AutomationReplayEventMessage {
+  /** The position of its step, from 0 */
+  step_index: number;
+  /** The step type */
+  type: AutomationRunStepType;
+  /** The email's subject, or the beginning of the text message */
+  text: string;
+}
+
+/** The run that the event started then */
+export interface AutomationReplayEventPastRun {
+  /** The run's id (`run_…`) */
+  id: string;
+  /** The version that it followed */
+  automation_version: number;
+  /** Its status */
+  status: AutomationRunStatus;
+  /** Emails and text messages that it has sent */
+  messages_sent: number;
+}
+
+/** Sums of all replayed events */
+export interface AutomationReplayTotals {
+  /** Replayed events */
+  events: number;
+  /** Events that start a run */
+  runs: number;
+  /** Events for which a message would be sent */
+  reached: number;
+  /** Messages that would be sent */
+  messages: number;
+  /** Runs that would fail */
+  failed: number;
+  /** Events that started a run then */
+  past_runs: number;
+  /** Messages that these runs have sent */
+  past_messages: number;
+}
+
 /** A run: one person's execution of an automation */
 export interface AutomationRun {
   /** The run's id (`run_…`) */
@@ -1381,6 +1572,36 @@ export interface AutomationStepCompletedData {
   error?: string | null;
   /** What the step made */
   output?: StepOutput;
+}
+
+/** The runs of a version by step */
+export interface AutomationStepCounts {
+  /** The version */
+  version: number;
+  /** The steps, in order */
+  steps: AutomationStepCountsStep[];
+  /** Runs of the version that were counted: those among the newest 1,000 runs of the automation */
+  runs: number;
+  /** Whether there are older runs */
+  has_more: boolean;
+  /** Whether there are more waiting runs than the 1,000 that were counted */
+  has_more_waiting: boolean;
+}
+
+/** The runs at one step */
+export interface AutomationStepCountsStep {
+  /** The position, from 0 */
+  index: number;
+  /** Runs that wait at the step or execute it */
+  waiting: number;
+  /** Runs that completed the step and went on, or ended after the last one */
+  passed: number;
+  /** Runs that failed at the step */
+  failed: number;
+  /** Runs that completed at the step although others follow: a condition did not hold, or a wait ended the run */
+  ended: number;
+  /** Runs that were cancelled at the step */
+  cancelled: number;
 }
 
 /** The trigger that starts a run */
@@ -1610,6 +1831,11 @@ export interface ConversionList {
   has_more: boolean;
   /** The `cursor` of the next page */
   next_cursor: string | null;
+}
+
+/** A response with the counts */
+export interface CountAutomationStepsResponse {
+  step_counts: AutomationStepCounts;
 }
 
 /** A response with a single object */
@@ -1986,6 +2212,20 @@ export interface DomainVerifiedData {
 /** The operation succeeded */
 export interface Done {
   ok: boolean;
+}
+
+/** A response with a run */
+export interface DryRunAutomationResponse {
+  run: AutomationRun;
+  /** Warnings, for example about ignored fields */
+  warnings?: string[];
+}
+
+/** A response with the result that an import would have */
+export interface DryRunSuppressionImportResponse {
+  dry_run: SuppressionImportForecast;
+  /** Warnings, for example about ignored fields */
+  warnings?: string[];
 }
 
 /** A response with an automation */
@@ -2387,6 +2627,8 @@ export interface EmailDetail {
 
 /** A file */
 export interface EmailDetailAttachment {
+  /** Id (`att_…`) for `GET /emails/{id}/attachments/{att_id}` */
+  id: string;
   /** The name */
   name: string | null;
   /** The MIME type */
@@ -3139,11 +3381,6 @@ export interface OneAffiliateCampaign {
 }
 
 /** A response with a single object */
-export interface OneAffiliateCommission {
-  commission: AffiliateCommission;
-}
-
-/** A response with a single object */
 export interface OneAffiliatePayout {
   payout: AffiliatePayout;
 }
@@ -3492,6 +3729,13 @@ export interface RejectAffiliateResponse {
   warnings?: string[];
 }
 
+/** A response with a replay */
+export interface ReplayAutomationResponse {
+  replay: AutomationReplay;
+  /** Warnings, for example about ignored fields */
+  warnings?: string[];
+}
+
 /** The queued deliveries */
 export interface ReplayWebhookDeliveriesResponse {
   /** Number of queued deliveries */
@@ -3797,6 +4041,61 @@ export interface SuppressionImportError {
   line: number;
   /** The error message */
   message: string;
+}
+
+/** The result that an import would have */
+export interface SuppressionImportForecast {
+  /** The number of lines by result */
+  counts: SuppressionImportForecastCounts;
+  /** The first 100 lines that would be left out */
+  left_out: SuppressionImportForecastLeftOut[];
+  /** The first 100 other lines */
+  lines: SuppressionImportForecastLeftOut[];
+}
+
+/** The number of lines by result */
+export interface SuppressionImportForecastCounts {
+  /** Records in the list */
+  total: number;
+  /** Suppressions that would be created or changed */
+  created: number;
+  /** Records whose address is suppressed already, or is on an earlier line */
+  exists: number;
+  /** Records whose address is on an earlier line */
+  repeated: number;
+  /** Invalid records */
+  invalid: number;
+  /** Records that the plan has no room for */
+  refused: number;
+}
+
+/** A line with the result that an import would have */
+export interface SuppressionImportForecastLeftOut {
+  /** Line number, from 1 */
+  line: number;
+  /** The address or domain; null if the line is invalid */
+  email: string | null;
+  /** The reason in the list; null if the line is invalid */
+  reason: SuppressionReason | null;
+  /**
+   * `created`: a suppression would be created or get this reason; `exists`: the address is suppressed
+   * already; `repeated`: an earlier line has the address; `invalid`: the line would be left out
+   */
+  result: SuppressionImportForecastLeftOutResult;
+  /** The reason of the suppression that exists */
+  existing_reason: SuppressionImportForecastLeftOutExistingReason | null;
+  /** Why the line would be left out */
+  message: string | null;
+}
+
+/** A page of the list */
+export interface SuppressionImportList {
+  /** The imports, newest first; the newest 100 are kept */
+  imports: SuppressionImport[];
+  /** Whether there are more */
+  has_more: boolean;
+  /** The `cursor` of the next page */
+  next_cursor: string | null;
 }
 
 /** A page of the list */

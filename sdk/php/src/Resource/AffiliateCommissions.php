@@ -16,7 +16,7 @@ use Postrider\Types;
  * @phpstan-import-type Options from Client
  * @phpstan-import-type ListAffiliateCommissionsParams from Types
  * @phpstan-import-type AffiliateCommission from Types
- * @phpstan-import-type OneAffiliateCommission from Types
+ * @phpstan-import-type AffiliateCommissionDetail from Types
  * @phpstan-import-type ReverseAffiliateCommissionParams from Types
  * @phpstan-import-type ReverseAffiliateCommissionResponse from Types
  */
@@ -36,6 +36,7 @@ final class AffiliateCommissions
      * - `status`: Filter by status; several separated by commas
      * - `affiliate_id`: The partner (`aff_…`)
      * - `referral_id`: The referral (`ref_…`)
+     * - `payout_id`: The payout (`pay_…`) that the commissions are in
      * - `currency`: Filter by currency; several separated by commas
      * - `created_after`: Only those created at this time or later
      * - `created_before`: Only those created before this time
@@ -51,7 +52,7 @@ final class AffiliateCommissions
             'affiliateCommissions.list',
             'GET',
             '/affiliate-commissions',
-            query: ['limit', 'cursor', 'status', 'affiliate_id', 'referral_id', 'currency', 'created_after', 'created_before'],
+            query: ['limit', 'cursor', 'status', 'affiliate_id', 'referral_id', 'payout_id', 'currency', 'created_after', 'created_before'],
             pages: 'data',
             retry: true,
         );
@@ -65,7 +66,7 @@ final class AffiliateCommissions
      * @param string $id The commission's id (`com_…`)
      * @param Options $options
      *
-     * @return OneAffiliateCommission
+     * @return AffiliateCommissionDetail
      */
     public function get(string $id, array $options = []): array
     {

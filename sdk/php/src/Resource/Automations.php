@@ -24,6 +24,12 @@ use Postrider\Types;
  * @phpstan-import-type Done from Types
  * @phpstan-import-type DuplicateAutomationParams from Types
  * @phpstan-import-type DuplicateAutomationResponse from Types
+ * @phpstan-import-type DryRunAutomationParams from Types
+ * @phpstan-import-type DryRunAutomationResponse from Types
+ * @phpstan-import-type ReplayAutomationParams from Types
+ * @phpstan-import-type ReplayAutomationResponse from Types
+ * @phpstan-import-type CountAutomationStepsParams from Types
+ * @phpstan-import-type CountAutomationStepsResponse from Types
  */
 final class Automations
 {
@@ -255,6 +261,88 @@ final class Automations
             'POST',
             '/automations/{id}/duplicate',
             body: 'application/json',
+        );
+
+        return $this->client->call($operation, [$id], $params, $options);
+    }
+
+    /**
+     * Run an automation as a test, without sending anything.
+     *
+     * Fields of `$params`:
+     * - `steps`: The steps; the stored ones if omitted
+     * - `user_id`: The person's user id in your product
+     * - `email`: The person's email address
+     * - `data`: Event data, at most 65536 bytes and 32 levels. Automations receive it unchanged; credentials in it are
+     *   stored as `REDACTED`. For sign-ups and subscriptions: `id`, `visitor_id`, `gclid`, `gbraid`, `wbraid`
+     *   (or the cookie `rnl_ad`), `came_from`, `signup_method`, `invited`, `internal`, `value`, `currency`
+     *
+     * @param string $id The automation's id (`aut_…`)
+     * @param DryRunAutomationParams $params
+     * @param Options $options
+     *
+     * @return DryRunAutomationResponse
+     */
+    public function dryRun(string $id, array $params = [], array $options = []): array
+    {
+        $operation = new Operation(
+            'automations.dryRun',
+            'POST',
+            '/automations/{id}/dry-run',
+            maps: ['data'],
+            body: 'application/json',
+            retry: true,
+        );
+
+        return $this->client->call($operation, [$id], $params, $options);
+    }
+
+    /**
+     * Run past events as a test, without sending anything.
+     *
+     * Fields of `$params`:
+     * - `steps`: The steps; the stored ones if omitted
+     * - `limit`: The number of past events, newest first; default: 100
+     *
+     * @param string $id The automation's id (`aut_…`)
+     * @param ReplayAutomationParams $params
+     * @param Options $options
+     *
+     * @return ReplayAutomationResponse
+     */
+    public function replay(string $id, array $params = [], array $options = []): array
+    {
+        $operation = new Operation(
+            'automations.replay',
+            'POST',
+            '/automations/{id}/replay',
+            body: 'application/json',
+            retry: true,
+        );
+
+        return $this->client->call($operation, [$id], $params, $options);
+    }
+
+    /**
+     * Get the number of runs at each step.
+     *
+     * Fields of `$params`:
+     * - `version`: The version whose steps are counted; the current one if omitted
+     *
+     * @param string $id The automation's id (`aut_…`)
+     * @param CountAutomationStepsParams $params
+     * @param Options $options
+     *
+     * @return CountAutomationStepsResponse
+     */
+    public function stepCounts(string $id, array $params = [], array $options = []): array
+    {
+        $operation = new Operation(
+            'automations.stepCounts',
+            'GET',
+            '/automations/{id}/step-counts',
+            query: ['version'],
+            retry: true,
         );
 
         return $this->client->call($operation, [$id], $params, $options);

@@ -30,6 +30,12 @@ final class Conversions
      * Fields of `$params`:
      * - `limit`: Number of entries
      * - `cursor`: `next_cursor` of the previous page
+     * - `kind`: Filter by kind
+     * - `source`: Filter by the measured source of the first visit
+     * - `email`: Filter by email address
+     * - `user_id`: Filter by user id
+     * - `created_after`: Only those whose event was received after this time
+     * - `created_before`: Only those whose event was received before this time
      *
      * @param ListConversionsParams $params
      * @param Options $options
@@ -42,7 +48,7 @@ final class Conversions
             'conversions.list',
             'GET',
             '/conversions',
-            query: ['limit', 'cursor'],
+            query: ['limit', 'cursor', 'kind', 'source', 'email', 'user_id', 'created_after', 'created_before'],
             pages: 'conversions',
             retry: true,
         );

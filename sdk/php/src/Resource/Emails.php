@@ -26,6 +26,7 @@ use Postrider\Types;
  * @phpstan-import-type UpdateEmailParams from Types
  * @phpstan-import-type UpdateEmailResponse from Types
  * @phpstan-import-type CancelEmailResponse from Types
+ * @phpstan-import-type ResendEmailParams from Types
  * @phpstan-import-type TestEventParams from Types
  * @phpstan-import-type TestEventResponse from Types
  */
@@ -35,12 +36,15 @@ final class Emails
     public readonly EmailsEvents $events;
     /** Delivery attempts of an email. */
     public readonly EmailsAttempts $attempts;
+    /** Attachments of an email. */
+    public readonly EmailsAttachments $attachments;
 
     /** @internal */
     public function __construct(private readonly Client $client)
     {
         $this->events = new EmailsEvents($client);
         $this->attempts = new EmailsAttempts($client);
+        $this->attachments = new EmailsAttachments($client);
     }
 
     /**
@@ -158,10 +162,12 @@ final class Emails
      * - `to`: End, exclusive. Default: now, including the current period
      * - `granularity`: Length of a period: at most 92 days with `hour`, three years with `day`. Hours and days are in UTC;
      *   counts are stored for two years
-     * - `dimensions`: Group by sending domain, by tag (`name:value`), by template alias, or by the provider of the
-     *   recipient's mail host (known from the first attempt on, so `sent` is not counted by provider). With
+     * - `dimensions`: Group by sending domain, by tag (`name:value`), by template alias, by the provider of the recipient's
+     *   mail host (known from the first attempt on, so `sent` is not counted by provider), or by category. With
      *   several dimensions, each has its own rows. At most 100 values per hour are listed, the others as
-     *   `(other)`
+     *   `(other)`. The category of email that was counted before counts had categories is `(unknown)`
+     * - `domain`: Count the email of this sending domain only. With a filter, `dimensions` can be `domain` and `category`
+     * - `category`: Count the email of this category only, alone or together with `domain`
      * - `metrics`: Counters to return; all if omitted
      *
      * @param GetEmailMetricsParams $params
@@ -175,7 +181,7 @@ final class Emails
             'emails.metrics',
             'GET',
             '/emails/metrics',
-            query: ['from', 'to', 'granularity', 'dimensions', 'metrics'],
+            query: ['from', 'to', 'granularity', 'dimensions', 'domain', 'category', 'metrics'],
             retry: true,
         );
 
@@ -248,14 +254,19 @@ final class Emails
     }
 
     /**
-     * Resend a stored email without its attachments.
+     * Resend a stored email, with its attachments on request.
+     *
+     * Fields of `$params`:
+     * - `attachments`: Whether the new email has the attachments too; without them the response has the warning
+     *   `attachments_omitted`
      *
      * @param string $id The email's id (`msg_…`)
+     * @param ResendEmailParams $params
      * @param Options $options
      *
      * @return Sent
      */
-    public function resend(string $id, array $options = []): array
+    public function resend(string $id, array $params = [], array $options = []): array
     {
         $operation = new Operation(
             'emails.resend',
@@ -266,7 +277,7 @@ final class Emails
             retry: true,
         );
 
-        return $this->client->call($operation, [$id], [], $options);
+        return $this->client->call($operation, [$id], $params, $options);
     }
 
     /**

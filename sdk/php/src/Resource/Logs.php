@@ -34,6 +34,9 @@ final class Logs
      * - `method`: Filter by method, like `POST`
      * - `status`: Filter by status or status class, like `404` or `4xx`
      * - `path`: Filter by path prefix, like `/emails`
+     * - `operation`: Filter by operation, like `send_email`
+     * - `api_key_id`: Filter by API key (`key_…`)
+     * - `user_id`: Filter by the user (`user_…`) whose session made the request
      * - `created_after`: Only requests received after this time
      * - `created_before`: Only requests received before this time
      *
@@ -48,7 +51,7 @@ final class Logs
             'logs.list',
             'GET',
             '/logs',
-            query: ['limit', 'cursor', 'method', 'status', 'path', 'created_after', 'created_before'],
+            query: ['limit', 'cursor', 'method', 'status', 'path', 'operation', 'api_key_id', 'user_id', 'created_after', 'created_before'],
             pages: 'logs',
             retry: true,
         );

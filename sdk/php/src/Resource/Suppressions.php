@@ -22,6 +22,10 @@ use Postrider\Types;
  * @phpstan-import-type CheckSuppressionsResponse from Types
  * @phpstan-import-type ImportSuppressionsParams from Types
  * @phpstan-import-type ImportSuppressionsResponse from Types
+ * @phpstan-import-type DryRunSuppressionImportParams from Types
+ * @phpstan-import-type DryRunSuppressionImportResponse from Types
+ * @phpstan-import-type ListSuppressionImportsParams from Types
+ * @phpstan-import-type SuppressionImport from Types
  * @phpstan-import-type OneImport from Types
  * @phpstan-import-type ExportSuppressionsParams from Types
  * @phpstan-import-type OneSuppression from Types
@@ -135,6 +139,56 @@ final class Suppressions
         );
 
         return $this->client->call($operation, [], $params, $options);
+    }
+
+    /**
+     * Show what an import of suppressions would do.
+     *
+     * Fields of `$params`:
+     * - `csv` (required): The list: CSV with a column of addresses, with or without a header line
+     *
+     * @param DryRunSuppressionImportParams $params
+     * @param Options $options
+     *
+     * @return DryRunSuppressionImportResponse
+     */
+    public function dryRunImport(array $params, array $options = []): array
+    {
+        $operation = new Operation(
+            'suppressions.dryRunImport',
+            'POST',
+            '/suppressions/import/dry-run',
+            body: 'application/json',
+            retry: true,
+        );
+
+        return $this->client->call($operation, [], $params, $options);
+    }
+
+    /**
+     * List imports, newest first.
+     *
+     * Fields of `$params`:
+     * - `limit`: Number of entries
+     * - `cursor`: `next_cursor` of the previous page
+     *
+     * @param ListSuppressionImportsParams $params
+     * @param Options $options
+     *
+     * @return Page<SuppressionImport>
+     */
+    public function listImports(array $params = [], array $options = []): Page
+    {
+        $operation = new Operation(
+            'suppressions.listImports',
+            'GET',
+            '/suppressions/import',
+            query: ['limit', 'cursor'],
+            pages: 'imports',
+            retry: true,
+        );
+
+        return $this->client->page($operation, [], $params, $options);
     }
 
     /**

@@ -33,7 +33,7 @@ GET_EMAIL_METRICS = Operation(
     "emails.metrics",
     "GET",
     "/emails/metrics",
-    query=frozenset(["from", "to", "granularity", "dimensions", "metrics"]),
+    query=frozenset(["from", "to", "granularity", "dimensions", "domain", "category", "metrics"]),
     retry=True,
 )
 GET_EMAIL = Operation(
@@ -84,6 +84,13 @@ LIST_EMAIL_ATTEMPTS = Operation(
     items="attempts",
     retry=True,
 )
+GET_EMAIL_ATTACHMENT = Operation(
+    "emails.attachments.get",
+    "GET",
+    "/emails/{id}/attachments/{att_id}",
+    answer="application/octet-stream",
+    retry=True,
+)
 GET_EMAIL_RAW = Operation(
     "emails.raw",
     "GET",
@@ -101,7 +108,7 @@ LIST_LOGS = Operation(
     "logs.list",
     "GET",
     "/logs",
-    query=frozenset(["limit", "cursor", "method", "status", "path", "created_after", "created_before"]),
+    query=frozenset(["limit", "cursor", "method", "status", "path", "operation", "api_key_id", "user_id", "created_after", "created_before"]),
     items="logs",
     retry=True,
 )
@@ -341,6 +348,22 @@ IMPORT_SUPPRESSIONS = Operation(
     has_body=True,
     raw_body="text/csv",
 )
+DRY_RUN_SUPPRESSION_IMPORT = Operation(
+    "suppressions.dryRunImport",
+    "POST",
+    "/suppressions/import/dry-run",
+    has_body=True,
+    raw_body="text/csv",
+    retry=True,
+)
+LIST_SUPPRESSION_IMPORTS = Operation(
+    "suppressions.listImports",
+    "GET",
+    "/suppressions/import",
+    query=frozenset(["limit", "cursor"]),
+    items="imports",
+    retry=True,
+)
 GET_SUPPRESSION_IMPORT = Operation(
     "suppressions.getImport",
     "GET",
@@ -506,7 +529,7 @@ LIST_CONVERSIONS = Operation(
     "conversions.list",
     "GET",
     "/conversions",
-    query=frozenset(["limit", "cursor"]),
+    query=frozenset(["limit", "cursor", "kind", "source", "email", "user_id", "created_after", "created_before"]),
     items="conversions",
     retry=True,
 )
@@ -708,6 +731,27 @@ DUPLICATE_AUTOMATION = Operation(
     "/automations/{id}/duplicate",
     has_body=True,
 )
+DRY_RUN_AUTOMATION = Operation(
+    "automations.dryRun",
+    "POST",
+    "/automations/{id}/dry-run",
+    has_body=True,
+    retry=True,
+)
+REPLAY_AUTOMATION = Operation(
+    "automations.replay",
+    "POST",
+    "/automations/{id}/replay",
+    has_body=True,
+    retry=True,
+)
+COUNT_AUTOMATION_STEPS = Operation(
+    "automations.stepCounts",
+    "GET",
+    "/automations/{id}/step-counts",
+    query=frozenset(["version"]),
+    retry=True,
+)
 LIST_AUTOMATION_VERSIONS = Operation(
     "automations.versions.list",
     "GET",
@@ -878,7 +922,7 @@ LIST_AFFILIATE_COMMISSIONS = Operation(
     "affiliateCommissions.list",
     "GET",
     "/affiliate-commissions",
-    query=frozenset(["limit", "cursor", "status", "affiliate_id", "referral_id", "currency", "created_after", "created_before"]),
+    query=frozenset(["limit", "cursor", "status", "affiliate_id", "referral_id", "payout_id", "currency", "created_after", "created_before"]),
     items="data",
     retry=True,
 )

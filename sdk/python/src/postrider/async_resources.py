@@ -36,6 +36,11 @@ class AsyncEmails:
         """Delivery attempts of an email."""
         return AsyncEmailsAttempts(self._client)
 
+    @cached_property
+    def attachments(self) -> AsyncEmailsAttachments:
+        """Attachments of an email."""
+        return AsyncEmailsAttachments(self._client)
+
     async def send(self, params: types.SendEmailParams, **options: Unpack[types.IdempotentOptions]) -> types.Sent:
         """Send an email.
 
@@ -95,13 +100,13 @@ class AsyncEmails:
         """
         return await self._client._call(_operations.CANCEL_EMAIL, (id,), None, options)
 
-    async def resend(self, id: str, **options: Unpack[types.IdempotentOptions]) -> types.Sent:
-        """Resend a stored email without its attachments.
+    async def resend(self, id: str, params: Optional[types.ResendEmailParams] = None, **fields: Unpack[types.ResendEmailFields]) -> types.Sent:
+        """Resend a stored email, with its attachments on request.
 
         A sending-only API key is sufficient for what it sent; a key restricted to a domain can access that domain's
         data.
         """
-        return await self._client._call(_operations.RESEND_EMAIL, (id,), None, options)
+        return await self._client._call(_operations.RESEND_EMAIL, (id,), params, fields)
 
     @overload
     async def test_event(self, params: types.TestEventParams, **options: Unpack[types.CallOptions]) -> types.TestEventResponse: ...
@@ -154,6 +159,21 @@ class AsyncEmailsAttempts:
         data.
         """
         return self._client._list(_operations.LIST_EMAIL_ATTEMPTS, (id,), params, fields)
+
+
+
+class AsyncEmailsAttachments:
+    """Attachments of an email."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def get(self, id: str, att_id: str, **options: Unpack[types.CallOptions]) -> bytes:
+        """Get an attachment of an email.
+
+        Requires an API key with full access; a key restricted to a domain can access that domain's data.
+        """
+        return await self._client._call(_operations.GET_EMAIL_ATTACHMENT, (id, att_id,), None, options)
 
 
 
@@ -570,6 +590,26 @@ class AsyncSuppressions:
         Requires an API key with full access; the key must not be restricted to a domain.
         """
         return await self._client._call(_operations.IMPORT_SUPPRESSIONS, (), params, fields)
+
+    @overload
+    async def dry_run_import(self, params: Union[types.DryRunSuppressionImportParams, str, bytes], **options: Unpack[types.CallOptions]) -> types.DryRunSuppressionImportResponse: ...
+
+    @overload
+    async def dry_run_import(self, **fields: Unpack[types.DryRunSuppressionImportFields]) -> types.DryRunSuppressionImportResponse: ...
+
+    async def dry_run_import(self, params: Any = None, **fields: Any) -> types.DryRunSuppressionImportResponse:
+        """Show what an import of suppressions would do.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return await self._client._call(_operations.DRY_RUN_SUPPRESSION_IMPORT, (), params, fields)
+
+    def list_imports(self, params: Optional[types.ListSuppressionImportsParams] = None, **fields: Unpack[types.ListSuppressionImportsFields]) -> AsyncList[types.SuppressionImport]:
+        """List imports, newest first.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._list(_operations.LIST_SUPPRESSION_IMPORTS, (), params, fields)
 
     async def get_import(self, id: str, **options: Unpack[types.CallOptions]) -> types.OneImport:
         """Get the progress of an import.
@@ -1140,6 +1180,27 @@ class AsyncAutomations:
         """
         return await self._client._call(_operations.DUPLICATE_AUTOMATION, (id,), params, fields)
 
+    async def dry_run(self, id: str, params: Optional[types.DryRunAutomationParams] = None, **fields: Unpack[types.DryRunAutomationFields]) -> types.DryRunAutomationResponse:
+        """Run an automation as a test, without sending anything.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return await self._client._call(_operations.DRY_RUN_AUTOMATION, (id,), params, fields)
+
+    async def replay(self, id: str, params: Optional[types.ReplayAutomationParams] = None, **fields: Unpack[types.ReplayAutomationFields]) -> types.ReplayAutomationResponse:
+        """Run past events as a test, without sending anything.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return await self._client._call(_operations.REPLAY_AUTOMATION, (id,), params, fields)
+
+    async def step_counts(self, id: str, params: Optional[types.CountAutomationStepsParams] = None, **fields: Unpack[types.CountAutomationStepsFields]) -> types.CountAutomationStepsResponse:
+        """Get the number of runs at each step.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return await self._client._call(_operations.COUNT_AUTOMATION_STEPS, (id,), params, fields)
+
 
 
 class AsyncAutomationsVersions:
@@ -1393,7 +1454,7 @@ class AsyncAffiliateCommissions:
         """
         return self._client._list(_operations.LIST_AFFILIATE_COMMISSIONS, (), params, fields)
 
-    async def get(self, id: str, **options: Unpack[types.CallOptions]) -> types.OneAffiliateCommission:
+    async def get(self, id: str, **options: Unpack[types.CallOptions]) -> types.AffiliateCommissionDetail:
         """Get a commission.
 
         Requires an API key with full access; the key must not be restricted to a domain.

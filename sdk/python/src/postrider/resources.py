@@ -37,6 +37,11 @@ class Emails:
         """Delivery attempts of an email."""
         return EmailsAttempts(self._client)
 
+    @cached_property
+    def attachments(self) -> EmailsAttachments:
+        """Attachments of an email."""
+        return EmailsAttachments(self._client)
+
     def send(self, params: types.SendEmailParams, **options: Unpack[types.IdempotentOptions]) -> types.Sent:
         """Send an email.
 
@@ -96,13 +101,13 @@ class Emails:
         """
         return self._client._call(_operations.CANCEL_EMAIL, (id,), None, options)
 
-    def resend(self, id: str, **options: Unpack[types.IdempotentOptions]) -> types.Sent:
-        """Resend a stored email without its attachments.
+    def resend(self, id: str, params: Optional[types.ResendEmailParams] = None, **fields: Unpack[types.ResendEmailFields]) -> types.Sent:
+        """Resend a stored email, with its attachments on request.
 
         A sending-only API key is sufficient for what it sent; a key restricted to a domain can access that domain's
         data.
         """
-        return self._client._call(_operations.RESEND_EMAIL, (id,), None, options)
+        return self._client._call(_operations.RESEND_EMAIL, (id,), params, fields)
 
     @overload
     def test_event(self, params: types.TestEventParams, **options: Unpack[types.CallOptions]) -> types.TestEventResponse: ...
@@ -155,6 +160,21 @@ class EmailsAttempts:
         data.
         """
         return self._client._call(_operations.LIST_EMAIL_ATTEMPTS, (id,), params, fields)
+
+
+
+class EmailsAttachments:
+    """Attachments of an email."""
+
+    def __init__(self, client: SyncClient) -> None:
+        self._client = client
+
+    def get(self, id: str, att_id: str, **options: Unpack[types.CallOptions]) -> bytes:
+        """Get an attachment of an email.
+
+        Requires an API key with full access; a key restricted to a domain can access that domain's data.
+        """
+        return self._client._call(_operations.GET_EMAIL_ATTACHMENT, (id, att_id,), None, options)
 
 
 
@@ -571,6 +591,26 @@ class Suppressions:
         Requires an API key with full access; the key must not be restricted to a domain.
         """
         return self._client._call(_operations.IMPORT_SUPPRESSIONS, (), params, fields)
+
+    @overload
+    def dry_run_import(self, params: Union[types.DryRunSuppressionImportParams, str, bytes], **options: Unpack[types.CallOptions]) -> types.DryRunSuppressionImportResponse: ...
+
+    @overload
+    def dry_run_import(self, **fields: Unpack[types.DryRunSuppressionImportFields]) -> types.DryRunSuppressionImportResponse: ...
+
+    def dry_run_import(self, params: Any = None, **fields: Any) -> types.DryRunSuppressionImportResponse:
+        """Show what an import of suppressions would do.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.DRY_RUN_SUPPRESSION_IMPORT, (), params, fields)
+
+    def list_imports(self, params: Optional[types.ListSuppressionImportsParams] = None, **fields: Unpack[types.ListSuppressionImportsFields]) -> Page[types.SuppressionImport]:
+        """List imports, newest first.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.LIST_SUPPRESSION_IMPORTS, (), params, fields)
 
     def get_import(self, id: str, **options: Unpack[types.CallOptions]) -> types.OneImport:
         """Get the progress of an import.
@@ -1141,6 +1181,27 @@ class Automations:
         """
         return self._client._call(_operations.DUPLICATE_AUTOMATION, (id,), params, fields)
 
+    def dry_run(self, id: str, params: Optional[types.DryRunAutomationParams] = None, **fields: Unpack[types.DryRunAutomationFields]) -> types.DryRunAutomationResponse:
+        """Run an automation as a test, without sending anything.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.DRY_RUN_AUTOMATION, (id,), params, fields)
+
+    def replay(self, id: str, params: Optional[types.ReplayAutomationParams] = None, **fields: Unpack[types.ReplayAutomationFields]) -> types.ReplayAutomationResponse:
+        """Run past events as a test, without sending anything.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.REPLAY_AUTOMATION, (id,), params, fields)
+
+    def step_counts(self, id: str, params: Optional[types.CountAutomationStepsParams] = None, **fields: Unpack[types.CountAutomationStepsFields]) -> types.CountAutomationStepsResponse:
+        """Get the number of runs at each step.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.COUNT_AUTOMATION_STEPS, (id,), params, fields)
+
 
 
 class AutomationsVersions:
@@ -1394,7 +1455,7 @@ class AffiliateCommissions:
         """
         return self._client._call(_operations.LIST_AFFILIATE_COMMISSIONS, (), params, fields)
 
-    def get(self, id: str, **options: Unpack[types.CallOptions]) -> types.OneAffiliateCommission:
+    def get(self, id: str, **options: Unpack[types.CallOptions]) -> types.AffiliateCommissionDetail:
         """Get a commission.
 
         Requires an API key with full access; the key must not be restricted to a domain.

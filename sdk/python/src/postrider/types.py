@@ -37,6 +37,8 @@ AffiliateCampaignCommissionDuration = Union[Literal["once", "recurring"], str]
 AffiliateCampaignCommissionType = Union[Literal["percent", "flat"], str]
 AffiliateCampaignProductRateCommissionType = Union[Literal["percent", "flat", "none"], str]
 AffiliateCampaignVisibility = Union[Literal["public", "private", "unlisted"], str]
+AffiliateCommissionDetailCalculationCapEffect = Union[Literal["unreached", "hit", "other_currency"], str]
+AffiliateCommissionDetailCalculationRateRule = Union[Literal["override", "product", "tier", "base", "second_tier"], str]
 AffiliateCommissionStatus = Union[Literal["pending", "earned", "paid", "reversed"], str]
 AffiliatePayoutMethod = Union[Literal["paypal", "wise", "bank", "other", "stripe"], str]
 AffiliatePayoutStatus = Union[Literal["draft", "processing", "paid", "failed"], str]
@@ -49,6 +51,7 @@ ApiKeyScope = Union[Literal["full", "sending"], str]
 AttemptTlsPolicy = Union[Literal["dane", "mta-sts", "opportunistic"], str]
 AuthenticationResult = Union[Literal["none", "pass", "fail", "softfail", "neutral", "temperror", "permerror"], str]
 AutomationAction = Union[Literal["activate", "pause", "archive", "cancel_runs"], str]
+AutomationReplayEventEffect = Union[Literal["run", "filtered", "repeated"], str]
 AutomationRunCancelledBy = Union[Literal["event", "api"], str]
 AutomationRunEndedBy = Union[Literal["all_steps", "condition"], str]
 AutomationRunMode = Union[Literal["live", "dry_run", "test_send"], str]
@@ -75,7 +78,7 @@ DomainRecordType = Union[Literal["TXT", "CNAME", "MX"], str]
 DomainStatus = Union[Literal["unverified", "verified"], str]
 EmailCategory = Union[Literal["transactional", "product", "newsletter"], str]
 EmailMetric = Union[Literal["sent", "delivered", "bounced", "failed", "delayed", "complained", "opened", "clicked", "suppressed", "unsubscribed"], str]
-EmailMetricsDimension = Union[Literal["domain", "tag", "template", "provider"], str]
+EmailMetricsDimension = Union[Literal["domain", "tag", "template", "provider", "category"], str]
 EmailStatus = Union[Literal["queued", "scheduled", "sent", "delivered", "bounced", "failed", "cancelled"], str]
 FunnelGrouping = Union[Literal["source", "came_from", "signup_method"], str]
 GetReceivedEmailAttachments = Union[Literal["inline", "none"], str]
@@ -94,6 +97,8 @@ ReverseReason = Union[Literal["refund", "dispute", "fraud", "manual", "partner_d
 SentStatus = Union[Literal["sent", "scheduled"], str]
 SmtpSecurity = Union[Literal["starttls", "tls"], str]
 SpamStatus = Union[Literal["not_checked", "not_spam", "spam"], str]
+SuppressionImportForecastLeftOutExistingReason = Union[Literal["hard_bounce", "soft_bounce", "complaint", "unsubscribe", "smtp_failure", "manual", "import"], str]
+SuppressionImportForecastLeftOutResult = Union[Literal["created", "exists", "repeated", "invalid"], str]
 SuppressionImportStatus = Union[Literal["queued", "running", "completed", "failed"], str]
 SuppressionReason = Union[Literal["hard_bounce", "soft_bounce", "complaint", "unsubscribe", "smtp_failure", "manual", "import"], str]
 SuppressionResultStatus = Union[Literal["created", "exists", "failed"], str]
@@ -421,6 +426,67 @@ class AffiliateCommission(TypedDict):
     """When it was created"""
     updated_at: str
     """When it was last changed"""
+
+
+class AffiliateCommissionDetail(TypedDict):
+    """A commission with its calculation"""
+
+    commission: AffiliateCommission
+    formula: str
+    """The calculation in one line: `20 % of 49.00 usd = 9.80 usd (campaign rate)`"""
+    calculation: Optional[AffiliateCommissionDetailCalculation]
+    """Null for a bounty"""
+
+
+class AffiliateCommissionDetailCalculation(TypedDict):
+    """The calculation of a commission on a sale"""
+
+    currency: str
+    """The currency of the sale"""
+    paid_cents: int
+    """The amount that the customer paid, in minor units"""
+    tax_cents: int
+    """The tax in it"""
+    base_cents: int
+    """The amount that the commission is calculated on: paid, without tax, before refunds"""
+    remaining_base_cents: int
+    """The rest of the base after refunds"""
+    paying_customers: int
+    """The partner's number of paying customers at that time, including this one"""
+    rates: List[AffiliateCommissionDetailCalculationRate]
+    """The rates, by lines of the sale"""
+    cap: Optional[AffiliateCommissionDetailCalculationCap]
+    """The maximum commission of a sale"""
+
+
+class AffiliateCommissionDetailCalculationCap(TypedDict):
+    """The maximum commission of a sale"""
+
+    max_commission_cents: int
+    """The maximum in minor units"""
+    currency: str
+    """Its currency"""
+    effect: AffiliateCommissionDetailCalculationCapEffect
+    """`hit`: the commission was lowered to it; `other_currency`: not applied, because amounts are not converted"""
+
+
+class AffiliateCommissionDetailCalculationRate(TypedDict):
+    """Lines of the sale that have the same rate"""
+
+    base_cents: int
+    """The part of the sale that the rate applies to, after refunds, in minor units"""
+    commission_bps: Optional[int]
+    """The rate in basis points; null for a fixed amount"""
+    commission_flat_cents: Optional[int]
+    """The fixed amount in minor units; null for a share"""
+    rule: AffiliateCommissionDetailCalculationRateRule
+    """`override`: the partner's own rate; `product`: the campaign's rate of the product or price; `tier`: the
+    campaign's rate from a number of paying customers on; `base`: the campaign's rate; `second_tier`: the
+    recruiter's share"""
+    product: Optional[str]
+    """The product's id at the payment processor"""
+    min_paid_customers: Optional[int]
+    """The number of paying customers from which the tier applies"""
 
 
 class AffiliateCreatedData(TypedDict, total=False):
@@ -794,6 +860,88 @@ class AutomationFailedData(TypedDict, total=False):
     """When it ended"""
 
 
+class AutomationReplay(TypedDict):
+    """The result of a replay"""
+
+    totals: AutomationReplayTotals
+    """Sums of all replayed events"""
+    events: List[AutomationReplayEvent]
+    """The events, newest first"""
+    complete: bool
+    """Whether all requested events were replayed; false if the time was over"""
+
+
+class AutomationReplayEvent(TypedDict):
+    """A past event, and what the steps would do with it"""
+
+    event_id: str
+    """The event's id (`ae_…`)"""
+    created_at: str
+    """When it was received"""
+    user_id: Optional[str]
+    """The person's user id"""
+    email: Optional[str]
+    """The person's email address"""
+    effect: AutomationReplayEventEffect
+    """`run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: an earlier event of the replay
+    started the person's only run"""
+    messages: List[AutomationReplayEventMessage]
+    """The messages that would be sent, in order"""
+    status: Optional[AutomationRunStatus]
+    """`completed` or `failed`; null without a run"""
+    ended_by: Optional[AutomationRunEndedBy]
+    """How the run would complete"""
+    last_step_index: Optional[int]
+    """The position of its last step, from 0"""
+    error: Optional[str]
+    """Why it would fail"""
+    past_run: Optional[AutomationReplayEventPastRun]
+    """The run that the event started then, if it is among the newest 2,000 runs"""
+
+
+class AutomationReplayEventMessage(TypedDict):
+    """A message that would be sent"""
+
+    step_index: int
+    """The position of its step, from 0"""
+    type: AutomationRunStepType
+    """The step type"""
+    text: str
+    """The email's subject, or the beginning of the text message"""
+
+
+class AutomationReplayEventPastRun(TypedDict):
+    """The run that the event started then"""
+
+    id: str
+    """The run's id (`run_…`)"""
+    automation_version: int
+    """The version that it followed"""
+    status: AutomationRunStatus
+    """Its status"""
+    messages_sent: int
+    """Emails and text messages that it has sent"""
+
+
+class AutomationReplayTotals(TypedDict):
+    """Sums of all replayed events"""
+
+    events: int
+    """Replayed events"""
+    runs: int
+    """Events that start a run"""
+    reached: int
+    """Events for which a message would be sent"""
+    messages: int
+    """Messages that would be sent"""
+    failed: int
+    """Runs that would fail"""
+    past_runs: int
+    """Events that started a run then"""
+    past_messages: int
+    """Messages that these runs have sent"""
+
+
 class AutomationRun(TypedDict):
     """A run: one person's execution of an automation"""
 
@@ -931,6 +1079,38 @@ class AutomationStepCompletedData(TypedDict, total=False):
     error: Optional[str]
     output: StepOutput
     """What the step made"""
+
+
+class AutomationStepCounts(TypedDict):
+    """The runs of a version by step"""
+
+    version: int
+    """The version"""
+    steps: List[AutomationStepCountsStep]
+    """The steps, in order"""
+    runs: int
+    """Runs of the version that were counted: those among the newest 1,000 runs of the automation"""
+    has_more: bool
+    """Whether there are older runs"""
+    has_more_waiting: bool
+    """Whether there are more waiting runs than the 1,000 that were counted"""
+
+
+class AutomationStepCountsStep(TypedDict):
+    """The runs at one step"""
+
+    index: int
+    """The position, from 0"""
+    waiting: int
+    """Runs that wait at the step or execute it"""
+    passed: int
+    """Runs that completed the step and went on, or ended after the last one"""
+    failed: int
+    """Runs that failed at the step"""
+    ended: int
+    """Runs that completed at the step although others follow: a condition did not hold, or a wait ended the run"""
+    cancelled: int
+    """Runs that were cancelled at the step"""
 
 
 class _AutomationTriggerRequired(TypedDict):
@@ -1266,6 +1446,19 @@ class ConversionList(TypedDict):
     """Whether there are more"""
     next_cursor: Optional[str]
     """The `cursor` of the next page"""
+
+
+class CountAutomationStepsParams(TypedDict, total=False):
+    """Params of `automations.stepCounts`."""
+
+    version: int
+    """The version whose steps are counted; the current one if omitted"""
+
+
+class CountAutomationStepsResponse(TypedDict):
+    """A response with the counts"""
+
+    step_counts: AutomationStepCounts
 
 
 _CountEventsParamsRequired = TypedDict(
@@ -2076,6 +2269,51 @@ class Done(TypedDict):
     ok: bool
 
 
+class DryRunAutomationParams(TypedDict, total=False):
+    """Params of `automations.dryRun`."""
+
+    trigger: Optional[AutomationTrigger]
+    steps: Optional[Sequence[Union[AutomationStep, Mapping[str, Any]]]]
+    """The steps; the stored ones if omitted"""
+    user_id: Optional[str]
+    """The person's user id in your product"""
+    email: Optional[str]
+    """The person's email address"""
+    data: Optional[Mapping[str, Any]]
+    """Event data, at most 65536 bytes and 32 levels. Automations receive it unchanged; credentials in it are stored as
+    `REDACTED`. For sign-ups and subscriptions: `id`, `visitor_id`, `gclid`, `gbraid`, `wbraid` (or the cookie
+    `rnl_ad`), `came_from`, `signup_method`, `invited`, `internal`, `value`, `currency`"""
+
+
+class _DryRunAutomationResponseRequired(TypedDict):
+    run: AutomationRun
+
+
+class DryRunAutomationResponse(_DryRunAutomationResponseRequired, total=False):
+    """A response with a run"""
+
+    warnings: List[str]
+    """Warnings, for example about ignored fields"""
+
+
+class DryRunSuppressionImportParams(TypedDict):
+    """Params of `suppressions.dryRunImport`."""
+
+    csv: str
+    """The list: CSV with a column of addresses, with or without a header line"""
+
+
+class _DryRunSuppressionImportResponseRequired(TypedDict):
+    dry_run: SuppressionImportForecast
+
+
+class DryRunSuppressionImportResponse(_DryRunSuppressionImportResponseRequired, total=False):
+    """A response with the result that an import would have"""
+
+    warnings: List[str]
+    """Warnings, for example about ignored fields"""
+
+
 class DuplicateAutomationParams(TypedDict, total=False):
     """Params of `automations.duplicate`."""
 
@@ -2668,6 +2906,8 @@ class EmailDetail(_EmailDetailRequired, _EmailDetailOptional):
 class EmailDetailAttachment(TypedDict):
     """A file"""
 
+    id: str
+    """Id (`att_…`) for `GET /emails/{id}/attachments/{att_id}`"""
     name: Optional[str]
     """The name"""
     content_type: str
@@ -3387,6 +3627,8 @@ _GetEmailMetricsParamsOptional = TypedDict(
         "to": "str",
         "granularity": "Granularity",
         "dimensions": "Union[str, Sequence[EmailMetricsDimension]]",
+        "domain": "str",
+        "category": "EmailCategory",
         "metrics": "Union[str, Sequence[EmailMetric]]",
     },
     total=False,
@@ -3401,9 +3643,13 @@ class GetEmailMetricsParams(_GetEmailMetricsParamsRequired, _GetEmailMetricsPara
     to: End, exclusive. Default: now, including the current period
     granularity: Length of a period: at most 92 days with `hour`, three years with `day`. Hours and days are in
         UTC; counts are stored for two years
-    dimensions: Group by sending domain, by tag (`name:value`), by template alias, or by the provider of the
-        recipient's mail host (known from the first attempt on, so `sent` is not counted by provider). With several
-        dimensions, each has its own rows. At most 100 values per hour are listed, the others as `(other)`
+    dimensions: Group by sending domain, by tag (`name:value`), by template alias, by the provider of the
+        recipient's mail host (known from the first attempt on, so `sent` is not counted by provider), or by
+        category. With several dimensions, each has its own rows. At most 100 values per hour are listed, the others
+        as `(other)`. The category of email that was counted before counts had categories is `(unknown)`
+    domain: Count the email of this sending domain only. With a filter, `dimensions` can be `domain` and
+        `category`
+    category: Count the email of this category only, alone or together with `domain`
     metrics: Counters to return; all if omitted
     """
 
@@ -3582,6 +3828,8 @@ class ListAffiliateCommissionsParams(TypedDict, total=False):
     """The partner (`aff_…`)"""
     referral_id: str
     """The referral (`ref_…`)"""
+    payout_id: str
+    """The payout (`pay_…`) that the commissions are in"""
     currency: Union[str, Sequence[str]]
     """Filter by currency; several separated by commas"""
     created_after: Union[str, datetime.datetime]
@@ -3813,6 +4061,18 @@ class ListConversionsParams(TypedDict, total=False):
     """Number of entries"""
     cursor: str
     """`next_cursor` of the previous page"""
+    kind: ConversionKind
+    """Filter by kind"""
+    source: str
+    """Filter by the measured source of the first visit"""
+    email: str
+    """Filter by email address"""
+    user_id: str
+    """Filter by user id"""
+    created_after: Union[str, datetime.datetime]
+    """Only those whose event was received after this time"""
+    created_before: Union[str, datetime.datetime]
+    """Only those whose event was received before this time"""
 
 
 class ListDomainClaimsParams(TypedDict, total=False):
@@ -3951,6 +4211,12 @@ class ListLogsParams(TypedDict, total=False):
     """Filter by status or status class, like `404` or `4xx`"""
     path: str
     """Filter by path prefix, like `/emails`"""
+    operation: str
+    """Filter by operation, like `send_email`"""
+    api_key_id: str
+    """Filter by API key (`key_…`)"""
+    user_id: str
+    """Filter by the user (`user_…`) whose session made the request"""
     created_after: Union[str, datetime.datetime]
     """Only requests received after this time"""
     created_before: Union[str, datetime.datetime]
@@ -4024,6 +4290,15 @@ class ListSmtpCredentialsResponse(TypedDict):
     """Whether there are more"""
     next_cursor: Optional[str]
     """The `cursor` of the next page"""
+
+
+class ListSuppressionImportsParams(TypedDict, total=False):
+    """Params of `suppressions.listImports`."""
+
+    limit: int
+    """Number of entries"""
+    cursor: str
+    """`next_cursor` of the previous page"""
 
 
 class ListSuppressionsParams(TypedDict, total=False):
@@ -4176,12 +4451,6 @@ class OneAffiliateCampaign(TypedDict):
     campaign: AffiliateCampaign
 
 
-class OneAffiliateCommission(TypedDict):
-    """A response with a single object"""
-
-    commission: AffiliateCommission
-
-
 class OneAffiliatePayout(TypedDict):
     """A response with a single object"""
 
@@ -4303,6 +4572,7 @@ class PreviewTemplateParams(TypedDict, total=False):
     """The template's variables by name"""
     version: Optional[Union[Literal["draft"], int]]
     """The version to render; default: the draft"""
+    changes: Optional[UnsavedTemplateDraft]
 
 
 class ProductEvent(TypedDict):
@@ -4633,6 +4903,27 @@ class RejectAffiliateResponse(_RejectAffiliateResponseRequired, total=False):
     """Warnings, for example about ignored fields"""
 
 
+class ReplayAutomationParams(TypedDict, total=False):
+    """Params of `automations.replay`."""
+
+    trigger: Optional[AutomationTrigger]
+    steps: Optional[Sequence[Union[AutomationStep, Mapping[str, Any]]]]
+    """The steps; the stored ones if omitted"""
+    limit: Optional[int]
+    """The number of past events, newest first; default: 100"""
+
+
+class _ReplayAutomationResponseRequired(TypedDict):
+    replay: AutomationReplay
+
+
+class ReplayAutomationResponse(_ReplayAutomationResponseRequired, total=False):
+    """A response with a replay"""
+
+    warnings: List[str]
+    """Warnings, for example about ignored fields"""
+
+
 class _ReplayWebhookDeliveriesParamsRequired(TypedDict):
     since: Union[str, datetime.datetime]
     """Deliveries created at this time or later"""
@@ -4670,6 +4961,13 @@ class ReplyToReceivedEmailParams(TypedDict, total=False):
     """The HTML body"""
     text: Optional[str]
     """The plain-text body"""
+
+
+class ResendEmailParams(TypedDict, total=False):
+    """Params of `emails.resend`."""
+
+    attachments: Optional[bool]
+    """Whether the new email has the attachments too; without them the response has the warning `attachments_omitted`"""
 
 
 class _ReverseAffiliateCommissionParamsRequired(TypedDict):
@@ -5173,6 +5471,63 @@ class SuppressionImportError(TypedDict):
     """The error message"""
 
 
+class SuppressionImportForecast(TypedDict):
+    """The result that an import would have"""
+
+    counts: SuppressionImportForecastCounts
+    """The number of lines by result"""
+    left_out: List[SuppressionImportForecastLeftOut]
+    """The first 100 lines that would be left out"""
+    lines: List[SuppressionImportForecastLeftOut]
+    """The first 100 other lines"""
+
+
+class SuppressionImportForecastCounts(TypedDict):
+    """The number of lines by result"""
+
+    total: int
+    """Records in the list"""
+    created: int
+    """Suppressions that would be created or changed"""
+    exists: int
+    """Records whose address is suppressed already, or is on an earlier line"""
+    repeated: int
+    """Records whose address is on an earlier line"""
+    invalid: int
+    """Invalid records"""
+    refused: int
+    """Records that the plan has no room for"""
+
+
+class SuppressionImportForecastLeftOut(TypedDict):
+    """A line with the result that an import would have"""
+
+    line: int
+    """Line number, from 1"""
+    email: Optional[str]
+    """The address or domain; null if the line is invalid"""
+    reason: Optional[SuppressionReason]
+    """The reason in the list; null if the line is invalid"""
+    result: SuppressionImportForecastLeftOutResult
+    """`created`: a suppression would be created or get this reason; `exists`: the address is suppressed already;
+    `repeated`: an earlier line has the address; `invalid`: the line would be left out"""
+    existing_reason: Optional[SuppressionImportForecastLeftOutExistingReason]
+    """The reason of the suppression that exists"""
+    message: Optional[str]
+    """Why the line would be left out"""
+
+
+class SuppressionImportList(TypedDict):
+    """A page of the list"""
+
+    imports: List[SuppressionImport]
+    """The imports, newest first; the newest 100 are kept"""
+    has_more: bool
+    """Whether there are more"""
+    next_cursor: Optional[str]
+    """The `cursor` of the next page"""
+
+
 class SuppressionList(TypedDict):
     """A page of the list"""
 
@@ -5507,6 +5862,48 @@ class TestedEventPayload(TypedDict):
     """When it happened"""
     data: Dict[str, Any]
     """The event data; `test` is true"""
+
+
+_UnsavedTemplateDraftRequired = TypedDict(
+    "_UnsavedTemplateDraftRequired",
+    {
+    },
+)
+_UnsavedTemplateDraftOptional = TypedDict(
+    "_UnsavedTemplateDraftOptional",
+    {
+        "name": "str",
+        "alias": "Optional[str]",
+        "category": "EmailCategory",
+        "unsubscribe_enabled": "bool",
+        "from": "Optional[Union[str, EmailAddress]]",
+        "reply_to": "Optional[Union[str, Sequence[str]]]",
+        "subject": "Optional[str]",
+        "preheader": "Optional[str]",
+        "html": "Optional[str]",
+        "text": "Optional[str]",
+        "variables": "Sequence[TemplateVariable]",
+    },
+    total=False,
+)
+
+
+class UnsavedTemplateDraft(_UnsavedTemplateDraftRequired, _UnsavedTemplateDraftOptional):
+    """Content that a preview renders in place of the draft's; it is not stored. Null removes a field; `name` and
+    `alias` have no effect
+
+    name: Name, unique in the account
+    alias: Name for API calls, unique in the account
+    category: Category
+    unsubscribe_enabled: Managed unsubscribe; always on for product and newsletter
+    from: Default author, unless the send request has one: `Ada <ada@example.com>` or an object
+    reply_to: Default `Reply-To`, unless the send request has one
+    subject: Markup of the subject
+    preheader: Markup of the preview line after the subject
+    html: Markup of the HTML body
+    text: Markup of the plain-text body
+    variables: Declared variables; undeclared ones are required
+    """
 
 
 class UpdateAffiliateCampaignParams(TypedDict, total=False):
@@ -6343,6 +6740,10 @@ class UpdateEmailFields(UpdateEmailParams, CallOptions, total=False):
     """Params and options of `emails.update` as keywords."""
 
 
+class ResendEmailFields(ResendEmailParams, IdempotentOptions, total=False):
+    """Params and options of `emails.resend` as keywords."""
+
+
 class TestEventFields(TestEventParams, CallOptions):
     """Params and options of `emails.testEvent` as keywords."""
 
@@ -6441,6 +6842,14 @@ class CheckSuppressionsFields(CheckSuppressionsParams, CallOptions):
 
 class ImportSuppressionsFields(ImportSuppressionsParams, CallOptions):
     """Params and options of `suppressions.import` as keywords."""
+
+
+class DryRunSuppressionImportFields(DryRunSuppressionImportParams, CallOptions):
+    """Params and options of `suppressions.dryRunImport` as keywords."""
+
+
+class ListSuppressionImportsFields(ListSuppressionImportsParams, CallOptions, total=False):
+    """Params and options of `suppressions.listImports` as keywords."""
 
 
 class ExportSuppressionsFields(ExportSuppressionsParams, CallOptions, total=False):
@@ -6581,6 +6990,18 @@ class UpdateAutomationFields(UpdateAutomationParams, CallOptions, total=False):
 
 class DuplicateAutomationFields(DuplicateAutomationParams, CallOptions, total=False):
     """Params and options of `automations.duplicate` as keywords."""
+
+
+class DryRunAutomationFields(DryRunAutomationParams, CallOptions, total=False):
+    """Params and options of `automations.dryRun` as keywords."""
+
+
+class ReplayAutomationFields(ReplayAutomationParams, CallOptions, total=False):
+    """Params and options of `automations.replay` as keywords."""
+
+
+class CountAutomationStepsFields(CountAutomationStepsParams, CallOptions, total=False):
+    """Params and options of `automations.stepCounts` as keywords."""
 
 
 class ListAutomationVersionsFields(ListAutomationVersionsParams, CallOptions, total=False):

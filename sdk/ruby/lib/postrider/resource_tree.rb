@@ -5,6 +5,7 @@
 require_relative "resources/emails"
 require_relative "resources/emails_events"
 require_relative "resources/emails_attempts"
+require_relative "resources/emails_attachments"
 require_relative "resources/account"
 require_relative "resources/logs"
 require_relative "resources/api_keys"

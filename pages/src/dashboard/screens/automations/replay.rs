@@ -168,7 +168,7 @@ impl ReplayedEvent {
     }
 }
 
-/// What the steps do with an event.
+/// The effect of the steps on an event.
 struct Effect<'e> {
     event: &'e ReplayedEvent,
     end: Option<String>,

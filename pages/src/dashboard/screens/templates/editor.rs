@@ -116,7 +116,7 @@ fn read_fallback(kind: &str, entered: &str) -> Result<Option<Value>, String> {
     }
 }
 
-/// What is entered in place of the draft's content, and the sample data.
+/// The entered content in place of the draft's content, and the sample data.
 ///
 /// # Errors
 /// A field cannot be read.
@@ -176,7 +176,7 @@ struct EditorState {
     sample: Value,
     /// `None` if it cannot be rendered: the failure says why.
     rendered: Option<RenderedPreview>,
-    /// What is rendered is entered and not saved.
+    /// The rendered content is entered and not saved.
     is_entered: bool,
     /// The version of the draft that the person saw first.
     seen_version: u32,

@@ -10,7 +10,7 @@ module Postrider
     class AffiliateCommissions < Resource
       LIST = Operation.new(
         name: "affiliateCommissions.list", http_method: "GET", path: "/affiliate-commissions",
-        query: %w[limit cursor status affiliate_id referral_id currency created_after created_before], pages: "data", retry: true
+        query: %w[limit cursor status affiliate_id referral_id payout_id currency created_after created_before], pages: "data", retry: true
       )
       GET = Operation.new(
         name: "affiliateCommissions.get", http_method: "GET", path: "/affiliate-commissions/{id}",
@@ -29,6 +29,7 @@ module Postrider
       # - `status`: Filter by status; several separated by commas
       # - `affiliate_id`: The partner (`aff_…`)
       # - `referral_id`: The referral (`ref_…`)
+      # - `payout_id`: The payout (`pay_…`) that the commissions are in
       # - `currency`: Filter by currency; several separated by commas
       # - `created_after`: Only those created at this time or later
       # - `created_before`: Only those created before this time

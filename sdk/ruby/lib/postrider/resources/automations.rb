@@ -50,7 +50,19 @@ module Postrider
         name: "automations.duplicate", http_method: "POST", path: "/automations/{id}/duplicate",
         body: true
       )
-      private_constant :CREATE, :LIST, :GET, :UPDATE, :ACTIVATE, :PAUSE, :ARCHIVE, :CANCEL_RUNS, :DELETE, :DUPLICATE
+      DRY_RUN = Operation.new(
+        name: "automations.dryRun", http_method: "POST", path: "/automations/{id}/dry-run",
+        body: true, retry: true
+      )
+      REPLAY = Operation.new(
+        name: "automations.replay", http_method: "POST", path: "/automations/{id}/replay",
+        body: true, retry: true
+      )
+      STEP_COUNTS = Operation.new(
+        name: "automations.stepCounts", http_method: "GET", path: "/automations/{id}/step-counts",
+        query: %w[version], retry: true
+      )
+      private_constant :CREATE, :LIST, :GET, :UPDATE, :ACTIVATE, :PAUSE, :ARCHIVE, :CANCEL_RUNS, :DELETE, :DUPLICATE, :DRY_RUN, :REPLAY, :STEP_COUNTS
 
       # Published versions of an automation.
       attr_reader :versions
@@ -160,6 +172,45 @@ module Postrider
       # Returns the answer, a hash.
       def duplicate(id, params = nil, **keywords)
         call(DUPLICATE, [id], params, keywords)
+      end
+
+      # Run an automation as a test, without sending anything.
+      #
+      # - `steps`: The steps; the stored ones if omitted
+      # - `user_id`: The person's user id in your product
+      # - `email`: The person's email address
+      # - `data`: Event data, at most 65536 bytes and 32 levels. Automations receive it unchanged; credentials in it are
+      #   stored as `REDACTED`. For sign-ups and subscriptions: `id`, `visitor_id`, `gclid`, `gbraid`, `wbraid`
+      #   (or the cookie `rnl_ad`), `came_from`, `signup_method`, `invited`, `internal`, `value`, `currency`
+      #
+      # id: The automation's id (`aut_…`)
+      #
+      # Returns the answer, a hash.
+      def dry_run(id, params = nil, **keywords)
+        call(DRY_RUN, [id], params, keywords)
+      end
+
+      # Run past events as a test, without sending anything.
+      #
+      # - `steps`: The steps; the stored ones if omitted
+      # - `limit`: The number of past events, newest first; default: 100
+      #
+      # id: The automation's id (`aut_…`)
+      #
+      # Returns the answer, a hash.
+      def replay(id, params = nil, **keywords)
+        call(REPLAY, [id], params, keywords)
+      end
+
+      # Get the number of runs at each step.
+      #
+      # - `version`: The version whose steps are counted; the current one if omitted
+      #
+      # id: The automation's id (`aut_…`)
+      #
+      # Returns the answer, a hash.
+      def step_counts(id, params = nil, **keywords)
+        call(STEP_COUNTS, [id], params, keywords)
       end
     end
   end

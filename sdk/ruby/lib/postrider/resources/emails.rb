@@ -5,6 +5,7 @@
 require_relative "../resource"
 require_relative "emails_events"
 require_relative "emails_attempts"
+require_relative "emails_attachments"
 
 module Postrider
   module Resources
@@ -24,7 +25,7 @@ module Postrider
       )
       METRICS = Operation.new(
         name: "emails.metrics", http_method: "GET", path: "/emails/metrics",
-        query: %w[from to granularity dimensions metrics], retry: true
+        query: %w[from to granularity dimensions domain category metrics], retry: true
       )
       GET = Operation.new(
         name: "emails.get", http_method: "GET", path: "/emails/{id}",
@@ -55,11 +56,14 @@ module Postrider
       attr_reader :events
       # Delivery attempts of an email.
       attr_reader :attempts
+      # Attachments of an email.
+      attr_reader :attachments
 
       def initialize(client)
         super
         @events = EmailsEvents.new(client)
         @attempts = EmailsAttempts.new(client)
+        @attachments = EmailsAttachments.new(client)
       end
 
       # Send an email.
@@ -126,10 +130,13 @@ module Postrider
       # - `to`: End, exclusive. Default: now, including the current period
       # - `granularity`: Length of a period: at most 92 days with `hour`, three years with `day`. Hours and days are in UTC;
       #   counts are stored for two years
-      # - `dimensions`: Group by sending domain, by tag (`name:value`), by template alias, or by the provider of the
-      #   recipient's mail host (known from the first attempt on, so `sent` is not counted by provider). With
-      #   several dimensions, each has its own rows. At most 100 values per hour are listed, the others as
-      #   `(other)`
+      # - `dimensions`: Group by sending domain, by tag (`name:value`), by template alias, by the provider of the recipient's
+      #   mail host (known from the first attempt on, so `sent` is not counted by provider), or by category.
+      #   With several dimensions, each has its own rows. At most 100 values per hour are listed, the others as
+      #   `(other)`. The category of email that was counted before counts had categories is `(unknown)`
+      # - `domain`: Count the email of this sending domain only. With a filter, `dimensions` can be `domain` and
+      #   `category`
+      # - `category`: Count the email of this category only, alone or together with `domain`
       # - `metrics`: Counters to return; all if omitted
       #
       # Returns the answer, a hash.
@@ -167,13 +174,16 @@ module Postrider
         call(CANCEL, [id], {}, options)
       end
 
-      # Resend a stored email without its attachments.
+      # Resend a stored email, with its attachments on request.
+      #
+      # - `attachments`: Whether the new email has the attachments too; without them the response has the warning
+      #   `attachments_omitted`
       #
       # id: The email's id (`msg_…`)
       #
       # Returns the answer, a hash.
-      def resend(id, **options)
-        call(RESEND, [id], {}, options)
+      def resend(id, params = nil, **keywords)
+        call(RESEND, [id], params, keywords)
       end
 
       # Send a test event to webhooks.

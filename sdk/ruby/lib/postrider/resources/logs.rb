@@ -10,7 +10,7 @@ module Postrider
     class Logs < Resource
       LIST = Operation.new(
         name: "logs.list", http_method: "GET", path: "/logs",
-        query: %w[limit cursor method status path created_after created_before], pages: "logs", retry: true
+        query: %w[limit cursor method status path operation api_key_id user_id created_after created_before], pages: "logs", retry: true
       )
       GET = Operation.new(
         name: "logs.get", http_method: "GET", path: "/logs/{id}",
@@ -25,6 +25,9 @@ module Postrider
       # - `method`: Filter by method, like `POST`
       # - `status`: Filter by status or status class, like `404` or `4xx`
       # - `path`: Filter by path prefix, like `/emails`
+      # - `operation`: Filter by operation, like `send_email`
+      # - `api_key_id`: Filter by API key (`key_…`)
+      # - `user_id`: Filter by the user (`user_…`) whose session made the request
       # - `created_after`: Only requests received after this time
       # - `created_before`: Only requests received before this time
       #

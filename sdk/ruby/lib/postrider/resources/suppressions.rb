@@ -24,6 +24,14 @@ module Postrider
         name: "suppressions.import", http_method: "POST", path: "/suppressions/import",
         body: true
       )
+      DRY_RUN_IMPORT = Operation.new(
+        name: "suppressions.dryRunImport", http_method: "POST", path: "/suppressions/import/dry-run",
+        body: true, retry: true
+      )
+      LIST_IMPORTS = Operation.new(
+        name: "suppressions.listImports", http_method: "GET", path: "/suppressions/import",
+        query: %w[limit cursor], pages: "imports", retry: true
+      )
       GET_IMPORT = Operation.new(
         name: "suppressions.getImport", http_method: "GET", path: "/suppressions/import/{id}",
         retry: true
@@ -40,7 +48,7 @@ module Postrider
         name: "suppressions.delete", http_method: "DELETE", path: "/suppressions/{id_or_email}",
         query: %w[force], retry: true
       )
-      private_constant :LIST, :CREATE, :CHECK, :IMPORT, :GET_IMPORT, :EXPORT, :GET, :DELETE
+      private_constant :LIST, :CREATE, :CHECK, :IMPORT, :DRY_RUN_IMPORT, :LIST_IMPORTS, :GET_IMPORT, :EXPORT, :GET, :DELETE
 
       # List suppressions, newest first.
       #
@@ -84,6 +92,25 @@ module Postrider
       # Returns the answer, a hash.
       def import(params = nil, **keywords)
         call(IMPORT, [], params, keywords)
+      end
+
+      # Show what an import of suppressions would do.
+      #
+      # - `csv` (required): The list: CSV with a column of addresses, with or without a header line
+      #
+      # Returns the answer, a hash.
+      def dry_run_import(params = nil, **keywords)
+        call(DRY_RUN_IMPORT, [], params, keywords)
+      end
+
+      # List imports, newest first.
+      #
+      # - `limit`: Number of entries
+      # - `cursor`: `next_cursor` of the previous page
+      #
+      # Returns a Page.
+      def list_imports(params = nil, **keywords)
+        page(LIST_IMPORTS, [], params, keywords)
       end
 
       # Get the progress of an import.
