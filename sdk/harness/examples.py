@@ -17,6 +17,7 @@ TEMPLATE_VARIABLES = {"name"}
 REFUSALS = {
     "create_domain_claim": "conflict|not_found|validation_error",
     "get_domain_claim": "not_found",
+    "get_email_attachment": "not_found",
     "cancel_domain_claim": "not_found",
     "verify_domain_claim": "not_found",
     "apply_domain_dns": "upstream_error|validation_error",
