@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue,
-    LOCATION, REFERRER_POLICY, SET_COOKIE, USER_AGENT,
+    IF_MATCH, LOCATION, REFERRER_POLICY, SET_COOKIE, USER_AGENT,
 };
 use http::{HeaderMap, Method, StatusCode, Uri};
 use jiff::Timestamp;
@@ -143,6 +143,9 @@ impl SessionBackend<'_> {
         }
         if let Some(Ok(key)) = call.idempotency_key.as_deref().map(HeaderValue::from_str) {
             headers.insert(HeaderName::from_static("idempotency-key"), key);
+        }
+        if let Some(Ok(etag)) = call.if_match.as_deref().map(HeaderValue::from_str) {
+            headers.insert(IF_MATCH, etag);
         }
         let (media_type, body) = match &call.body {
             CallBody::None => (None, Bytes::new()),
