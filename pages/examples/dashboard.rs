@@ -30,7 +30,7 @@ use pages::dashboard::answer::PageContent;
 use pages::dashboard::backend::{Backend, Call, CallBody, Failure, Reply};
 use pages::dashboard::request::{Fields, PageRequest, UploadedFile};
 use pages::dashboard::router;
-use pages::dashboard::screens::encode;
+use pages::dashboard::screens::{encode, sign_in};
 use pages::dashboard::viewer::Viewer;
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
@@ -142,6 +142,7 @@ async fn answer(server: &Server, request: Request<Incoming>) -> Result<Response<
         query: Fields::parse(head.uri.query().unwrap_or_default().as_bytes()),
         form,
         files,
+        wanted: sign_in::wanted_path(&backend.cookie),
     };
     let answer = router::answer(&backend, backend.viewer.as_ref(), &page_request).await;
     if let Some(fault) = &answer.fault {

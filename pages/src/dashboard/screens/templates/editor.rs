@@ -250,7 +250,7 @@ impl Renderable for Editor<'_> {
             form.editor method="post" action=(context.request.path) data-preview="preview" data-once="" {
                 input type="hidden" name="csrf" value=(context.csrf());
                 input type="hidden" name="form" value=(FORM);
-                @if let Some(failure) = &state.failure { (FormErrors { failure, fields: &shown }) }
+                @if let Some(failure) = &state.failure { (context.mark_shown(FORM)) (FormErrors { failure, fields: &shown }) }
                 div.editor-source {
                     div.card.editor-fields {
                         @for field in &contents { (self.field(field)) }
