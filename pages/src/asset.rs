@@ -5,6 +5,11 @@ use sha2::{Digest as _, Sha256};
 const STYLE: &str = concat!(include_str!("../assets/base.css"), include_str!("../assets/style.css"));
 const SCRIPT: &str = include_str!("../assets/script.js");
 const DASHBOARD_STYLE: &str = concat!(include_str!("../assets/base.css"), include_str!("../assets/dashboard.css"));
+const CONSOLE_STYLE: &str = concat!(
+    include_str!("../assets/base.css"),
+    include_str!("../assets/dashboard.css"),
+    include_str!("../assets/console.css")
+);
 const DASHBOARD_SCRIPT: &str = include_str!("../../web/dashboard.js");
 const HASH_BYTES: usize = 8;
 
@@ -32,6 +37,12 @@ impl Asset {
     #[must_use]
     pub fn dashboard_style() -> Self {
         Self::new("dashboard", "css", "text/css; charset=utf-8", strip_css(DASHBOARD_STYLE))
+    }
+
+    /// The style sheet of the operator's console: that of the dashboard and its own.
+    #[must_use]
+    pub fn console_style() -> Self {
+        Self::new("console", "css", "text/css; charset=utf-8", strip_css(CONSOLE_STYLE))
     }
 
     /// The script of the dashboard; every page works without it.

@@ -10,6 +10,7 @@
 
 pub mod asset;
 pub mod block;
+pub mod console;
 pub mod dashboard;
 pub mod display_text;
 pub mod document;

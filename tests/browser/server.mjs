@@ -17,7 +17,8 @@ const HOSTS = ["www.shop.localhost", "app.shop.localhost", "shop.localhost", "ot
 export async function start({ binary, shopPort, port = 0 }) {
   const room = mkdtempSync(join(tmpdir(), "server-"));
   const doors = ["--api", `127.0.0.1:${port}`, "--submission", "127.0.0.1:0", "--mx", "127.0.0.1:0"];
-  const server = spawn(binary, ["dev", "--json", "--data-dir", room, ...doors], { stdio: ["ignore", "pipe", "inherit"] });
+  const env = { ...process.env, POSTRIDER_OPS_LISTEN: "127.0.0.1:0" };
+  const server = spawn(binary, ["dev", "--json", "--data-dir", room, ...doors], { stdio: ["ignore", "pipe", "inherit"], env });
   const stop = () =>
     new Promise((done) => {
       front?.kill("SIGTERM");
@@ -62,17 +63,18 @@ export async function start({ binary, shopPort, port = 0 }) {
     const answer = await fetch(url + path, { method: "POST", headers, body });
     if (answer.status != 200) throw new Error(`${type}: ${answer.status} ${await answer.text()}`);
   };
-  const ask = (...command) => JSON.parse(execFileSync(binary, ["admin", "--data-dir", room, "--json", ...command]));
+  /** Runs `postrider admin` on the server. */
+  const operator = (...command) => JSON.parse(execFileSync(binary, ["admin", "--data-dir", room, "--json", ...command]));
   const session = () => {
-    const made = ask("session", "create", "--account", "dev@example.com");
+    const made = operator("session", "create", "--account", "dev@example.com");
     return { ...made, url: atUrl(made.url) };
   };
   /** Creates an account; returns the link that signs its owner in. */
-  const account = (email) => atUrl(ask("account", "create", "--email", email).sign_in.link);
+  const account = (email) => atUrl(operator("account", "create", "--email", email).sign_in.link);
   /** The path of the link in the latest email to an address. */
   const mailedLink = async (to) => {
     const answer = await fetch(`${own.origin}/latest/links?to=${encodeURIComponent(to)}&wait=10s`);
     return atUrl((await answer.text()).match(/http[^"\s]*\/auth\/link\/[\w-]+/)[0]);
   };
-  return { session, account, mailedLink, url, key: program.publishable_key, tokens: ["ada", "bob"], website, api, pay, admin, stop };
+  return { session, operator, account, mailedLink, url, key: program.publishable_key, tokens: ["ada", "bob"], website, api, pay, admin, stop };
 }

@@ -21,7 +21,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("smtp", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
     ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive", "schema"]),
     ("explain", &[]),
-    ("cli", &["explain"]),
+    ("mcp", &["explain"]),
+    ("cli", &["explain", "mcp"]),
     ("pages", &["explain"]),
     ("sdk/generate", &[]),
 ];
@@ -32,8 +33,8 @@ const ALLOWED_PATHS: &[(&str, &[&str])] = &[
     ("tokio_postgres", &["store/"]),
     ("deadpool_postgres", &["store/"]),
     // src: the inbox of `postrider dev`.
-    ("hyper", &["api/", "queue/src/client/http", "cli/", "pages/examples/", "src/"]),
-    ("hyper_util", &["api/", "queue/src/client/http", "cli/", "pages/examples/", "src/"]),
+    ("hyper", &["api/", "queue/src/client/http", "cli/", "pages/examples/", "mcp/examples/", "src/"]),
+    ("hyper_util", &["api/", "queue/src/client/http", "cli/", "pages/examples/", "mcp/examples/", "src/"]),
     ("rustls", TLS),
     ("tokio_rustls", TLS),
 ];
