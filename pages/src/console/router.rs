@@ -89,6 +89,7 @@ fn outcome_answer(context: &Context<'_>, outcome: Outcome) -> ConsoleAnswer {
         Outcome::SeeOther(path) => PageAnswer::see_other(path).into(),
         Outcome::SignedIn { path, cookies } => PageAnswer { cookies, ..PageAnswer::see_other(path) }.into(),
         Outcome::Once(page) => page_answer(context, 200, &page),
+        Outcome::Leave(url) => PageAnswer::leave(url).into(),
     }
 }
 
