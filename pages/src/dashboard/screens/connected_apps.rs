@@ -158,7 +158,6 @@ async fn revoke_own(context: &Context<'_>) -> Result<Outcome, Failure> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::*;
     use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html, location};
 
     fn grant(user: &str) -> Value {
