@@ -157,7 +157,9 @@ async fn answer(server: &Server, request: Request<Incoming>) -> Result<Response<
             response = response.header("content-security-policy", POLICY).header("cache-control", "no-store");
             ("text/html; charset=utf-8", html.into())
         }
-        PageContent::FormTarget { html, .. } | PageContent::Foreign { html, .. } => ("text/html; charset=utf-8", html.into()),
+        PageContent::FormTarget { html, .. } | PageContent::Foreign { html, .. } => {
+            ("text/html; charset=utf-8", html.into())
+        }
         PageContent::SeeOther(path) | PageContent::Leave(path) => {
             response = response.header(LOCATION, path);
             ("text/plain", Bytes::new())
