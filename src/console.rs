@@ -177,6 +177,7 @@ fn page_request(request: &OpsPageRequest) -> Result<PageRequest, Failure> {
         query: Fields::parse(request.uri.query().unwrap_or_default().as_bytes()),
         form,
         files: Vec::new(),
+        wanted: None,
     })
 }
 

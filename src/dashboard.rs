@@ -15,8 +15,8 @@ use api::session_pages::{OperationCall, OperationCaller, PageRequest as ApiPageR
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue,
-    LOCATION, REFERRER_POLICY, SET_COOKIE, USER_AGENT,
+    ACCEPT, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue,
+    IF_MATCH, LOCATION, REFERRER_POLICY, SET_COOKIE, USER_AGENT,
 };
 use http::{HeaderMap, Method, StatusCode, Uri};
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ use pages::dashboard::answer::{PageAnswer, PageContent};
 use pages::dashboard::backend::{Backend, Call, CallBody, Failure, Reply};
 use pages::dashboard::request::{Fields, PageRequest, UploadedFile};
 use pages::dashboard::router::{self, REAUTHENTICATE};
-use pages::dashboard::screens::encode;
+use pages::dashboard::screens::{encode, sign_in};
 use pages::dashboard::viewer::Viewer;
 use serde_json::Value;
 use store::access::SignedInUser;
@@ -117,12 +117,14 @@ fn page_request(request: &ApiPageRequest) -> Result<PageRequest, Failure> {
             (Fields::parse_form(&request.body).ok_or_else(too_many)?, Vec::new())
         }
     };
+    let mut cookies = request.headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
     Ok(PageRequest {
         is_post,
         path: request.uri.path().to_owned(),
         query: Fields::parse(request.uri.query().unwrap_or_default().as_bytes()),
         form,
         files,
+        wanted: cookies.find_map(sign_in::wanted_path),
     })
 }
 
@@ -143,6 +145,9 @@ impl SessionBackend<'_> {
         }
         if let Some(Ok(key)) = call.idempotency_key.as_deref().map(HeaderValue::from_str) {
             headers.insert(HeaderName::from_static("idempotency-key"), key);
+        }
+        if let Some(Ok(etag)) = call.if_match.as_deref().map(HeaderValue::from_str) {
+            headers.insert(IF_MATCH, etag);
         }
         let (media_type, body) = match &call.body {
             CallBody::None => (None, Bytes::new()),

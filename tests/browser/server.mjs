@@ -21,6 +21,7 @@ export async function start({ binary, shopPort, port = 0 }) {
   const server = spawn(binary, ["dev", "--json", "--data-dir", room, ...doors], { stdio: ["ignore", "pipe", "inherit"], env });
   const stop = () =>
     new Promise((done) => {
+      front?.kill("SIGTERM");
       server.once("exit", done);
       server.kill("SIGTERM");
     }).then(() => rmSync(room, { recursive: true, force: true }));
@@ -30,7 +31,11 @@ export async function start({ binary, shopPort, port = 0 }) {
   });
   const admin = (...command) =>
     JSON.parse(execFileSync(binary, ["admin", "--data-dir", room, "affiliate", ...command, "--json"]));
-  const url = new URL(/^http/.test(ready.api) ? ready.api : "http://" + ready.api).origin;
+  const own = new URL(/^http/.test(ready.api) ? ready.api : "http://" + ready.api);
+  // PAGES names a build of the example of crate pages, which serves its own pages over this server.
+  const front = process.env.PAGES && spawn(process.env.PAGES, ["--server", own.host, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
+  const url = front ? new URL(await new Promise((done) => createInterface({ input: front.stdout }).once("line", done))).origin : own.origin;
+  const atUrl = (link) => url + new URL(link).pathname;
   const api = async (method, path, body) => {
     const headers = { "authorization": "Bearer " + ready.api_key, "content-type": "application/json" };
     const answer = await fetch(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
@@ -58,8 +63,18 @@ export async function start({ binary, shopPort, port = 0 }) {
     const answer = await fetch(url + path, { method: "POST", headers, body });
     if (answer.status != 200) throw new Error(`${type}: ${answer.status} ${await answer.text()}`);
   };
-  const session = () => JSON.parse(execFileSync(binary, ["admin", "--data-dir", room, "--json", "session", "create"]));
   /** Runs `postrider admin` on the server. */
   const operator = (...command) => JSON.parse(execFileSync(binary, ["admin", "--data-dir", room, "--json", ...command]));
-  return { session, operator, url, key: program.publishable_key, tokens: ["ada", "bob"], website, api, pay, admin, stop };
+  const session = () => {
+    const made = operator("session", "create", "--account", "dev@example.com");
+    return { ...made, url: atUrl(made.url) };
+  };
+  /** Creates an account; returns the link that signs its owner in. */
+  const account = (email) => atUrl(operator("account", "create", "--email", email).sign_in.link);
+  /** The path of the link in the latest email to an address. */
+  const mailedLink = async (to) => {
+    const answer = await fetch(`${own.origin}/latest/links?to=${encodeURIComponent(to)}&wait=10s`);
+    return atUrl((await answer.text()).match(/http[^"\s]*\/auth\/link\/[\w-]+/)[0]);
+  };
+  return { session, operator, account, mailedLink, url, key: program.publishable_key, tokens: ["ada", "bob"], website, api, pay, admin, stop };
 }

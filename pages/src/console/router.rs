@@ -52,7 +52,7 @@ pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &Pa
             Ok(outcome) => return outcome_answer(&context, outcome),
             Err(failure) => {
                 let name = context.form().get("form").to_owned();
-                context.refused = Some(RefusedForm { name, failure });
+                context.refused = Some(RefusedForm::new(name, failure));
             }
         }
     }

@@ -35,6 +35,8 @@ pub struct Call {
     pub body: CallBody,
     /// `Idempotency-Key`, where the operation takes one.
     pub idempotency_key: Option<String>,
+    /// `If-Match`: the `ETag` of the object as the form showed it.
+    pub if_match: Option<String>,
 }
 
 /// The body of a call.
@@ -72,6 +74,13 @@ impl Call {
         if !value.is_empty() {
             self.query.push((name.into(), value));
         }
+        self
+    }
+
+    /// Refuses the change (412) if the object has another `ETag` by now. An empty one means that the form had none.
+    #[must_use]
+    pub fn if_match(mut self, etag: &str) -> Self {
+        self.if_match = (!etag.is_empty()).then(|| etag.to_owned());
         self
     }
 

@@ -1,5 +1,7 @@
 //! The context of a request, for the functions of the page table.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use hypertext::Raw;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -20,11 +22,20 @@ pub struct Context<'a> {
 }
 
 /// A form that was refused.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct RefusedForm {
     /// The form's name in the page table.
     pub name: String,
     pub failure: Failure,
+    /// The page shows the failure beside the form.
+    is_shown: AtomicBool,
+}
+
+impl RefusedForm {
+    #[must_use]
+    pub fn new(name: impl Into<String>, failure: Failure) -> Self {
+        Self { name: name.into(), failure, is_shown: AtomicBool::new(false) }
+    }
 }
 
 impl Context<'_> {
@@ -80,6 +91,20 @@ impl Context<'_> {
     #[must_use]
     pub fn failure_of(&self, form: &str) -> Option<&Failure> {
         self.refused.as_ref().filter(|refused| refused.name == form).map(|refused| &refused.failure)
+    }
+
+    /// Notes that the page shows the failure of a form, so that the frame does not show it again.
+    pub fn mark_shown(&self, form: &str) {
+        if let Some(refused) = self.refused.as_ref().filter(|refused| refused.name == form) {
+            refused.is_shown.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The failure of a form that the rendered page does not show: of a button, or of a form that is gone.
+    #[must_use]
+    pub fn stray_failure(&self) -> Option<&Failure> {
+        let refused = self.refused.as_ref().filter(|refused| !refused.is_shown.load(Ordering::Relaxed))?;
+        Some(&refused.failure).filter(|failure| !failure.message.is_empty())
     }
 
     /// True if a form was sent to look at its effect only.

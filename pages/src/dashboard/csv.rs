@@ -1,7 +1,47 @@
 //! CSV files that pages make (RFC 4180).
 
+use serde::de::DeserializeOwned;
+
+use super::backend::{Call, Failure};
+use super::context::Context;
+use super::table::View;
+
+/// Most rows of an export.
+pub const ROWS_MAX: usize = 10_000;
+/// Most calls of an export: with filters, a page of a list can have no entries though there are more.
+const CALLS_MAX: usize = 200;
 /// Longest file: it is built in memory.
 const BYTES_MAX: usize = 8 << 20;
+
+/// A filtered list as a file, the newest rows first. `call` is the list's call; `rows` takes the rows of a page and the
+/// cursor of the next one.
+///
+/// # Errors
+/// A call failed.
+pub async fn export_list<L: DeserializeOwned, const N: usize>(
+    context: &Context<'_>,
+    name: &str,
+    columns: [&str; N],
+    mut call: Call,
+    rows: impl Fn(L) -> (Vec<[String; N]>, Option<String>),
+) -> Result<View, Failure> {
+    call.query.retain(|(name, _)| name != "cursor" && name != "limit");
+    let base = call.query("limit", "100");
+    let (mut csv, mut cursor, mut is_complete) = (CsvText::new(&columns), String::new(), false);
+    for _ in 0..CALLS_MAX {
+        let (found, next_cursor) = rows(context.read(&base.clone().query("cursor", &cursor)).await?);
+        for row in found.iter().take(ROWS_MAX.saturating_sub(csv.rows())) {
+            csv.push(row);
+        }
+        cursor = next_cursor.unwrap_or_default();
+        is_complete = cursor.is_empty();
+        if is_complete || csv.rows() >= ROWS_MAX || csv.is_full() {
+            break;
+        }
+    }
+    let part = if is_complete { "" } else { "-newest-part" };
+    Ok(csv.into_file(context, name, part))
+}
 
 /// A CSV file under construction.
 #[derive(Debug, Clone)]
@@ -58,9 +98,11 @@ impl CsvText {
         self.text.push('"');
     }
 
+    /// The file of a page: `emails-2026-11-26.csv`; `part` stands after the day.
     #[must_use]
-    pub fn finish(self) -> String {
-        self.text
+    pub fn into_file(self, context: &Context<'_>, name: &str, part: &str) -> View {
+        let file_name = format!("{name}-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
+        View::File { media_type: "text/csv; charset=utf-8", file_name, content: self.text }
     }
 }
 
@@ -74,6 +116,6 @@ mod tests {
         csv.push(&["x, \"y\"", "=1+1"]);
         csv.push(&["a;=cmd|x", "b;c"]);
         assert_eq!(csv.rows(), 2);
-        assert_eq!(csv.finish(), "a,b\r\n\"x, \"\"y\"\"\",\"'=1+1\"\r\n\"'a;=cmd|x\",\"b;c\"\r\n");
+        assert_eq!(csv.text, "a,b\r\n\"x, \"\"y\"\"\",\"'=1+1\"\r\n\"'a;=cmd|x\",\"b;c\"\r\n");
     }
 }

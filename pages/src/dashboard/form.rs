@@ -324,6 +324,7 @@ impl Renderable for FormView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (form, context) = (self.form, self.context);
         let failure = self.failure();
+        context.mark_shown(form.name);
         let entered = failure.map(|_| context.form());
         let is_file = |field: &Field| matches!(field.control, Control::File { .. } | Control::Files { .. });
         let has_files = form.multipart || form.fields.iter().any(is_file);
@@ -406,6 +407,16 @@ pub fn plain(message: &str) -> String {
     message.replace('`', "")
 }
 
+/// An error of a field as a sentence. The API's messages follow the field's name: `is shorter than 10 characters`.
+fn error_sentence(message: &str) -> String {
+    let text = plain(message);
+    if ["is ", "has ", "must ", "cannot ", "needs "].iter().any(|verb| text.starts_with(verb)) {
+        return format!("This {text}");
+    }
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
+}
+
 /// The part of a field that has an error: `[2].name` is "Entry 3, name".
 fn part_in_words(part: &str) -> String {
     let entry = part.strip_prefix('[').and_then(|rest| rest.split_once(']'));
@@ -432,7 +443,7 @@ impl FieldView<'_> {
         let errors = failure.fields.iter().filter(|(name, _)| belongs_to(name, &self.field.name));
         let texts: Vec<_> = errors
             .map(|(name, text)| match name.strip_prefix(&*self.field.name).unwrap_or_default() {
-                "" => plain(text),
+                "" => error_sentence(text),
                 part => format!("{}: {}", part_in_words(part), plain(text)),
             })
             .collect();
@@ -667,6 +678,8 @@ mod tests {
         assert!(belongs_to("to[2]", "to") && belongs_to("to", "to") && belongs_to("data.x", "data"));
         assert!(!belongs_to("token", "to"));
         let parts = ["[2]", "[0].name", ".plan", "[x]"].map(part_in_words);
+        assert_eq!(error_sentence("is `x`"), "This is x");
+        assert_eq!(error_sentence("there is no such domain"), "There is no such domain");
         assert_eq!(parts, ["Entry 3", "Entry 1, name", "plan", "[x]"]);
     }
 }

@@ -4,6 +4,7 @@ use hypertext::{Buffer, prelude::*};
 
 use super::backend::Failure;
 use super::context::{Context, raw};
+use super::form::plain;
 use super::kit::badge::Tone;
 use super::kit::notice::{self, Notice};
 use super::kit::same_as::SameAs;
@@ -120,13 +121,16 @@ impl Renderable for Frame<'_> {
                 body.dashboard.signed-out[context.viewer.is_none()] {
                     a.skip href="#content" { "Skip to the content" }
                     @if context.viewer.is_some() { (Header(self)) (Navigation(self)) }
+                    @if context.viewer.is_none() {
+                        header.signed-out-head { a.brand href="/dashboard" { span.mark aria-hidden="true" {} "postrider" } }
+                    }
                     main #content tabindex="-1" data-live=[page.live.then_some("/api/webhook-events")] {
                         (TitleBar(self))
-                        @if let Some(text) = notice::done_text(context.query().get("done")) {
+                        @if let Some(text) = notice::done_text(context.query().get("done")).filter(|_| !context.request.is_post) {
                             (Notice { tone: Tone::Good, text })
                         }
-                        @if let Some(refused) = self.stray_failure() {
-                            div.notice.bad role="alert" { p { (refused.message) } }
+                        @if let Some(refused) = context.stray_failure() {
+                            div.notice.bad role="alert" { p { (plain(&refused.message)) } }
                             @if router::proof_field(refused).is_some() { (router::confirm_form().within(context)) }
                         }
                         (raw(&page.body))
@@ -138,16 +142,6 @@ impl Renderable for Frame<'_> {
             }
         }
         .render_to(buffer);
-    }
-}
-
-impl Frame<'_> {
-    /// The failure of a form that the page does not show again: of a button, or of a form that is gone.
-    fn stray_failure(&self) -> Option<&Failure> {
-        let refused = self.context.refused.as_ref().filter(|refused| !refused.failure.message.is_empty())?;
-        let shown = format!("name=\"form\" value=\"{}\"", refused.name);
-        let is_shown = self.page.body.contains(&shown) && self.page.body.contains("role=\"alert\"");
-        (!is_shown).then_some(&refused.failure)
     }
 }
 
@@ -227,10 +221,12 @@ impl Renderable for TitleBar<'_> {
                     }
                 }
                 div.title-row {
-                    h1 { (page.title) }
+                    div.title-text {
+                        h1 { (page.title) }
+                        @if let Some(lead) = &page.lead { p.lead { (lead) } }
+                    }
                     @if !page.actions.is_empty() { div.actions { (raw(&page.actions)) } }
                 }
-                @if let Some(lead) = &page.lead { p.lead { (lead) } }
             }
         }
         .render_to(buffer);

@@ -16,6 +16,7 @@ pub mod notice;
 pub mod pager;
 pub mod progress;
 pub mod qr_code;
+pub mod row_button;
 pub mod same_as;
 pub mod secret;
 pub mod snippet;

@@ -93,13 +93,15 @@ pub struct PageRequest {
     /// The fields of the form; empty for GET.
     pub form: Fields,
     pub files: Vec<UploadedFile>,
+    /// The page that the person wanted before they asked for a sign-in link, from the browser's cookie.
+    pub wanted: Option<String>,
 }
 
 impl PageRequest {
-    /// Path and query.
+    /// Path and query, without the notice of what was done before.
     #[must_use]
     pub fn target(&self) -> String {
-        let query = self.query.to_query();
+        let query = self.query.with("done", "").to_query();
         if query.is_empty() { self.path.clone() } else { format!("{}?{query}", self.path) }
     }
 }

@@ -8,7 +8,7 @@ use super::form::{Control, Field, Form};
 use super::frame::{self, Frame};
 use super::page::Page;
 use super::request::PageRequest;
-use super::screens::{self, assets};
+use super::screens::{self, assets, sign_in};
 use super::table::{self, Outcome, PageAccess, PageRow, View};
 use super::viewer::Viewer;
 
@@ -56,9 +56,13 @@ pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &Pa
             }
             Err(failure) => {
                 let name = context.form().get("form").to_owned();
-                context.refused = Some(RefusedForm { name, failure });
+                context.refused = Some(RefusedForm::new(name, failure));
             }
         }
+    }
+    if let Some(wanted) = request.wanted.as_ref().filter(|_| viewer.is_some() && path.is_empty() && !request.is_post) {
+        let cookies = vec![sign_in::wanted_cookie(None)];
+        return PageAnswer { cookies, ..PageAnswer::see_other(wanted) };
     }
     match (row.show)(&context).await {
         Ok(view) => view_answer(&context, view),

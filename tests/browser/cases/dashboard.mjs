@@ -2,6 +2,7 @@
 // without JavaScript.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createHmac } from "node:crypto";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -137,7 +138,85 @@ const everyPage = (width, colorScheme, withoutScript = false) => ({
   },
 });
 
+/** The one-time password of a secret in base32 (RFC 6238). */
+function oneTimePassword(secret) {
+  const bits = [...secret.trim()].map((letter) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(letter).toString(2).padStart(5, "0")).join("");
+  const key = Buffer.from(bits.match(/.{8}/g).map((byte) => parseInt(byte, 2)));
+  const time = Buffer.alloc(8);
+  time.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000)));
+  const tag = createHmac("sha1", key).update(time).digest();
+  return String((tag.readUInt32BE(tag[19] & 15) & 0x7fffffff) % 1e6).padStart(6, "0");
+}
+
+const PASSWORD = "correct horse battery";
+
+/** From the operator's link over password and one-time passwords to sign-in by a mailed link; then a colleague. */
+const signIn = (javaScriptEnabled) => async (w) => {
+  const context = await w.context.browser().newContext({ javaScriptEnabled });
+  context.setDefaultTimeout(10_000);
+  const page = await context.newPage();
+  const press = (name) => page.getByRole("button", { name, exact: true }).click();
+  const visit = (path) => page.goto(w.program.url + path);
+  const owner = `owner-${javaScriptEnabled}@sign-in.example`;
+  await page.goto(w.program.account(owner));
+  await press("Sign in");
+  await page.waitForURL("**/dashboard");
+  await visit("/dashboard/security");
+  await page.getByLabel("New password").fill("short");
+  await press("Set the password");
+  await page.getByText("shorter than 10 characters").waitFor();
+  await page.getByLabel("New password").fill(PASSWORD);
+  await press("Set the password");
+  await page.getByText("The change was saved.").waitFor();
+  await press("Set up");
+  const secret = await page.locator(".secret code").textContent();
+  await page.getByLabel("Code that the app shows").fill(oneTimePassword(secret));
+  await press("Turn on");
+  const codes = (await page.locator("main pre").textContent()).trim().split("\n");
+  await visit("/dashboard/team");
+  await page.getByLabel("Email address").fill("viewer-" + owner);
+  await page.getByLabel(/^Viewer/).check();
+  await press("Invite");
+  await page.getByText("The invitation was sent.").waitFor();
+  await context.clearCookies();
+
+  await visit("/dashboard/domains?name=x");
+  const byPassword = page.locator("form", { has: page.getByLabel("Password") });
+  await byPassword.getByLabel("Email address").fill(owner);
+  await byPassword.getByLabel("Password").fill("a wrong password");
+  await byPassword.getByRole("button").click();
+  await page.getByRole("alert").waitFor();
+  await byPassword.getByLabel("Password").fill(PASSWORD);
+  await byPassword.getByRole("button").click();
+  await page.getByLabel("Code of your authenticator app").fill(codes[0]);
+  await press("Sign in");
+  await page.waitForURL("**/dashboard/domains?name=x");
+  await context.clearCookies();
+
+  await visit("/dashboard/metrics?range=7");
+  await page.locator("form", { has: page.getByRole("button", { name: "Mail me a link" }) }).getByLabel("Email address").fill(owner);
+  await press("Mail me a link");
+  await page.getByText("a link is on its way").waitFor();
+  await page.goto(await w.program.mailedLink(owner));
+  await press("Sign in");
+  await page.locator("input[name=code]").fill(codes[1]);
+  await press("Sign in");
+  await page.waitForURL("**/dashboard/metrics?range=7");
+  await context.clearCookies();
+
+  await page.goto(await w.program.mailedLink("viewer-" + owner));
+  await press("Sign in");
+  await page.waitForURL("**/dashboard");
+  await visit("/dashboard/domains");
+  assert.equal(await page.getByRole("link", { name: "Add a domain" }).count(), 0, "a viewer changes nothing");
+  assert.equal((await visit("/dashboard/domains/new")).status(), 403);
+  await context.close();
+};
+
 export const withServer = {
+  "people sign in, and get to the page that they wanted": signIn(true),
+  "people sign in without JavaScript": signIn(false),
+
   "every page, 1280 px, light": everyPage(1280, "light"),
   "every page, 320 px, dark, without the script": everyPage(320, "dark", true),
 

@@ -2,14 +2,14 @@
 
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
-use crate::dashboard::form::Field;
+use crate::dashboard::form::{Control, Field};
 
 const FIELD: &str = "confirm";
 
 /// The field for the name.
 #[must_use]
 pub fn confirm_field(name: &str) -> Field {
-    Field::text(FIELD, "Name").required().ignored().help(format!("Enter “{name}” to confirm."))
+    Field::new(FIELD, format!("Type “{name}” to confirm"), Control::Text).required().ignored()
 }
 
 /// Compares the name that was entered.

@@ -67,7 +67,7 @@ impl DateRange {
         ];
         let choices = ranges.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
         let range = Filter { name: "range", label: "Range", control: FilterControl::Select(choices) };
-        [range, Filter::date("from", "or from day"), Filter::date("to", "to day")]
+        [range, Filter::date("from", "From day"), Filter::date("to", "To day")]
     }
 
     /// The range of a query. Its second part says what is wrong with the days; then the range is the usual one.

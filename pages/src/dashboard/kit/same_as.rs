@@ -25,7 +25,7 @@ impl Renderable for SameAs<'_> {
         }
         maud! {
             details.same-as id="same-as" {
-                summary { "Same as" }
+                summary { "Same as: curl, command line, Node, Python" }
                 @for (language, text) in &shown {
                     figure.code {
                         figcaption {

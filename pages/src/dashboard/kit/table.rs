@@ -58,6 +58,11 @@ impl Table {
     }
 }
 
+/// True for a cell that says nothing: a narrow screen leaves it out.
+fn is_blank(cell: &str) -> bool {
+    matches!(cell, "" | "–" | "<span class=\"dash\">–</span>")
+}
+
 /// A row under construction.
 #[derive(Debug, Clone, Default)]
 pub struct Row(Vec<String>);
@@ -97,7 +102,7 @@ impl Renderable for Table {
                         @for row in &self.rows {
                             tr {
                                 @for (column, cell) in self.columns.iter().zip(row) {
-                                    td.number[column.is_number] data-label=(column.title) { div { (raw(cell)) } }
+                                    td.number[column.is_number].blank[is_blank(cell)] data-label=(column.title) { div { (raw(cell)) } }
                                 }
                             }
                         }

@@ -76,7 +76,16 @@ pub fn grouped(number: u64) -> String {
 /// A word of the API as people write it: `hard_bounce` is "Hard bounce".
 #[must_use]
 pub fn sentence_case(word: &str) -> String {
-    let text = word.replace(['_', '.'], " ");
+    let words = word.split(['_', '.']).map(|word| match word {
+        "api" => "API",
+        "dns" => "DNS",
+        "ip" => "IP",
+        "smtp" => "SMTP",
+        "sms" => "SMS",
+        "url" => "URL",
+        word => word,
+    });
+    let text = words.collect::<Vec<_>>().join(" ");
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
 }
@@ -100,7 +109,10 @@ mod tests {
     fn values_of_controls_survive() {
         assert_eq!(input_value("a<\"&\u{202e}\u{1}").escaped(), "a&lt;&quot;&amp;&#x202E;\u{fffd}");
         assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
-        assert_eq!(sentence_case("hard_bounce"), "Hard bounce");
+        assert_eq!(
+            (sentence_case("hard_bounce"), sentence_case("api_keys")),
+            ("Hard bounce".into(), "API keys".into())
+        );
         assert_eq!(file_size(1_400_000), "1.4 MB");
     }
 }

@@ -41,7 +41,7 @@ use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::or_refused;
-use crate::dashboard::kit::text::{input_value, sentence_case};
+use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::page::Page;
 use crate::dashboard::request::Fields;
 use crate::dashboard::table::View;
@@ -245,30 +245,4 @@ pub fn sentence(message: &str) -> String {
 #[must_use]
 pub fn object<const N: usize>(pairs: [(&str, Value); N]) -> Value {
     Value::Object(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
-}
-
-/// A button in a row of a table. Its failure is shown at the top of the page.
-#[derive(Clone, Copy)]
-pub struct RowButton<'c> {
-    pub context: &'c Context<'c>,
-    /// The form's name in the page table.
-    pub form: &'c str,
-    pub label: &'c str,
-    /// A hidden field with its value.
-    pub field: (&'c str, &'c str),
-}
-
-impl Renderable for RowButton<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (name, value) = self.field;
-        maud! {
-            form.inline method="post" action=(self.context.request.target()) data-once="" {
-                input type="hidden" name="csrf" value=(self.context.csrf());
-                input type="hidden" name="form" value=(self.form);
-                input type="hidden" name=(name) value=(input_value(value));
-                button.button type="submit" { (self.label) }
-            }
-        }
-        .render_to(buffer);
-    }
 }

@@ -64,6 +64,21 @@ impl Quota {
     }
 }
 
+impl Quota {
+    /// The name for people: `email_bytes` is "Email, size".
+    fn title(&self) -> String {
+        match self.name.strip_suffix("_bytes") {
+            Some(name) => format!("{}, size", sentence_case(name)),
+            None => sentence_case(&self.name),
+        }
+    }
+
+    /// True if there is something to say: a limit, or a use that is counted.
+    const fn is_known(&self) -> bool {
+        self.used.is_some() || self.limit.is_some()
+    }
+}
+
 /// Pairs limits and usage by name; usage has the same names, at the top or below `storage`.
 fn quotas(limits: &Map<String, Value>, usage: &Map<String, Value>) -> Vec<Quota> {
     let mut found = Vec::new();
@@ -76,7 +91,8 @@ fn quotas(limits: &Map<String, Value>, usage: &Map<String, Value>) -> Vec<Quota>
             }
             _ if matches!(name.as_str(), "requests_per_second" | "retention_days") => {}
             limit => {
-                let used = usage.get(name).and_then(Value::as_u64);
+                // `emails_per_day` limits `emails_day`.
+                let used = usage.get(name).or_else(|| usage.get(&name.replace("_per_", "_"))).and_then(Value::as_u64);
                 found.push(Quota { name: name.clone(), used, limit: limit.as_u64() });
             }
         }
@@ -101,7 +117,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .optional("Emails are kept for", number("retention_days").map(|days| format!("{days} days")))
         .row("Since", time_or_dash(Some(&account.created_at)));
     let mut table = Table::new("Quotas", &["Quota", "Used", "Limit", "Share"]).numbers(&["Used", "Limit", "Share"]);
-    for quota in quotas(&reply.limits, &reply.usage) {
+    for quota in quotas(&reply.limits, &reply.usage).iter().filter(|quota| quota.is_known()) {
         let percent = quota.percent();
         let share = percent.map(|percent| {
             Badge::new(
@@ -115,7 +131,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         });
         table.push(
             Row::new()
-                .cell(sentence_case(quota.name.trim_end_matches("_bytes")))
+                .cell(quota.title())
                 .cell(quota.used.map_or_else(|| "–".to_owned(), |used| quota.amount(used)))
                 .cell(quota.limit.map_or_else(|| "Unlimited".to_owned(), |limit| quota.amount(limit)))
                 .cell(share),

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
-use crate::dashboard::csv::CsvText;
+use crate::dashboard::csv::export_list;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
@@ -50,8 +50,6 @@ pub const PAGES: &[PageRow] = &[
 
 const PATH: &str = "/dashboard/logs";
 const EXPORT: &str = "/dashboard/logs/export.csv";
-/// Pages of 100 requests in an export.
-const EXPORT_CALLS: usize = 100;
 
 #[derive(Debug, Deserialize)]
 struct LogList {
@@ -288,39 +286,23 @@ async fn export(context: &Context<'_>) -> Result<View, Failure> {
         "api_key_id",
         "user_id",
     ];
-    let (mut csv, mut call) = (CsvText::new(&columns), list_call(context).query("limit", "100"));
-    let mut is_complete = false;
-    for _ in 0..EXPORT_CALLS {
-        let found: LogList = context.read(&call).await?;
-        for one in &found.logs {
-            let (status, duration) = (one.status.to_string(), one.duration_ms.to_string());
-            let or_empty = |text: &'_ Option<String>| text.clone().unwrap_or_default();
-            csv.push(&[
-                one.id.clone(),
-                one.created_at.clone(),
-                one.method.clone(),
-                one.path.clone(),
-                one.operation.clone(),
-                status,
-                or_empty(&one.error_code),
-                duration,
-                or_empty(&one.api_key_id),
-                or_empty(&one.user_id),
-            ]);
-        }
-        let Some(cursor) = found.next_cursor else {
-            is_complete = true;
-            break;
-        };
-        if csv.is_full() {
-            break;
-        }
-        call.query.retain(|(name, _)| name != "cursor");
-        call = call.query("cursor", cursor);
-    }
-    let part = if is_complete { "" } else { "-newest-part" };
-    let file_name = format!("requests-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
-    Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
+    let row = |one: LoggedRequest| {
+        let text = |text: Option<String>| text.unwrap_or_default();
+        [
+            one.id,
+            one.created_at,
+            one.method,
+            one.path,
+            one.operation,
+            one.status.to_string(),
+            text(one.error_code),
+            one.duration_ms.to_string(),
+            text(one.api_key_id),
+            text(one.user_id),
+        ]
+    };
+    let rows = |found: LogList| (found.logs.into_iter().map(row).collect(), found.next_cursor);
+    export_list(context, "requests", columns, list_call(context), rows).await
 }
 
 /// The meaning of the error code of a request.

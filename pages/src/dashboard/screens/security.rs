@@ -4,15 +4,18 @@ use hypertext::prelude::*;
 use serde::Deserialize;
 
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, raw};
+use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::code::Code;
+use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::qr_code::QrCode;
+use crate::dashboard::kit::row_button::RowButton;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::{Page, render};
+use crate::dashboard::page::Page;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
 const PATH: &str = "/dashboard/security";
@@ -75,6 +78,36 @@ struct Session {
     user_agent: Option<String>,
     created_at: String,
     last_used_at: Option<String>,
+}
+
+impl Session {
+    /// "Firefox on Windows", as far as the browser says it.
+    fn browser(&self) -> String {
+        let Some(agent) = self.user_agent.as_deref().filter(|agent| !agent.is_empty()) else { return "Unknown".into() };
+        // Browsers name those that they are compatible with, so the order matters.
+        let browsers = [
+            ("Edg/", "Edge"),
+            ("OPR/", "Opera"),
+            ("Firefox/", "Firefox"),
+            ("Chrome/", "Chrome"),
+            ("Safari/", "Safari"),
+        ];
+        let systems = [
+            ("Android", "Android"),
+            ("iPhone", "iPhone"),
+            ("iPad", "iPad"),
+            ("Windows", "Windows"),
+            ("Mac OS X", "macOS"),
+            ("Linux", "Linux"),
+        ];
+        let find =
+            |names: &[(&str, &'static str)]| names.iter().find(|(mark, _)| agent.contains(mark)).map(|(_, name)| *name);
+        match (find(&browsers), find(&systems)) {
+            (Some(browser), Some(system)) => format!("{browser} on {system}"),
+            (Some(browser), None) => browser.into(),
+            (None, _) => agent.chars().take(60).collect(),
+        }
+    }
 }
 
 fn password_form(has_password: bool) -> Form<'static> {
@@ -145,20 +178,16 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 fn sessions_table(context: &Context<'_>, sessions: &[Session]) -> Table {
     let mut table = Table::new("Your sessions", &["Browser", "Address", "Signed in", "Last used", "End"]);
     for session in sessions {
-        let end = Form::new("end", "End", vec![Field::hidden("id", session.id.clone())]).secondary();
-        let action = if session.current {
-            render(Badge::new("This one", Tone::Active))
-        } else {
-            render(maud! { (end.within(context)) })
-        };
+        let end = RowButton { context, form: "end", label: "End", field: ("id", &session.id) };
+        let is_current = session.current;
         let method = session.method.as_deref().map(sentence_case).unwrap_or_default();
         table.push(
             Row::new()
-                .cell(session.user_agent.as_deref().unwrap_or("Unknown"))
-                .cell(session.ip.as_deref().unwrap_or("–"))
+                .cell(maud! { span title=(session.user_agent.as_deref().unwrap_or_default()) { (session.browser()) } })
+                .cell(maud! { span.nowrap { (session.ip.as_deref().unwrap_or("–")) } })
                 .cell(maud! { (time_or_dash(Some(&session.created_at))) @if !method.is_empty() { " · " (method) } })
                 .cell(time_or_dash(session.last_used_at.as_deref()))
-                .cell(raw(&action)),
+                .cell(maud! { @if is_current { (Badge::new("This one", Tone::Active)) } @else { (end) } }),
         );
     }
     table
@@ -185,7 +214,7 @@ async fn begin_totp(context: &Context<'_>) -> Result<Outcome, Failure> {
                 li { p { "Scan the code with an authenticator app." } (QrCode { text: &created.otpauth_uri, label: "Secret of your one-time passwords" }) }
                 li {
                     p { "Or type the secret: " }
-                    p.secret { code { (created.secret) } button.button type="button" data-copy=(created.secret) hidden { "Copy" } }
+                    p.secret { code { (created.secret) } (CopyButton { text: &created.secret, label: "the secret" }) }
                 }
                 li { p { "Enter the code that the app shows." } (code.within(context)) }
             }
@@ -213,8 +242,7 @@ async fn show_recovery_codes(context: &Context<'_>, call: Call, title: &str) -> 
     let body = maud! {
         (Notice { tone: Tone::Warning, text: "Save these recovery codes now: they are shown once. Each replaces one code of the app, once." })
         div.card {
-            pre { (text) }
-            p { button.button type="button" data-copy=(text) hidden { "Copy" } }
+            (Code::new("Recovery codes", &text))
             p { a.button.primary href=(PATH) { "I saved them" } }
         }
     };

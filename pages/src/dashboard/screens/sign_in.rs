@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::encode;
 
+use crate::dashboard::PATH;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -36,6 +37,9 @@ pub const PAGES: &[PageRow] = &[
     },
 ];
 
+/// The longest address of a page that sign-in leads to.
+const NEXT_BYTES_MAX: usize = 2_000;
+
 fn email_field() -> Field {
     Field::new("email", "Email address", Control::Email).required().autocomplete("username")
 }
@@ -46,14 +50,42 @@ fn password_form() -> Form<'static> {
 }
 
 fn link_form() -> Form<'static> {
-    Form::new("link", "Mail me a link", vec![email_field()])
+    Form::new("link", "Mail me a link", vec![email_field()]).secondary()
 }
 
 /// The page that the person wanted: only pages of the dashboard, so that a link cannot lead to another site.
 fn next_path<'c>(context: &'c Context<'_>) -> &'c str {
     let next = context.query().get("next");
+    if is_next(next) { next } else { PATH }
+}
+
+fn is_next(next: &str) -> bool {
     let path = next.split('?').next().unwrap_or_default();
-    if is_dashboard(path) && !next.contains('\\') { next } else { "/dashboard" }
+    is_dashboard(path)
+        && path != SIGN_IN
+        && next.len() <= NEXT_BYTES_MAX
+        && !next.contains(|c: char| c == '\\' || c.is_control())
+}
+
+/// The cookie that keeps the wanted page until the mailed link is used.
+const WANTED_COOKIE: &str = "__Host-postrider_wanted";
+/// Seconds that a mailed link works.
+const LINK_SECONDS: u32 = 900;
+
+/// The wanted page of a `Cookie` header.
+#[must_use]
+pub fn wanted_path(cookies: &str) -> Option<String> {
+    let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
+    let (_, value) = pairs.find(|(name, _)| *name == WANTED_COOKIE)?;
+    let path = percent_encoding::percent_decode_str(value).decode_utf8().ok()?;
+    is_next(&path).then(|| path.into_owned())
+}
+
+/// Keeps the wanted page in the browser; without one, forgets it.
+#[must_use]
+pub fn wanted_cookie(path: Option<&str>) -> String {
+    let (value, seconds) = path.map_or_else(|| (String::new(), 0), |path| (encode(path), LINK_SECONDS));
+    format!("{WANTED_COOKIE}={value}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Lax")
 }
 
 fn show(context: &Context<'_>) -> View {
@@ -78,7 +110,12 @@ async fn sign_in(context: &Context<'_>) -> Result<Outcome, Failure> {
         let next = encode(next_path(context));
         return Ok(Outcome::SeeOther(format!("{SIGN_IN}/{}?next={next}", encode(&challenge))));
     }
-    Ok(Outcome::SignedIn { path: next_path(context).to_owned(), cookies: reply.cookies })
+    Ok(signed_in(context, reply.cookies))
+}
+
+fn signed_in(context: &Context<'_>, mut cookies: Vec<String>) -> Outcome {
+    cookies.push(wanted_cookie(None));
+    Outcome::SignedIn { path: next_path(context).to_owned(), cookies }
 }
 
 /// The answer to a user with one-time passwords.
@@ -107,11 +144,33 @@ async fn sign_in_with_code(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = code_form().read(context.form())?;
     let call = Call::new("sign_in_with_code").parameter("challenge", context.parameter("challenge")).json(body);
     let reply = context.perform(&call).await?;
-    Ok(Outcome::SignedIn { path: next_path(context).to_owned(), cookies: reply.cookies })
+    Ok(signed_in(context, reply.cookies))
 }
 
 async fn mail_link(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = link_form().read(context.form())?;
     context.perform(&Call::new("ask_for_sign_in_link").json(body)).await?;
-    Ok(Outcome::done("/dashboard/sign-in", "mailed"))
+    // The mailed link leads to the start page, which leads on.
+    let next = next_path(context);
+    let wanted = wanted_cookie(Some(next).filter(|next| *next != PATH));
+    let path = format!("{SIGN_IN}?done=mailed&next={}", encode(next));
+    Ok(Outcome::SignedIn { path, cookies: vec![wanted] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wanted_page_is_kept_in_a_cookie() {
+        let cookie = wanted_cookie(Some("/dashboard/emails?status=bounced&q=a;b"));
+        let pair = cookie.split(';').next().unwrap();
+        let wanted = wanted_path(&format!("other=1; {pair}"));
+        assert_eq!(wanted.as_deref(), Some("/dashboard/emails?status=bounced&q=a;b"));
+        assert!(wanted_cookie(None).contains("Max-Age=0"));
+        for path in ["https://example.net", "//example.net", "/dashboard\\x", "/dashboard/x\r\ny", "/dashboard/sign-in"]
+        {
+            assert_eq!(wanted_path(&format!("{WANTED_COOKIE}={}", encode(path))), None, "{path}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{grouped, sentence_case};
+use crate::dashboard::kit::text::{address_cell, grouped, sentence_case};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{PageAccess, PageRow, View};
@@ -89,7 +89,7 @@ impl Renderable for LastEmails<'_> {
             let to = email.to.first().map_or(email.from.as_str(), String::as_str);
             table.push(
                 Row::new()
-                    .link(format!("/dashboard/emails/{}", encode(&email.id)), to)
+                    .cell(maud! { a href={ "/dashboard/emails/" (encode(&email.id)) } { (address_cell(to)) } })
                     .cell(&email.subject)
                     .cell(Badge::of(&email.status))
                     .cell(time_or_dash(Some(&email.created_at))),

@@ -9,6 +9,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::Badge;
+use crate::dashboard::kit::confirm::{confirm, confirm_field};
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
@@ -116,8 +117,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         "Send the invitation again",
         vec![Field::hidden("email", user.email.clone()), Field::hidden("role", user.role.clone())],
     );
-    let confirmation = Field::text("confirm", "Type the email address to confirm").required().ignored();
-    let remove = Form::new("remove", "Remove from the team", vec![confirmation]).danger();
+    let remove = Form::new("remove", "Remove from the team", vec![confirm_field(&user.email)]).danger();
     let title = user.email.clone();
     let body = maud! {
         div.columns {
@@ -149,9 +149,7 @@ async fn change_role(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 async fn remove(context: &Context<'_>) -> Result<Outcome, Failure> {
     let user = find(context).await?;
-    if context.form().get("confirm").trim() != user.email {
-        return Err(Failure::field("confirm", "Type the address exactly as it is shown"));
-    }
+    confirm(context, &user.email)?;
     context.perform(&Call::new("remove_user").id(context.id())).await?;
     Ok(Outcome::done(PATH, "deleted"))
 }

@@ -206,8 +206,7 @@ async fn export(context: &Context<'_>) -> Result<View, Failure> {
         let numbers = [day.visits, day.visitors, day.sign_ups, day.subscriptions].map(|number| number.to_string());
         csv.push(&[day.period_start, day.source].into_iter().chain(numbers).collect::<Vec<_>>());
     }
-    let file_name = format!("visits-{}.csv", context.now().strftime("%Y-%m-%d"));
-    Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
+    Ok(csv.into_file(context, "visits", ""))
 }
 
 #[cfg(test)]

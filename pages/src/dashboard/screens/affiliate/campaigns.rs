@@ -12,6 +12,7 @@ use super::{AffiliateList, PATH, days_text, encode, object, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::form_key;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
@@ -239,7 +240,8 @@ fn create_form(currency: &str) -> Form<'static> {
 
 async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
     let currency = program_currency(context).await;
-    let form = create_form(&currency);
+    let mut form = create_form(&currency);
+    form.fields.push(form_key::field(context));
     let body = maud! { section.card { (form.within(context)) } };
     let page = Page::new("New campaign", body).below(CAMPAIGNS_PATH, "Campaigns");
     Ok(page.same_as(Call::new("create_affiliate_campaign")).into())
@@ -248,7 +250,9 @@ async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
 async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let currency = program_currency(context).await;
     let body = read_campaign(&create_form(&currency), context.form(), &currency)?;
-    let created: CampaignAnswer = context.read(&Call::new("create_affiliate_campaign").json(body)).await?;
+    let idempotency_key = form_key::request_key(context, &[body.to_string().as_bytes()]);
+    let call = Call { idempotency_key, ..Call::new("create_affiliate_campaign").json(body) };
+    let created: CampaignAnswer = context.read(&call).await?;
     Ok(Outcome::done(format!("{CAMPAIGNS_PATH}/{}", encode(&created.campaign.id)), "created"))
 }
 

@@ -9,13 +9,14 @@ use super::partner_totals::PartnerTotals;
 use super::partners::{OnePartner, PARTNERS_PATH, PartnerRow, PayoutState, partner_path};
 use super::program::{CopyText, program_currency};
 use super::terms::{Campaign, CampaignsById};
-use super::{AffiliateList, PATH, PartnerNames, RowButton, encode};
+use super::{AffiliateList, PATH, PartnerNames, encode};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::money::percent_text;
 use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::row_button::RowButton;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
@@ -153,6 +154,7 @@ impl Renderable for PartnerActions<'_> {
             @if status == "suspended" && context.allows("reactivate_affiliate") {
                 a.button.primary href={ (path) "/reactivate" } { "Reactivate" }
             }
+            @if context.allows("delete_affiliate") { a.button href={ (path) "/delete" } { "Delete" } }
         }
         .render_to(buffer);
     }
@@ -293,9 +295,6 @@ impl Renderable for PortalCard<'_> {
             @if context.allows("create_affiliate_login_link") && view.partner.status != "rejected" {
                 (RowButton { context, form: "login-link", label: "Make a sign-in link", field: ("now", "1") })
                 p.small.soft { "The link works once, within a minute. Whoever opens it is signed in as the partner." }
-            }
-            @if context.allows("delete_affiliate") {
-                p { a href={ (view.partner.path()) "/delete" } { "Delete this partner" } }
             }
         }
         .render_to(buffer);

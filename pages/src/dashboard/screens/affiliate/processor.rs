@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::program::{AffiliateProgram, CopyText, ProgramState, load_program, program_call};
-use super::{AffiliateList, PATH, RowButton, filled, set_up_first};
+use super::{AffiliateList, PATH, filled, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -15,6 +15,7 @@ use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::filter::{Filter, FilterBar};
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::row_button::RowButton;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;

@@ -206,7 +206,7 @@ impl Renderable for StepsEditor<'_> {
                 input type="hidden" name="to" value="";
                 // The first button answers the Enter key, so it saves nothing.
                 button.hidden type="submit" name="preview" value="1" tabindex="-1" aria-hidden="true" { "Show the changes" }
-                @if let Some(failure) = failure { (FormErrors { failure, fields: &shown }) }
+                @if let Some(failure) = failure { (context.mark_shown(FORM)) (FormErrors { failure, fields: &shown }) }
                 (TriggerCard { card, name: find(&self.copy.head, "name") })
                 section aria-labelledby="steps-title" {
                     h2 #steps-title { "Steps" }

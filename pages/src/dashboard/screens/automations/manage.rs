@@ -33,9 +33,10 @@ fn duplicate_form() -> Form<'static> {
 pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let automation = &read_automation(context, &call("get_automation", context.id())).await?;
     let counts = automation.counts;
+    let has_runs = counts.running + counts.waiting > 0;
     let on_their_way = grouped(counts.running + counts.waiting);
     let duplicate = duplicate_form();
-    let archive = Form::new("archive", "Archive", Vec::new()).danger();
+    let archive = Form::new("archive", "Archive", Vec::new()).secondary();
     let cancel = Form::new("cancel_runs", "Cancel all runs", Vec::new()).danger();
     let delete = format!("{}/delete", path(&automation.id));
     let may_change = context.allows("update_automation");
@@ -44,7 +45,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if context.allows("duplicate_automation") {
                 section.card { h2 { "Duplicate" } (duplicate.within(context)) }
             }
-            @if may_change {
+            @if may_change && has_runs {
                 section.card {
                     h2 { "Cancel its runs" }
                     p.help { (on_their_way) " runs are on their way. They end at once; new events go on starting runs." }

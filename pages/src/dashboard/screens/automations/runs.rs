@@ -8,7 +8,7 @@ use super::step_form::StepKind;
 use super::{automation_page, call, path, read_automation};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
-use crate::dashboard::csv::CsvText;
+use crate::dashboard::csv::export_list;
 use crate::dashboard::form::Form;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
@@ -20,8 +20,6 @@ use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::screens::encode;
 use crate::dashboard::table::{Outcome, View};
 
-/// Pages of 100 runs in an export.
-const EXPORT_CALLS_MAX: usize = 100;
 const STATUSES: [&str; 6] = ["queued", "running", "waiting", "completed", "failed", "cancelled"];
 
 /// A run of a person.
@@ -194,37 +192,24 @@ fn filtered(context: &Context<'_>) -> Call {
 pub async fn export(context: &Context<'_>) -> Result<View, Failure> {
     let columns =
         ["id", "status", "user_id", "email", "event", "event_id", "version", "step", "error", "began", "ended"];
-    let (mut csv, mut cursor) = (CsvText::new(&columns), String::new());
-    let mut is_complete = false;
-    for _ in 0..EXPORT_CALLS_MAX {
-        let found: RunPage = context.read(&filtered(context).query("limit", "100").query("cursor", cursor)).await?;
-        for run in found.runs {
-            let text = |text: Option<String>| text.unwrap_or_default();
-            let step = (run.current_step_index + 1).to_string();
-            let version = run.automation_version.to_string();
-            csv.push(&[
-                run.id,
-                run.status,
-                text(run.user_id),
-                text(run.email),
-                run.event_name,
-                run.event_id,
-                version,
-                step,
-                text(run.error),
-                text(run.created_at),
-                text(run.completed_at),
-            ]);
-        }
-        cursor = found.next_cursor.unwrap_or_default();
-        is_complete = cursor.is_empty();
-        if is_complete || csv.is_full() {
-            break;
-        }
-    }
-    let part = if is_complete { "" } else { "-newest-part" };
-    let file_name = format!("runs-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
-    Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
+    let row = |run: RunDetail| {
+        let text = |text: Option<String>| text.unwrap_or_default();
+        [
+            run.id,
+            run.status,
+            text(run.user_id),
+            text(run.email),
+            run.event_name,
+            run.event_id,
+            run.automation_version.to_string(),
+            (run.current_step_index + 1).to_string(),
+            text(run.error),
+            text(run.created_at),
+            text(run.completed_at),
+        ]
+    };
+    let rows = |found: RunPage| (found.runs.into_iter().map(row).collect(), found.next_cursor);
+    export_list(context, "runs", columns, filtered(context), rows).await
 }
 
 fn run_call(operation: &'static str, context: &Context<'_>) -> Call {

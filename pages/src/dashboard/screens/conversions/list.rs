@@ -3,10 +3,10 @@
 use hypertext::prelude::*;
 
 use super::LIST;
-use super::object::ConversionList;
+use super::object::{Conversion, ConversionList};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
-use crate::dashboard::csv::CsvText;
+use crate::dashboard::csv::export_list;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl, RefusedFilter, or_refused};
@@ -18,9 +18,6 @@ use crate::dashboard::page::Page;
 use crate::dashboard::screens::emails::day_start;
 use crate::dashboard::screens::encode;
 use crate::dashboard::table::View;
-
-/// Most calls of an export, of 100 conversions each.
-const CALLS_MAX: usize = 100;
 
 /// The call with the filters of the page.
 fn list_call(context: &Context<'_>) -> Call {
@@ -109,34 +106,23 @@ pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
         "currency",
         "occurred_at",
     ];
-    let mut csv = CsvText::new(&columns);
-    let mut cursor = String::new();
-    for _ in 0..CALLS_MAX {
-        let call = list_call(context).query("limit", "100").query("cursor", &cursor);
-        let found: ConversionList = context.read(&call).await?;
-        for one in found.conversions {
-            let text = |text: Option<String>| text.unwrap_or_default();
-            csv.push(&[
-                one.event_id,
-                one.kind,
-                one.subject_id,
-                text(one.person.user_id),
-                text(one.person.email),
-                text(one.source),
-                text(one.came_from),
-                text(one.signup_method),
-                text(one.gclid),
-                one.value.map(|value| value.to_string()).unwrap_or_default(),
-                text(one.currency),
-                one.occurred_at,
-            ]);
-        }
-        cursor = found.next_cursor.unwrap_or_default();
-        if cursor.is_empty() || csv.is_full() {
-            break;
-        }
-    }
-    let part = if cursor.is_empty() { "" } else { "-newest-part" };
-    let file_name = format!("conversions-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
-    Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
+    let row = |one: Conversion| {
+        let text = |text: Option<String>| text.unwrap_or_default();
+        [
+            one.event_id,
+            one.kind,
+            one.subject_id,
+            text(one.person.user_id),
+            text(one.person.email),
+            text(one.source),
+            text(one.came_from),
+            text(one.signup_method),
+            text(one.gclid),
+            one.value.map(|value| value.to_string()).unwrap_or_default(),
+            text(one.currency),
+            one.occurred_at,
+        ]
+    };
+    let rows = |found: ConversionList| (found.conversions.into_iter().map(row).collect(), found.next_cursor);
+    export_list(context, "conversions", columns, list_call(context), rows).await
 }

@@ -3,9 +3,7 @@
 use hypertext::{maud_borrow, prelude::*};
 use serde_json::json;
 
-use super::{
-    Credential, CredentialPages, OneCredential, addresses_field, domains, name_field, policy, smtp_settings,
-};
+use super::{Credential, CredentialPages, OneCredential, addresses_field, domains, name_field, policy, smtp_settings};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};

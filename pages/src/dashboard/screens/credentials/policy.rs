@@ -38,11 +38,8 @@ pub(super) fn fields(is_api_key: bool, policy: Option<&Policy>) -> Vec<Field> {
     let policy = policy.cloned().unwrap_or_default();
     let categories =
         choices(&[("transactional", "Transactional"), ("product", "Product updates"), ("newsletter", "Newsletter")]);
-    let approvals = choices(&[
-        ("send", "Send email"),
-        ("delete", "Delete something"),
-        ("manage", "Create or change something"),
-    ]);
+    let approvals =
+        choices(&[("send", "Send email"), ("delete", "Delete something"), ("manage", "Create or change something")]);
     let limit = policy.sends_per_day.map(|limit| limit.to_string()).unwrap_or_default();
     let mut fields = vec![
         Field::new("policy.recipients", "May send only to", Control::Lines { rows: 3 })

@@ -5,7 +5,7 @@ use hypertext::{Buffer, maud_borrow, prelude::*};
 use super::{DomainRecord, SendingDomain, domain_call, domain_view, read_domain};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
+use crate::dashboard::form::{Form, plain};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::diff::CharDiff;
@@ -87,7 +87,7 @@ impl Renderable for RecordCard<'_> {
                     div { dt { "Value" } dd { code { (record.value) } (CopyButton { text: &record.value, label: "the value" }) } }
                 }
                 @if record.status != "verified" {
-                    @if let Some(error) = &record.error { p.dns-error { (error) } }
+                    @if let Some(error) = &record.error { p.dns-error { (plain(error)) } }
                 }
                 @if let Some((found, right)) = &nearest { (CharDiff { found, right }) }
                 @if record.status == "conflict" || record.found.len() > 1 && record.status != "verified" {

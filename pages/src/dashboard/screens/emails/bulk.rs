@@ -1,16 +1,19 @@
 //! Several emails at once: cancel those that are scheduled, send the others again. The page before it shows which.
 
+use std::collections::BTreeMap;
+
 use hypertext::prelude::*;
 
 use super::change::resend_call;
-use super::object::WholeEmail;
-use super::{LIST, email_path};
+use super::object::{EmailItem, EmailList, WholeEmail};
+use super::{LIST, email_path, listed};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Field, Form};
 use crate::dashboard::form_key;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{Outcome, View};
@@ -29,18 +32,33 @@ fn ids<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     ids
 }
 
-pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+/// The marked emails. The form of the list sends the list's own address, so one call reads those that are still on that
+/// page; the others are read one by one.
+async fn read(context: &Context<'_>) -> Result<Vec<EmailItem>, Failure> {
+    let query = context.query();
+    let call = listed::call(query).query("cursor", query.get("cursor")).query("limit", "50");
+    let (page, _) = or_refused(context.read::<EmailList>(&call).await)?;
+    let mut listed: BTreeMap<_, _> = page.emails.into_iter().map(|email| (email.id.clone(), email)).collect();
     let mut emails = Vec::new();
-    for id in ids(context.query().all("id")) {
+    for id in ids(query.all("id")) {
+        if let Some(email) = listed.remove(id) {
+            emails.push(email);
+            continue;
+        }
         match WholeEmail::read(context, id).await {
-            Ok(email) => emails.push(email),
+            Ok(email) => emails.push(email.item),
             // An email that is gone by now is left out.
             Err(failure) if failure.status == 404 => {}
             Err(failure) => return Err(failure),
         }
     }
-    let scheduled: Vec<_> = emails.iter().filter(|email| email.item.is_scheduled()).collect();
-    let resendable: Vec<_> = emails.iter().filter(|email| email.item.is_resendable()).collect();
+    Ok(emails)
+}
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let emails = read(context).await?;
+    let scheduled: Vec<_> = emails.iter().filter(|email| email.is_scheduled()).collect();
+    let resendable: Vec<_> = emails.iter().filter(|email| email.is_resendable()).collect();
     let is_empty = emails.is_empty();
     let rest = emails.len() - scheduled.len() - resendable.len();
     let empty = EmptyState {
@@ -80,8 +98,8 @@ fn form<'f>(name: &'f str, submit: &'f str, context: &Context<'_>) -> Form<'f> {
     Form::new(name, submit, vec![form_key::field(context)])
 }
 
-fn with_ids<'f>(mut form: Form<'f>, emails: &[&WholeEmail]) -> Form<'f> {
-    let ids: Vec<_> = emails.iter().map(|email| email.item.id.as_str()).collect();
+fn with_ids<'f>(mut form: Form<'f>, emails: &[&EmailItem]) -> Form<'f> {
+    let ids: Vec<_> = emails.iter().map(|email| email.id.as_str()).collect();
     form.fields.push(Field::hidden("ids", ids.join(" ")).ignored());
     form
 }
@@ -90,12 +108,14 @@ fn emails_in_words(count: usize) -> String {
     if count == 1 { "1 email".into() } else { format!("{count} emails") }
 }
 
-fn table(caption: &str, emails: &[&WholeEmail]) -> Table {
+fn table(caption: &str, emails: &[&EmailItem]) -> Table {
     let mut table = Table::new(caption, &["Subject", "To", "Status"]);
     for email in emails {
-        let item = &email.item;
         table.push(
-            Row::new().link(email_path(&item.id), item.title()).cell(item.recipients()).cell(Badge::of(&item.status)),
+            Row::new()
+                .link(email_path(&email.id), email.title())
+                .cell(email.recipients())
+                .cell(Badge::of(&email.status)),
         );
     }
     table

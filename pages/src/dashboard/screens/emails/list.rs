@@ -2,17 +2,17 @@
 
 use hypertext::prelude::*;
 
-use super::export::ROWS_MAX;
 use super::object::{EmailItem, EmailList};
 use super::{LIST, email_path, listed};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
+use crate::dashboard::csv::ROWS_MAX;
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{FilterBar, RefusedFilter, or_refused};
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, grouped};
+use crate::dashboard::kit::text::{address_cell, grouped, input_value};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::View;
@@ -29,6 +29,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let list = maud! {
         @if !table.is_empty() && can_change {
             form method="get" action={ (LIST) "/selected" } {
+                // The page of the marked emails reads this list again.
+                @for (name, value) in query.iter().filter(|(name, _)| !matches!(*name, "id" | "done")) {
+                    input type="hidden" name=(name) value=(input_value(value));
+                }
                 (table)
                 div.below-list {
                     button.button type="submit" { "Cancel or resend the selected" }
@@ -78,7 +82,7 @@ fn table(emails: &[EmailItem], can_change: bool) -> Table {
             .cell(Badge::of(&email.status))
             .cell(maud! {
                 @match (&email.scheduled_at, email.is_scheduled()) {
-                    (Some(at), true) => { "for " (time_or_dash(Some(at))) }
+                    (Some(at), true) => { "due " (time_or_dash(Some(at))) }
                     _ => { (time_or_dash(Some(&email.created_at))) }
                 }
             });

@@ -204,16 +204,20 @@ fn templates_ask_for_their_variables() {
 
 #[test]
 fn several_emails_are_changed_at_once() {
-    let backend = with_email("scheduled").answer("cancel_email", json!({}));
+    let other = json!({"emails": [], "next_cursor": null});
+    let backend = with_email("scheduled").answer("list_emails", other.clone()).answer("cancel_email", json!({}));
     let page = html(backend.get("/emails/selected?id=msg_1&id=msg_1"));
     assert_harmless(&page);
     assert!(page.contains("Cancel 1 email") && !page.contains("Send 1 email again"));
     let answer = backend.post("/emails/selected", "cancel", &[("ids", "msg_1 msg_2")]);
     assert_eq!(location(answer), "/dashboard/emails?done=canceled");
     let failure = Failure { status: 409, message: HOSTILE.into(), ..Failure::default() };
-    let backend = with_email("delivered").refuse("resend_email", failure);
+    let backend = with_email("delivered").answer("list_emails", other).refuse("resend_email", failure);
     let page = html(backend.post("/emails/selected", "resend", &[("ids", "msg_1")]));
     assert!(page.contains("1 of 1 email could not be changed"));
     assert_harmless(&page);
     assert!(html(backend.get("/emails/selected")).contains("No email is selected"));
+    let backend = with_email("scheduled").answer("list_emails", json!({"emails": [item("scheduled")]}));
+    assert!(html(backend.get("/emails/selected?q=a&id=msg_1")).contains("Cancel 1 email"));
+    assert!(backend.calls("get_email").is_empty(), "the list has them");
 }

@@ -32,7 +32,5 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         let counts = row.counts.all().map(|count| count.to_string());
         csv.push(&[row.period_start.clone(), value].into_iter().chain(counts).collect::<Vec<_>>());
     }
-    let day = context.now().strftime("%Y-%m-%d");
-    let file_name = format!("email-metrics-{day}.csv");
-    Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
+    Ok(csv.into_file(context, "email-metrics", ""))
 }

@@ -6,7 +6,7 @@ use super::object::{ReceivedItem, ReceivedList, proof_badge};
 use super::{LIST, mail_path};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
-use crate::dashboard::csv::CsvText;
+use crate::dashboard::csv::{ROWS_MAX, export_list};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
 use crate::dashboard::kit::pager::Pager;
@@ -17,11 +17,6 @@ use crate::dashboard::page::Page;
 use crate::dashboard::request::Fields;
 use crate::dashboard::screens::emails::{day_start, domain_filter};
 use crate::dashboard::table::View;
-
-/// Most rows of an export.
-const ROWS_MAX: usize = 10_000;
-/// Most calls of an export: with filters, a page can be short though there are more.
-const CALLS_MAX: usize = 200;
 
 async fn filters(context: &Context<'_>) -> Result<[Filter; 6], Failure> {
     Ok([
@@ -118,8 +113,7 @@ fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>, has_more: bool) -> Empt
 }
 
 pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
-    let base = call(context.query()).query("limit", "100");
-    let mut csv = CsvText::new(&[
+    let columns = [
         "id",
         "received_at",
         "from",
@@ -132,35 +126,23 @@ pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
         "dkim",
         "dmarc",
         "attachments",
-    ]);
-    let (mut cursor, mut is_complete) = (String::new(), false);
-    for _ in 0..CALLS_MAX {
-        let found: ReceivedList = context.read(&base.clone().query("cursor", &cursor)).await?;
-        for mail in found.received_emails.iter().take(ROWS_MAX - csv.rows()) {
-            let attachments = mail.attachment_count.to_string();
-            let (to, cc) = (mail.to.join(", "), mail.cc.join(", "));
-            csv.push(&[
-                &mail.email_id,
-                &mail.received_at,
-                &mail.from,
-                &mail.rcpt_to,
-                &to,
-                &cc,
-                &mail.subject,
-                &mail.spam_status,
-                &mail.auth.spf,
-                &mail.auth.dkim,
-                &mail.auth.dmarc,
-                &attachments,
-            ]);
-        }
-        cursor = found.next_cursor.unwrap_or_default();
-        is_complete = cursor.is_empty();
-        if is_complete || csv.rows() >= ROWS_MAX || csv.is_full() {
-            break;
-        }
-    }
-    let part = if is_complete { "" } else { "-newest-part" };
-    let file_name = format!("received-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
-    Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
+    ];
+    let row = |mail: ReceivedItem| {
+        [
+            mail.email_id,
+            mail.received_at,
+            mail.from,
+            mail.rcpt_to,
+            mail.to.join(", "),
+            mail.cc.join(", "),
+            mail.subject,
+            mail.spam_status,
+            mail.auth.spf,
+            mail.auth.dkim,
+            mail.auth.dmarc,
+            mail.attachment_count.to_string(),
+        ]
+    };
+    let rows = |found: ReceivedList| (found.received_emails.into_iter().map(row).collect(), found.next_cursor);
+    export_list(context, "received", columns, call(context.query()), rows).await
 }

@@ -294,7 +294,7 @@ impl Renderable for Editor<'_> {
                 input type="hidden" name="csrf" value=(context.csrf());
                 input type="hidden" name="form" value=(FORM);
                 input type="hidden" name="if_version" value=(state.seen_version);
-                @if let Some(failure) = &state.failure { (FormErrors { failure, fields: &shown }) }
+                @if let Some(failure) = &state.failure { (context.mark_shown(FORM)) (FormErrors { failure, fields: &shown }) }
                 div.editor-source {
                     div.card.editor-fields {
                         @for field in &contents { (self.field(field)) }

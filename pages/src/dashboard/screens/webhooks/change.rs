@@ -108,7 +108,7 @@ fn read(context: &Context<'_>) -> Result<Value, Failure> {
 
 pub(super) async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let domains = domains(context, &[]).await?;
-    let form = form("create", "Create the endpoint", &Webhook::default(), domains);
+    let form = form("create", "Add the endpoint", &Webhook::default(), domains);
     let body = maud_borrow! { div.card.webhook-form { (form.within(context)) } };
     let page = Page::new("Add an endpoint", body)
         .below(LIST, "Webhooks")

@@ -59,7 +59,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let actions = maud! {
         @if context.allows("update_webhook") { a.button href={ (path) "/edit" } { "Edit" } }
-        @if context.allows("rotate_webhook_secret") { a.button href={ (path) "/secret" } { "Rotate the secret" } }
+        @if context.allows("rotate_webhook_secret") { a.button href={ (path) "/secret" } { "Replace the secret" } }
         @if context.allows("delete_webhook") { a.button href={ (path) "/delete" } { "Delete" } }
     };
     let mut page = Page::new(webhook.host(), body).below(LIST, "Webhooks").actions(actions);

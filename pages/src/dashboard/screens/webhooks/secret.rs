@@ -55,7 +55,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         }
     };
     let call = Call::new("rotate_webhook_secret").id(&webhook.id).json(serde_json::json!({"grace_hours": 24}));
-    let page = Page::new("Rotate the secret", body).below(LIST, "Webhooks");
+    let page = Page::new("Replace the secret", body).below(LIST, "Webhooks");
     Ok(page.below(webhook_path(&webhook.id), webhook.host()).same_as(call).into())
 }
 
