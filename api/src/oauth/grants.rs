@@ -20,7 +20,7 @@ use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
-/// What a user allowed a program to do
+/// A user's allowance for a program
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "Grant")]
 struct GrantView {
