@@ -21,10 +21,12 @@ pub mod device;
 pub mod device_polls;
 pub mod error;
 pub mod form;
+mod grant_type;
 pub mod grants;
 mod issue;
 pub mod metadata;
 pub mod registration;
+pub mod resolved_client;
 pub mod revocation;
 pub mod token;
 

@@ -193,7 +193,7 @@ pub struct AuthorizationCode {
     pub grant: Option<GrantId>,
 }
 
-/// What the user decided about a device.
+/// The user's decision about a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeviceDecision {
     #[default]

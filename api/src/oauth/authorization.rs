@@ -16,10 +16,11 @@ use serde_json::{Value, json};
 use store::access::SignedInUser;
 use store::engine::Batch;
 
-use super::client::{self, ClientError, ResolvedClient};
+use super::client::{self, ClientError};
 use super::decision::{ClientView, Decision, ScopeView, approved_scopes, client_problem, grantor, scope_views};
 use super::error::{OAuthError, OAuthErrorCode};
 use super::form::OAuthParameters;
+use super::resolved_client::ResolvedClient;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::request_object::{body_spec, read_body};

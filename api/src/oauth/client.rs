@@ -1,10 +1,10 @@
 //! Clients: built in, registered (RFC 7591), or described by a metadata document at the URL that is their id.
 
 use mail::id::OAuthClientId;
-use mail::oauth::redirect_uri;
 use mail::oauth::{ClientReference, OAuthClient};
 use store::engine::Batch;
 
+use super::resolved_client::{ClientIdentity, ResolvedClient};
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -14,34 +14,6 @@ pub const CLI_CLIENT_ID: &str = "postrider-cli";
 const CLI_REDIRECT_URIS: [&str; 2] = ["http://127.0.0.1/callback", "http://[::1]/callback"];
 /// Longer ids belong to no client.
 const CLIENT_ID_BYTES_MAX: usize = 512;
-
-/// How the client is known, for the person who decides.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClientIdentity {
-    /// Part of this program.
-    BuiltIn,
-    /// Registered by anybody: nothing about it is verified.
-    Registered,
-    /// The owner of this host published the document.
-    Document(String),
-}
-
-/// A client of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResolvedClient {
-    pub reference: ClientReference,
-    pub identity: ClientIdentity,
-    pub redirect_uris: Vec<String>,
-    pub uses_device_codes: bool,
-}
-
-impl ResolvedClient {
-    /// Returns whether a redirect URI of a request is the client's.
-    #[must_use]
-    pub fn has_redirect_uri(&self, requested: &str) -> bool {
-        self.redirect_uris.iter().any(|registered| redirect_uri::matches(registered, requested))
-    }
-}
 
 /// Why a client id leads to no client.
 #[derive(Debug)]
@@ -69,7 +41,8 @@ pub async fn resolve(state: &AppState, client_id: &str) -> Result<ResolvedClient
         });
     }
     if client_id.contains("://") {
-        return state.client_documents.client(state, client_id).await.map_err(ClientError::Unknown);
+        let (http, now) = (state.intake.http_client(), state.intake.clock().now());
+        return state.client_documents.client(http, client_id, now).await.map_err(ClientError::Unknown);
     }
     let Ok(id) = client_id.parse::<OAuthClientId>() else {
         return unknown("The client id is unknown; register the client again");

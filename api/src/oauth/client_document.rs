@@ -15,9 +15,8 @@ use queue::client::http::{HttpClient, HttpClientError, HttpGet, HttpResponse};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-use super::client::{ClientIdentity, ResolvedClient};
-use super::metadata::DEVICE_CODE;
-use crate::state::AppState;
+use super::grant_type::DEVICE_CODE;
+use super::resolved_client::{ClientIdentity, ResolvedClient};
 
 /// Largest document.
 const DOCUMENT_BYTES_MAX: usize = 10 << 10;
@@ -53,17 +52,16 @@ impl ClientDocuments {
     ///
     /// # Errors
     /// A sentence that says why the URL is no client.
-    pub(super) async fn client(&self, state: &AppState, url: &str) -> DocumentResult {
-        check_url(url, state.intake.http_client().rules().allow_http)?;
-        let now = state.intake.clock().now();
+    pub(super) async fn client(&self, http: &HttpClient, url: &str, now: Timestamp) -> DocumentResult {
+        check_url(url, http.rules().allow_http)?;
         if let Some(known) = self.find(url, now) {
             return known;
         }
         let busy = || "Too many client documents are being fetched; try again".to_owned();
         let _permit = self.fetches.try_acquire().map_err(|_| busy())?;
-        let result = fetch(state.intake.http_client(), url).await;
+        let result = fetch(http, url).await;
         let lifetime = if result.is_ok() { DOCUMENT_TTL } else { ERROR_TTL };
-        let until = state.intake.clock().now().checked_add(lifetime).unwrap_or(Timestamp::MAX);
+        let until = now.checked_add(lifetime).unwrap_or(Timestamp::MAX);
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         if cached.len() >= CACHED_MAX {
             cached.retain(|_, (until, _)| now < *until);

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::SignedInUser;
 
-use super::client::{ClientIdentity, ResolvedClient};
+use super::resolved_client::{ClientIdentity, ResolvedClient};
 use crate::access;
 use crate::fields;
 use crate::problem::{ErrorCode, Problem};

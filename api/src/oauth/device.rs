@@ -13,11 +13,12 @@ use store::engine::{Batch, CommitError};
 
 use super::DEVICE_PAGE;
 use super::authorization::{requested_scopes, resource_words};
-use super::client::{self, ClientError, ResolvedClient};
+use super::client::{self, ClientError};
 use super::decision::{ClientView, Decision, ScopeView, approved_scopes, client_problem, grantor, scope_views};
 use super::device_polls::POLL_INTERVAL;
 use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
 use super::form::{OAuthFields, OAuthForm};
+use super::resolved_client::ResolvedClient;
 use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
 use crate::problem::{ErrorCode, Problem};

@@ -25,7 +25,7 @@ use crate::request_object::{RequestObject, body_spec, read_body};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
-/// What a user allowed a program to do
+/// A user's allowance for a program
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "Grant")]
 struct GrantView {

@@ -16,7 +16,7 @@ use super::token::TokenResponse;
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// What a new grant allows.
+/// The terms of a new grant.
 pub(super) struct GrantTerms {
     pub(super) grantor: Grantor,
     pub(super) client: ClientReference,

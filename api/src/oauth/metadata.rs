@@ -7,16 +7,12 @@ use mail::oauth::scope::OAuthScope;
 use serde::Serialize;
 
 use super::error::OAuthResponse;
+use super::grant_type::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
 use super::{AUTHORIZE_PAGE, DEVICE_PATH, MCP_PATH, REGISTER_PATH, REVOKE_PATH, TOKEN_PATH};
 use crate::problem::Problem;
 use crate::request::NoInput;
 use crate::schema::ToSchema;
 use crate::state::AppState;
-
-/// The grant types of the token endpoint.
-pub(super) const AUTHORIZATION_CODE: &str = "authorization_code";
-pub(super) const REFRESH_TOKEN: &str = "refresh_token";
-pub(super) const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
 /// Metadata of the authorization server (RFC 8414 2)
 #[derive(Debug, Serialize, ToSchema)]

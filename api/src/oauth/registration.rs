@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use store::engine::Batch;
 
 use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
-use super::metadata::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
+use super::grant_type::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
