@@ -1,6 +1,6 @@
 //! The context of a request, for the functions of the page table.
 
-use hypertext::Raw;
+pub use html::fragment::raw;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
@@ -93,10 +93,4 @@ impl Context<'_> {
     pub fn csrf(&self) -> &str {
         self.viewer.map_or("", |viewer| &viewer.csrf)
     }
-}
-
-/// Inserts rendered markup.
-#[must_use]
-pub fn raw(rendered: &str) -> Raw<&str> {
-    Raw::dangerously_create(rendered)
 }
