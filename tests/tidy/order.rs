@@ -19,10 +19,11 @@ const CRATES: &[(&str, &[&str])] = &[
     ("queue", &["mail", "store", "dns", "provider"]),
     ("affiliate", &["mail", "store", "dns", "queue", "schema"]),
     ("smtp", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
-    ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive", "schema"]),
+    ("html", &[]),
+    ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive", "schema", "html"]),
     ("explain", &[]),
     ("cli", &["explain"]),
-    ("pages", &["explain"]),
+    ("pages", &["explain", "html"]),
     ("sdk/generate", &[]),
 ];
 

@@ -49,7 +49,7 @@ impl LoginPage {
                     form.form method="post" {
                         div.field {
                             label for="code" { "Enter the code of your authenticator app, or a recovery code." }
-                            input #code name="code" autocomplete="one-time-code" autocapitalize="characters" maxlength="24"
+                            input #code type="text" name="code" autocomplete="one-time-code" autocapitalize="characters" maxlength="24"
                                 required;
                         }
                         button.button.primary type="submit" { "Sign in" }

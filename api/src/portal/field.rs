@@ -93,7 +93,7 @@ impl Renderable for SharedAddress<'_> {
         maud! {
             div.field {
                 label for=(self.id) { "Share this link" }
-                input.address id=(self.id) readonly value=(input_value(self.address));
+                input.address id=(self.id) type="text" readonly value=(input_value(self.address));
             }
         }
         .render_to(buffer);

@@ -69,6 +69,9 @@ pub(super) async fn submit(
         Ok(FormOutcome::Done(to)) => PortalPage::redirect(StatusCode::SEE_OTHER, to),
         Ok(FormOutcome::RateLimited(page)) => Ok(*page),
         Ok(FormOutcome::ShowOnce(notice)) => {
+            let changed = state.affiliate.authenticate(token).await;
+            let changed = changed.map_err(|refusal| refusal_problem(state, refusal))?;
+            let partner_session = changed.as_ref().unwrap_or(partner_session);
             let view = PageContext::new(partner_session, token, request).with_notice(notice);
             Ok(PortalPage::new(StatusCode::OK, render_page(state, page, &view).await?))
         }

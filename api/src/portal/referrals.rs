@@ -69,7 +69,7 @@ fn referral_table(referrals: &[Referral], shares: bool) -> Table {
                 .cell(texts::text_or_dash(referral.sub_id.as_deref()))
                 .cell(texts::format_day(referral.created_at))
                 .cell(texts::referral_status(referral))
-                .cell(texts::text_or_dash(revenue.as_deref())),
+                .cell(maud! { span.nowrap { (texts::text_or_dash(revenue.as_deref())) } }),
         );
     }
     table

@@ -95,6 +95,24 @@ fn payout_form(view: &PageContext<'_>, choices: &[PayoutMethod]) -> Fragment {
     })
 }
 
+/// A form of one section; without its button, only the fields of a partner who may not change them.
+fn section_form(view: &PageContext<'_>, title: &str, action: &str, fields: impl Renderable) -> Fragment {
+    Fragment::new(maud! {
+        section.card {
+            h2 { (title) }
+            @if view.can_edit() {
+                form.form.wide method="post" action=(action) {
+                    (view.csrf_field())
+                    (fields)
+                    (submit_button("Save"))
+                }
+            } @else {
+                div.form.wide { (fields) }
+            }
+        }
+    })
+}
+
 /// The partner's profile.
 fn profile_form(view: &PageContext<'_>) -> Fragment {
     let partner = &view.session.partner;
@@ -108,43 +126,28 @@ fn profile_form(view: &PageContext<'_>) -> Fragment {
     ];
     let fields = fields
         .map(|(name, label, now)| (name, label, view.field_value("profile", name, now.as_deref().unwrap_or_default())));
-    Fragment::new(maud! {
-        section.card {
-            h2 { "Profile" }
-            form.form.wide method="post" action="profile" {
-                (view.csrf_field())
-                (email)
-                div.columns {
-                    @for (name, label, value) in &fields {
-                        (TextField { is_read_only: !view.can_edit(), ..TextField::new(name, name, label, value) })
-                    }
-                }
-                @if view.can_edit() { (submit_button("Save")) }
+    let fields = maud! {
+        (email)
+        div.columns {
+            @for (name, label, value) in &fields {
+                (TextField { is_read_only: !view.can_edit(), ..TextField::new(name, name, label, value) })
             }
         }
-    })
+    };
+    section_form(view, "Profile", "profile", fields)
 }
 
 /// The email preference.
 fn mail_form(view: &PageContext<'_>) -> Fragment {
-    let is_checked = !view.session.partner.email_opt_out;
-    Fragment::new(maud! {
-        section.card {
-            h2 { "Email" }
-            form.form method="post" action="mail" {
-                (view.csrf_field())
-                (CheckField {
-                    name: "mail",
-                    label: "Email me about payouts and account news",
-                    help: Some("Sign-in links and security emails are always sent."),
-                    is_checked,
-                    is_required: false,
-                    is_disabled: !view.can_edit(),
-                })
-                @if view.can_edit() { (submit_button("Save")) }
-            }
-        }
-    })
+    let field = CheckField {
+        name: "mail",
+        label: "Email me about payouts and account news",
+        help: Some("Sign-in links and security emails are always sent."),
+        is_checked: !view.session.partner.email_opt_out,
+        is_required: false,
+        is_disabled: !view.can_edit(),
+    };
+    section_form(view, "Email", "mail", field)
 }
 
 /// The program's terms, and when the partner accepted them.

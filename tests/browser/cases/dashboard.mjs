@@ -18,7 +18,7 @@ const validator = (modules) => {
   return new HtmlValidate({ extends: ["html-validate:recommended"], rules: RULES });
 };
 // Differences of style, not errors.
-const RULES = {
+export const RULES = {
   "attribute-boolean-style": "off",
   "doctype-style": "off",
   "long-title": "off",
