@@ -6,6 +6,7 @@
 
 pub mod check;
 mod clock;
+pub mod console_access;
 mod email_state;
 mod handler;
 mod pool;
@@ -32,7 +33,9 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::console_access::ConsoleAccess;
 pub use self::email_state::EmailState;
+pub(crate) use self::handler::handle_request as perform;
 pub use self::search::{EmailQuery, QueueSearch};
 pub use self::status::StatusFacts;
 use crate::acme::CertificateStatus;
@@ -71,6 +74,13 @@ pub enum AdminRequest {
     StoreFacts { references: StoreReferences },
     /// Lists all accounts.
     AccountList { page: PageQuery },
+    /// Shows an account.
+    AccountShow {
+        /// Account id or the owner's address.
+        account: String,
+    },
+    /// Creates a link that signs in to the console.
+    Console,
     /// Creates a dashboard session of an account's owner.
     SessionCreate {
         /// Account id or the owner's address; optional if only one account exists.
@@ -334,6 +344,8 @@ pub struct Permissions {
     pub status: StatusFacts,
     /// One permit: one check of the store at a time.
     pub check_permit: Arc<Semaphore>,
+    /// Sign-in to the console.
+    pub console: Arc<ConsoleAccess>,
 }
 
 /// Creates the socket. Replaces a socket that a previous process left behind: the store's lock, which this process

@@ -312,9 +312,11 @@ impl Default for ApiSection {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OpsSection {
-    /// Addresses of `/metrics` and `/healthz`.
+    /// Addresses of `/metrics`, `/healthz` and the operator's console.
     #[serde(deserialize_with = "one_or_many")]
     pub listen: Vec<SocketAddr>,
+    /// URL at which a proxy publishes the console. Without it, only listeners on loopback have one.
+    pub console_url: Option<String>,
 }
 
 /// `[sms]`

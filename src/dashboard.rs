@@ -229,17 +229,27 @@ fn failure(problem: &Problem, backend: &SessionBackend<'_>) -> Failure {
     }
 }
 
-fn page_response(answer: PageAnswer) -> Response {
+pub(crate) fn page_response(answer: PageAnswer) -> Response {
     let PageAnswer { status, content, cookies, fault } = answer;
     if let Some(cause) = fault {
         tracing::error!(cause, "a page could not be made");
     }
     let mut headers = vec![(REFERRER_POLICY, HeaderValue::from_static("same-origin"))];
-    let mut policy = Policy::Strict;
+    let mut policy = HeaderValue::from_static(Policy::Strict.header());
     let mut cache = "no-store";
     let html = "text/html; charset=utf-8";
     let (media_type, body) = match content {
         PageContent::Html(text) => (html, text.into()),
+        PageContent::FormTarget { html: text, origin } => {
+            policy = policy_with_form_target(&origin);
+            (html, text.into())
+        }
+        PageContent::Leave(url) => {
+            // The operation checked it; a URL that is no header value leads to the start page.
+            let location = HeaderValue::try_from(url).unwrap_or(HeaderValue::from_static(pages::dashboard::PATH));
+            headers.push((LOCATION, location));
+            ("text/plain; charset=utf-8", Bytes::new())
+        }
         PageContent::SeeOther(path) => {
             // A path that is no header value cannot come from a link of a page.
             let location = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static(pages::dashboard::PATH));
@@ -247,7 +257,8 @@ fn page_response(answer: PageAnswer) -> Response {
             ("text/plain; charset=utf-8", Bytes::new())
         }
         PageContent::Foreign { html: text, remote } => {
-            policy = if remote { Policy::ForeignRemote } else { Policy::Foreign };
+            let foreign = if remote { Policy::ForeignRemote } else { Policy::Foreign };
+            policy = HeaderValue::from_static(foreign.header());
             (html, text.into())
         }
         PageContent::File { media_type, file_name, content } => {
@@ -261,7 +272,7 @@ fn page_response(answer: PageAnswer) -> Response {
         // Downloads are answered before.
         PageContent::Download { .. } => (html, Bytes::new()),
     };
-    headers.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy.header())));
+    headers.push((CONTENT_SECURITY_POLICY, policy));
     headers.push((CACHE_CONTROL, HeaderValue::from_static(cache)));
     for cookie in cookies {
         headers.extend(HeaderValue::try_from(cookie).ok().map(|value| (SET_COOKIE, value)));
@@ -273,6 +284,18 @@ fn page_response(answer: PageAnswer) -> Response {
         body,
         stream: None,
     }
+}
+
+/// The strict policy, with an origin to which the answer of a form may lead. Browsers apply `form-action` to redirects,
+/// too (CSP 3, 6.4.2). An origin with other characters is left out: it could end the directive.
+fn policy_with_form_target(origin: &str) -> HeaderValue {
+    let strict = Policy::Strict.header();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":/.-+".contains(&byte);
+    if origin.is_empty() || !origin.bytes().all(is_plain) {
+        return HeaderValue::from_static(strict);
+    }
+    let policy = strict.replace("form-action 'self'", &format!("form-action 'self' {origin}"));
+    HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static(strict))
 }
 
 /// The answer of an operation as a file.

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use mail::account::{Account, Plan};
 use mail::credential::SecretHash;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use proxy::trusted_proxies::TrustedProxies;
 use queue::domains::{DomainError, NewDomain};
 use queue::provisioning::{ProvisionError, ProvisionedAccount};
@@ -252,7 +253,13 @@ async fn open(
     bound_config.mx.listen = vec![mx];
     let pages = InboxPages { inbox, records, terminal };
     let api = listeners.listen_api_on(services, sockets.api, &bound_config, Arc::new(pages))?;
-    serve::open_admin_socket(&bound_config, services, &listeners, operator, None);
+    let permissions = serve::admin_permissions(&bound_config, services, &listeners, None);
+    if !config.ops.listen.is_empty() {
+        let recorder = PrometheusBuilder::new().install_recorder();
+        let recorder = recorder.map_err(|error| ServeError::Metrics(error.to_string()))?;
+        serve::open_ops_listeners(&bound_config, services, &listeners, &permissions, &recorder).await?;
+    }
+    listeners.spawn(admin::serve(operator, services.clone(), permissions, listeners.stop.clone()));
     services.start();
     listeners.spawn(affiliate_jobs::run(services.intake.clone(), listeners.stop.clone()));
     let directory = directory.clone();

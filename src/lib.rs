@@ -4,8 +4,9 @@
 //! [`dev`] does this for a developer's machine. [`doctor`] checks an installation and its environment.
 //! [`admin`] is the operator's socket; [`cli`] is its client and the command line.
 //! [`acme`] renews certificates, [`affiliate_jobs`] runs the affiliate program's background jobs, [`log`] writes the log,
-//! [`docs_pages`] serves the API reference, [`dashboard`] the dashboard with its forms ([`form_data`]),
-//! and [`clock_shift`] stores how far the operator has advanced the clock.
+//! [`docs_pages`] serves the API reference, [`dashboard`] the dashboard with its forms ([`form_data`]), [`console`] the
+//! operator's console, [`mcp`] the tools for assistants, and [`clock_shift`] stores how far the operator has advanced the
+//! clock.
 
 pub mod acme;
 pub mod admin;
@@ -14,12 +15,14 @@ pub mod certificate;
 pub mod cli;
 pub mod clock_shift;
 pub mod config;
+pub mod console;
 pub mod dashboard;
 pub mod dev;
 pub mod docs_pages;
 pub mod doctor;
 pub mod form_data;
 pub mod log;
+pub mod mcp;
 pub mod metric_help;
 pub mod metrics;
 pub mod node;

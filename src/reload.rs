@@ -141,6 +141,7 @@ const KEYS: &[ReloadKey] = &[
     restart!(api.connections_per_address_max),
     restart!(api.forwarding_networks),
     restart!(ops.listen),
+    restart!(ops.console_url),
     restart!(log.format),
     restart!(log.level),
     live!(log.addresses),

@@ -17,6 +17,7 @@ use api::serve::static_pages::Overlay;
 use api::server::ApiServer;
 use api::state::OwnMtaStsPolicy;
 use mail::cidr::IpNetwork;
+use mail::oauth::OAuthResource;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use proxy::trusted_proxies::TrustedProxies;
 use queue::holds::HoldError;
@@ -30,7 +31,7 @@ use smtp::sending_handlers::{RelayHandler, SubmissionHandler};
 use smtp::settings::{ListenerRole, SessionSettings};
 use store::engine::StoreState;
 use thiserror::Error;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -38,12 +39,15 @@ use tokio_util::task::TaskTracker;
 
 use crate::acme::challenge::ActiveChallenges;
 use crate::acme::{AcmeError, AcmeSettings, CertificateRenewer, CertificateStatus};
+use crate::admin::console_access::ConsoleAccess;
 use crate::admin::{self, Permissions};
 use crate::affiliate_jobs;
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::{Config, RelaySection, SecretString};
+use crate::console::OperatorConsole;
 use crate::dashboard::DashboardPages;
 use crate::docs_pages::DocsPages;
+use crate::mcp::McpEndpoint;
 use crate::metrics::Scrape;
 use crate::reload::{ConfigReloader, ReloadTargets};
 use crate::services::{BuildError, Services};
@@ -391,6 +395,7 @@ impl Listeners {
     ) -> Arc<ApiServer> {
         let base_url = config.api.base_url.as_deref().unwrap_or(default_base_url);
         let secrets = config.billing.stripe_webhook_secrets.iter();
+        let mcp_metadata = api::oauth::metadata::resource_metadata_url(base_url, OAuthResource::Mcp);
         let options = api::state::ApiOptions {
             upgrade_url: config.billing.upgrade_url.clone(),
             billing_secrets: secrets.map(|SecretString(secret)| secret.clone()).collect(),
@@ -406,6 +411,7 @@ impl Listeners {
                 .filter(|_| !config.mx.listen.is_empty())
                 .map(|mode| OwnMtaStsPolicy { mode, mx: config.hostname.clone() }),
             session_pages: Some(Arc::new(DashboardPages { has_root: further_pages.is_none() })),
+            mounted_service: Some(Arc::new(McpEndpoint::new(base_url).with_resource_metadata(mcp_metadata))),
             overlay: Some(Arc::new(DocsPages::new(base_url, further_pages))),
             ..api::state::ApiOptions::new(base_url)
         };
@@ -586,18 +592,26 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
     let operator = admin::bind(&config.data_dir)?;
     let operators_socket = config.data_dir.join(admin::SOCKET);
     let active = certificates.as_deref();
-    let opened = open_listeners(&config, &services, &listeners, active, renewer.as_ref(), recorder.clone()).await;
-    if let Err(error) = opened {
-        tokio::join!(listeners.shut_down(), services.worker.drain());
-        services.close().await;
-        return Err(error);
-    }
+    let opened = async {
+        open_listeners(&config, &services, &listeners, active, renewer.as_ref()).await?;
+        let status = renewer.as_ref().map(|renewer| renewer.status());
+        let permissions = admin_permissions(&config, &services, &listeners, status);
+        open_ops_listeners(&config, &services, &listeners, &permissions, &recorder).await?;
+        Ok(permissions)
+    };
+    let permissions = match opened.await {
+        Ok(permissions) => permissions,
+        Err(error) => {
+            tokio::join!(listeners.shut_down(), services.worker.drain());
+            services.close().await;
+            return Err(error);
+        }
+    };
     services.warn_if_sandbox_unusable().await;
     services.warn_of_missing_relay_accounts(&config).await;
     services.start();
     listeners.spawn(affiliate_jobs::run(services.intake.clone(), listeners.stop.clone()));
-    let status = renewer.as_ref().map(|renewer| renewer.status());
-    open_admin_socket(&config, &services, &listeners, operator, status);
+    listeners.spawn(admin::serve(operator, services.clone(), permissions, listeners.stop.clone()));
     // Fails without systemd, which is no error.
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
     tracing::info!(hostname = %config.hostname, "ready");
@@ -624,7 +638,6 @@ async fn open_listeners(
     listeners: &Listeners,
     certificates: Option<&ActiveCertificates>,
     renewer: Option<&Arc<CertificateRenewer>>,
-    recorder: PrometheusHandle,
 ) -> Result<(), ServeError> {
     if let Some(certificates) = certificates {
         for address in &config.submission.listen {
@@ -653,29 +666,57 @@ async fn open_listeners(
         // The first order needs an open listener for its challenge.
         listeners.spawn(Arc::clone(renewer).run(listeners.stop.clone()));
     }
+    Ok(())
+}
+
+/// Opens the operator's listeners: metrics, health and console. Returns their addresses.
+///
+/// # Errors
+/// Returns [`ServeError::Bind`] if an address cannot be bound.
+pub async fn open_ops_listeners(
+    config: &Config,
+    services: &Services,
+    listeners: &Listeners,
+    permissions: &Permissions,
+    recorder: &PrometheusHandle,
+) -> Result<Vec<SocketAddr>, ServeError> {
+    let mut bound = Vec::new();
     for address in &config.ops.listen {
-        let (listener, _) = bind(*address).await?;
+        bound.push(bind(*address).await?);
+    }
+    let addresses: Vec<SocketAddr> = bound.iter().map(|(_, local)| *local).collect();
+    let loopback = addresses.iter().find(|local| local.ip().is_loopback());
+    let console_url = config.ops.console_url.as_ref().map(|url| url.trim_end_matches('/').to_owned());
+    let is_configured = console_url.is_some();
+    if let Some(url) = console_url.or_else(|| loopback.map(|local| format!("http://{local}"))) {
+        permissions.console.set_base_url(url);
+    }
+    let stop = listeners.stop.clone();
+    let console = Arc::new(OperatorConsole::new(services.clone(), permissions.clone(), config.clone(), stop));
+    for (listener, local) in bound {
         let scrape = Scrape::new(services.clone(), recorder.clone(), config.data_dir.clone());
         let (store, stop) = (services.store.clone(), listeners.stop.clone());
+        let has_console = is_configured || local.ip().is_loopback();
+        let pages = has_console.then(|| Arc::clone(&console) as Arc<dyn api::serve::ops::OpsPages>);
         listeners.spawn(async move {
             let health = move || api::health::unhealthy_reason(&store.health());
-            if let Err(error) = api::serve::serve_ops(listener, move || scrape.render(), health, stop).await {
+            if let Err(error) = api::serve::serve_ops(listener, move || scrape.render(), health, pages, stop).await {
                 tracing::error!(%error, "ops listener failed");
             }
         });
     }
-    Ok(())
+    Ok(addresses)
 }
 
-/// Opens the admin socket after the API's listeners, whose state it shares.
-pub fn open_admin_socket(
+/// Settings and handles of the admin requests. To be called after the API's listeners are open, whose state it shares.
+#[must_use]
+pub fn admin_permissions(
     config: &Config,
     services: &Services,
     listeners: &Listeners,
-    listener: UnixListener,
     certificate: Option<watch::Receiver<CertificateStatus>>,
-) {
-    let permissions = Permissions {
+) -> Permissions {
+    Permissions {
         default_plan: config.service.default_plan,
         submission_username: config.submission.username.clone(),
         may_advance_clock: config.testing.clock_offset.is_some(),
@@ -688,8 +729,8 @@ pub fn open_admin_socket(
             .unwrap_or_else(|| listeners.api_server(services, config, "http://localhost", None)),
         status: admin::StatusFacts::of(config),
         check_permit: Arc::new(Semaphore::new(1)),
-    };
-    listeners.spawn(admin::serve(listener, services.clone(), permissions, listeners.stop.clone()));
+        console: Arc::new(ConsoleAccess::new(services.clock.clone(), services.entropy.clone())),
+    }
 }
 
 /// SIGTERM and SIGINT, which stop the server.

@@ -38,6 +38,7 @@ const EXAMPLES: &[&str] = &[
     "mta_sts_port",
     "trust_anchors",
     "upgrade_url",
+    "console_url",
 ];
 
 /// All documented keys: section, key, and the line that sets it.

@@ -3,6 +3,7 @@
 //   button[data-copy]        copies a text
 //   form[data-swap=NAME]     filters: the answer's [data-fragment=NAME] replaces the page's
 //   form[data-preview=NAME]  posts while the person types, with `preview`, and replaces [data-fragment=NAME]
+//   button[data-press]       is pressed as soon as it is there: it posts the form into a frame
 //   main[data-live=URL]      replaces all fragments when an event arrives on the stream at URL
 //   ol[data-reorder=FORM]    dragging an entry submits the form with the fields `from` and `to`
 //   button[data-palette]     opens the palette, as Ctrl-K does
@@ -31,6 +32,10 @@
   function prepare(within = document) {
     showTimes(within);
     for (const button of all("button[data-copy], button[data-palette]", within)) button.hidden = false;
+    for (const button of all("button[data-press]", within)) {
+      button.hidden = true;
+      button.form?.requestSubmit(button);
+    }
     for (const list of all("[data-reorder]", within)) for (const entry of list.children) entry.draggable = true;
   }
 
@@ -96,7 +101,7 @@
     if (form.dataset.swap) {
       event.preventDefault();
       filter(form);
-    } else if (form.method === "post") {
+    } else if (form.method === "post" && !event.submitter?.formTarget) {
       // After the fields are collected, so that the button's own value is sent.
       setTimeout(() => all("button", form).forEach((button) => (button.disabled = true)));
     }

@@ -7,8 +7,8 @@
 //! - The paid balance equals the sum of paid payouts: a payout equals its lines (I2), and a line is paid if its payout
 //!   is (I3).
 //!
-//! The `events` module lists the parts of I10 that cannot be checked afterwards. I12 needs no check: no API key
-//! operation changes a payout run.
+//! The `events` module lists the parts of I10 that cannot be checked afterwards. I12 holds by the table of operations, and
+//! a test checks it there: no operation that takes an API key changes a payout run.
 
 mod events;
 mod ledger;
@@ -55,7 +55,42 @@ mail::words! {
         I10 = "I10",
         /// No partner is its own recruiter, directly or through others.
         I11 = "I11",
+        /// No API key changes a payout run, or a commission except by reversing it.
+        I12 = "I12",
     }
+}
+
+impl Invariant {
+    /// What holds, in a sentence without its full stop.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::I1 => "One line per invoice and level, and one bounty per referral",
+            Self::I2 => "Every payout equals its lines and deductions, and every run its payouts",
+            Self::I3 => "A line is paid if its payout is paid, and is in one payout at most",
+            Self::I4 => "Stored counts, revenue and balances equal what the rows add up to",
+            Self::I5 => "A referral that may not earn has no open line",
+            Self::I6 => "Amounts are positive, and times are in order",
+            Self::I7 => "A person is claimed by one referral only",
+            Self::I8 => "One default campaign, one primary link per partner, and no link token twice",
+            Self::I9 => "Everything that the processor reported is in the ledger",
+            Self::I10 => "Every change was reported by exactly one event",
+            Self::I11 => "No partner is its own recruiter, directly or through others",
+            Self::I12 => "No API key changes a payout run, or a commission except by reversing it",
+        }
+    }
+}
+
+/// An invariant with its result
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct AuditedInvariant {
+    /// The invariant
+    #[schema(as = String, enum = Invariant::WORDS)]
+    pub invariant: Invariant,
+    /// What holds
+    pub description: &'static str,
+    /// The number of violations in `broken`
+    pub violations: usize,
 }
 
 /// A violated invariant
@@ -93,6 +128,17 @@ pub struct AuditReport {
     /// Violated invariants, at most 1,000
     #[schema(maxItems = VIOLATIONS_MAX)]
     pub broken: Vec<Violation>,
+    /// All invariants, I1 to I12
+    pub invariants: Vec<AuditedInvariant>,
+}
+
+fn invariants(broken: &[Violation]) -> Vec<AuditedInvariant> {
+    let result = |invariant: &Invariant| AuditedInvariant {
+        invariant: *invariant,
+        description: invariant.description(),
+        violations: broken.iter().filter(|violation| violation.invariant == *invariant).count(),
+    };
+    Invariant::ALL.iter().map(result).collect()
 }
 
 /// State of a running audit.
@@ -119,7 +165,8 @@ pub fn audit<'a>(ledger: &'a Ledger, account: AccountId) -> BoxFuture<'a, Result
         auditor.commissions().await?;
         auditor.payouts().await?;
         let Auditor { checked, broken, .. } = auditor;
-        Ok(AuditReport { ok: broken.is_empty(), checked, broken })
+        let invariants = invariants(&broken);
+        Ok(AuditReport { ok: broken.is_empty(), checked, broken, invariants })
     })
 }
 

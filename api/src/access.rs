@@ -1,7 +1,8 @@
 //! Authentication and authorization of API requests.
 //!
-//! An API key (`Authorization: Bearer <API_KEY>`, RFC 6750 2.1) authenticates a [`Tenant`]; a session cookie
-//! authenticates a [`SignedInUser`].
+//! An API key or an access token (`Authorization: Bearer`, RFC 6750 2.1) authenticates a [`Tenant`]; a session cookie
+//! authenticates a [`SignedInUser`]. An access token is bounded by its scopes and by the role of its user
+//! ([`token_scopes`]).
 //!
 //! The key is looked up by the SHA-256 of its random part. No secret is compared, so timing reveals nothing.
 //! `details.reason` distinguishes a missing, malformed, unknown, revoked or expired key. Only a client that has the
@@ -12,6 +13,7 @@
 
 pub mod revalidation;
 pub mod role_table;
+pub mod token_scopes;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,6 +22,9 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use mail::credential::{ApiKeyScope, SecretHash};
+use mail::oauth::OAuthResource;
+use mail::oauth::secret::OAuthSecretKind;
+use mail::request_log::RequestSurface;
 use mail::user::SessionToken;
 use store::access::{AccessError, Denial, SignedInUser, Tenant};
 use store::engine::Batch;
@@ -40,7 +45,7 @@ pub const CSRF_TOKEN: &str = "x-csrf-token";
 pub enum Principal {
     /// The operation needs no authentication.
     Anonymous,
-    /// Authenticated by an API key.
+    /// Authenticated by an API key or an access token.
     ApiKey(Tenant),
     /// Authenticated by a session cookie.
     User(SignedInUser),
@@ -74,6 +79,13 @@ pub fn client_ip(head: &Parts) -> Option<IpAddr> {
     head.extensions.get::<PeerAddress>().map(|peer| peer.0)
 }
 
+/// The way by which the request came. A service of this process that calls operations for its own clients says it in an
+/// extension of the request, which no client can set.
+#[must_use]
+pub fn surface(head: &Parts) -> RequestSurface {
+    head.extensions.get::<RequestSurface>().copied().unwrap_or(RequestSurface::Api)
+}
+
 /// Authenticates the request as its operation requires.
 ///
 /// # Errors
@@ -87,7 +99,7 @@ pub async fn authenticate(
     match (&found.operation.handler, found.client) {
         (OperationHandler::Public(_), _) => Ok(Principal::Anonymous),
         (OperationHandler::ApiKey(..), _) | (OperationHandler::ApiKeyOrSession(..), ClientKind::Program) => {
-            authenticate_api_key(state, head).await.map(Principal::ApiKey)
+            authenticate_program(state, head).await.map(Principal::ApiKey)
         }
         (OperationHandler::ApiKeyOrSession(..), ClientKind::Browser) => {
             let token = cookie::token(&head.headers).ok_or_else(|| Problem::unauthorized(Denial::Missing))?;
@@ -96,20 +108,45 @@ pub async fn authenticate(
         (OperationHandler::Session(..) | OperationHandler::Owner(_), _) => match cookie::token(&head.headers) {
             Some(token) => authenticate_session(state, &token, client_ip(head)).await,
             // A valid API key is answered 403 by `authorize` instead of 401: the key is not what is wrong.
-            None => authenticate_api_key(state, head).await.map(Principal::ApiKey),
+            None => authenticate_program(state, head).await.map(Principal::ApiKey),
         },
     }
 }
 
-/// Authenticates the request's API key.
+/// The resource that an access token must be for.
+fn resource(head: &Parts) -> OAuthResource {
+    match surface(head) {
+        RequestSurface::Mcp => OAuthResource::Mcp,
+        RequestSurface::Api | RequestSurface::Dashboard | RequestSurface::Approval => OAuthResource::Api,
+    }
+}
+
+/// Authenticates the API key or the access token of a program's request.
 ///
 /// # Errors
 /// As [`authenticate`].
-pub async fn authenticate_api_key(state: &AppState, head: &Parts) -> Result<Tenant, Problem> {
-    let secret = bearer_token(&head.headers).map_err(Problem::unauthorized)?;
-    let from = client_ip(head);
-    state.intake.authenticate_api_key(secret, from).await.map_err(|error| {
-        log_refused(state, LoginKind::ApiKey, from, &error);
+pub(crate) async fn authenticate_program(state: &AppState, head: &Parts) -> Result<Tenant, Problem> {
+    authenticate_bearer(state, &head.headers, client_ip(head), resource(head)).await
+}
+
+/// Authenticates the API key or the access token of a request. The token must be for this resource; a key is for all.
+///
+/// # Errors
+/// As [`authenticate`].
+pub async fn authenticate_bearer(
+    state: &AppState,
+    headers: &HeaderMap,
+    from: Option<IpAddr>,
+    resource: OAuthResource,
+) -> Result<Tenant, Problem> {
+    let secret = bearer_token(headers).map_err(Problem::unauthorized)?;
+    let (kind, authenticated) = if secret.starts_with(OAuthSecretKind::AccessToken.prefix()) {
+        (LoginKind::AccessToken, state.intake.authenticate_access_token(secret, resource, from).await)
+    } else {
+        (LoginKind::ApiKey, state.intake.authenticate_api_key(secret, from).await)
+    };
+    authenticated.map_err(|error| {
+        log_refused(state, kind, from, &error);
         access_error_problem(error)
     })
 }
@@ -156,7 +193,8 @@ pub(crate) async fn session_user(
 /// Logs a failed authentication. An expired session is not logged: the browser merely sends an old cookie.
 fn log_refused(state: &AppState, kind: LoginKind, from: Option<IpAddr>, error: &AccessError) {
     let reason = match error {
-        AccessError::Denied(Denial::Expired) if kind == LoginKind::Session => return,
+        // Nor is an access token, which its client refreshes.
+        AccessError::Denied(Denial::Expired) if matches!(kind, LoginKind::Session | LoginKind::AccessToken) => return,
         AccessError::Denied(denial) => denial.word(),
         AccessError::AddressNotAllowed => "ip_not_allowed",
         AccessError::Unavailable(_) => return,
@@ -164,7 +202,7 @@ fn log_refused(state: &AppState, kind: LoginKind, from: Option<IpAddr>, error: &
     state.login_log.failed(kind, from, reason, state.intake.clock().now());
 }
 
-fn access_error_problem(error: AccessError) -> Problem {
+pub(crate) fn access_error_problem(error: AccessError) -> Problem {
     match error {
         AccessError::Denied(denial) => Problem::unauthorized(denial),
         AccessError::AddressNotAllowed => {
@@ -182,10 +220,13 @@ pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Res
     let forbidden = |text: &str| Err(Problem::new(ErrorCode::FORBIDDEN, text));
     match (caller, &operation.handler) {
         (Principal::ApiKey(_), OperationHandler::Session(..) | OperationHandler::Owner(_)) => {
-            forbidden("This operation requires a signed-in user, not an API key")
+            forbidden("This operation requires a signed-in user, not an API key or access token")
         }
         (Principal::ApiKey(tenant), _) => {
             check_scope(tenant.scope(), operation.scope())?;
+            if let Some(delegation) = tenant.delegation() {
+                token_scopes::check(delegation, operation)?;
+            }
             match tenant.bound_to() {
                 Some(_) if !operation.domain_scoped => {
                     forbidden("This API key is restricted to one domain; the operation requires an unrestricted key")

@@ -17,10 +17,12 @@ macro_rules! names {
 
 pub mod audit;
 pub mod backfill;
+pub mod calculation;
 pub mod campaigns;
 pub mod commissions;
 mod fields;
 pub mod imports;
+pub mod ledger;
 pub mod links;
 mod list_query;
 pub mod login_link;
@@ -93,6 +95,7 @@ fn partner_operations() -> Vec<Operation> {
             .about(tag, "Add a partner")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::PLAN_FULL])
             .sdk("affiliates.create")
+            .mails_later()
             .api_key_or_session(full, partners::create),
         affiliate_operation(get.clone(), "/affiliates/{id}", "get_affiliate")
             .about(tag, "Get a partner with all its links")
@@ -109,6 +112,7 @@ fn partner_operations() -> Vec<Operation> {
         affiliate_operation(post.clone(), "/affiliates/{id}/approve", "approve_affiliate")
             .about(tag, "Approve a partner")
             .sdk("affiliates.approve")
+            .mails_later()
             .api_key_or_session(full, partners::approve),
         affiliate_operation(post.clone(), "/affiliates/{id}/reject", "reject_affiliate")
             .about(tag, "Reject a partner")
@@ -216,6 +220,9 @@ fn commission_operations() -> Vec<Operation> {
         affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/reviews", "list_affiliate_reviews")
             .about(OWNER_NOUN, "List referrals held for review, newest first")
             .owner(reviews::list),
+        affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/reviews/{id}", "get_affiliate_review")
+            .about(OWNER_NOUN, "Get the review of a referral")
+            .owner(reviews::get),
         affiliate_operation(
             Method::POST,
             "/dashboard/api/affiliate-program/reviews/{id}/allow",
@@ -236,6 +243,9 @@ fn commission_operations() -> Vec<Operation> {
             .about(OWNER_NOUN, "Start a backfill of past invoices from the payment processor")
             .risk(Risk::Money)
             .owner_idempotent(backfill::start),
+        affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/backfill", "list_affiliate_backfills")
+            .about(OWNER_NOUN, "List backfills, newest first")
+            .owner(backfill::list),
         affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/backfill/{id}", "get_affiliate_backfill")
             .about(OWNER_NOUN, "Get the progress of a backfill")
             .owner(backfill::get),
@@ -413,6 +423,13 @@ fn owner_operations() -> Vec<Operation> {
             .owner(owner_partners::get),
         affiliate_operation(
             Method::GET,
+            "/dashboard/api/affiliate-program/partners/{id}/ledger",
+            "list_affiliate_ledger",
+        )
+        .about(OWNER_NOUN, "List a partner's commissions with their formulas and the balance after each, newest first")
+        .owner(ledger::list),
+        affiliate_operation(
+            Method::GET,
             "/dashboard/api/affiliate-program/partners/{id}/postbacks",
             "list_affiliate_postbacks",
         )
@@ -430,4 +447,21 @@ fn owner_operations() -> Vec<Operation> {
         .risk(Risk::Money)
         .owner(owner_partners::set_payout_method),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use crate::operations::operation_table;
+
+    /// Invariant I12 of the ledger: no API key changes a payout run, or a commission except by reversing it.
+    #[test]
+    fn no_api_key_changes_a_run() {
+        let changes = operation_table().into_iter().filter(|operation| operation.method != Method::GET);
+        let by_key: Vec<_> = changes.filter(|operation| operation.scope().is_some()).collect();
+        assert!(by_key.iter().all(|operation| !operation.path.contains("payout-runs")));
+        let of_commissions = by_key.iter().filter(|operation| operation.path.contains("commission"));
+        assert_eq!(of_commissions.map(|operation| operation.id).collect::<Vec<_>>(), ["reverse_affiliate_commission"]);
+    }
 }

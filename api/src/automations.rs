@@ -5,9 +5,12 @@
 //! is enqueued as a job in the commit of the request.
 
 pub mod activation_check;
+pub mod dry_run;
 pub mod path;
+pub mod replay;
 pub mod request;
 pub mod runs;
+pub mod step_counts;
 pub mod view;
 
 use std::sync::Arc;
@@ -32,6 +35,7 @@ use crate::paging::{self, KIND_AUTOMATION, KIND_AUTOMATION_VERSION, PageParamete
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
+use crate::sdk::Risk;
 use crate::state::AppState;
 
 use self::path::{AutomationPath, automation_not_found, find};
@@ -53,6 +57,7 @@ pub fn operations() -> Vec<Operation> {
         post("/automations", "create_automation", "Create an automation, as a draft")
             .storage_cost(&[(Noun::Automations, 1), (Noun::AutomationBytes, 0)])
             .sdk("automations.create")
+            .mails_later()
             .api_key_or_session(Full, create),
         define_get("/automations", "list_automations", "List automations, newest first")
             .sdk("automations.list")
@@ -68,6 +73,7 @@ pub fn operations() -> Vec<Operation> {
         .errors(&[ErrorCode::CONFLICT])
         .storage_cost(&[(Noun::AutomationBytes, 0)])
         .sdk_with_actions("automations.update", SDK_ACTIONS)
+        .mails_later()
         .api_key_or_session(Full, update),
         entry(Method::DELETE, "/automations/{id}", "delete_automation", "Delete an automation and its runs")
             .errors(&[ErrorCode::CONFLICT])
@@ -77,6 +83,21 @@ pub fn operations() -> Vec<Operation> {
             .storage_cost(&[(Noun::Automations, 1), (Noun::AutomationBytes, DEFINITION_BYTES_MAX as u64)])
             .sdk("automations.duplicate")
             .api_key_or_session(Full, duplicate),
+        post(
+            "/automations/{id}/dry-run",
+            "dry_run_automation",
+            "Run an automation as a test, without sending anything",
+        )
+        .sdk("automations.dryRun")
+        .risk(Risk::Read)
+        .api_key_or_session(Full, dry_run::dry_run),
+        post("/automations/{id}/replay", "replay_automation", "Run past events as a test, without sending anything")
+            .sdk("automations.replay")
+            .risk(Risk::Read)
+            .api_key_or_session(Full, replay::replay),
+        define_get("/automations/{id}/step-counts", "count_automation_steps", "Get the number of runs at each step")
+            .sdk("automations.stepCounts")
+            .api_key_or_session(Full, step_counts::get),
         define_get("/automations/{id}/versions", "list_automation_versions", "List versions, newest first")
             .sdk("automations.versions.list")
             .api_key_or_session(Full, list_versions),
@@ -96,7 +117,7 @@ fn conflict_problem() -> Problem {
     Problem::new(ErrorCode::CONFLICT, "The automation was changed at the same time; read it again and retry")
 }
 
-async fn current_version(state: &AppState, automation: &Automation) -> Result<AutomationVersion, Problem> {
+pub(crate) async fn current_version(state: &AppState, automation: &Automation) -> Result<AutomationVersion, Problem> {
     let (store, number) = (state.intake.store(), automation.version);
     let found = store::automation::get_version(store, automation.account, automation.id, number).await?;
     // The automation was deleted between the two reads.

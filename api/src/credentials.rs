@@ -8,6 +8,7 @@
 
 mod api_key;
 pub mod kind;
+pub(crate) mod policy;
 pub mod request;
 mod smtp;
 
@@ -23,6 +24,7 @@ use store::credential::{Credential, CredentialSummary};
 use store::engine::{Batch, CommitError};
 
 use self::kind::{CreateCredential, CredentialKind, not_found};
+use self::policy::{policy_schema, policy_view};
 use self::request::{CredentialPath, ListCredentials, RotateCredential, UpdateCredential};
 use crate::auth::login_links::{self, AccessGrant};
 use crate::json_timestamp::JsonTimestamp;
@@ -69,7 +71,7 @@ fn credential_schema<K: CredentialKind>() -> Value {
     schema::object(K::ABOUT, all)
 }
 
-fn common_fields(policy: &CredentialPolicy, used: Option<LastUse>) -> [(&'static str, Value); 5] {
+fn common_fields(policy: &CredentialPolicy, used: Option<LastUse>) -> [(&'static str, Value); 6] {
     let allowed: Vec<String> = policy.allowed.iter().map(mail::cidr::IpNetwork::display_short).collect();
     let time_value = |time: Option<Timestamp>| json!(time.map(JsonTimestamp));
     [
@@ -78,10 +80,11 @@ fn common_fields(policy: &CredentialPolicy, used: Option<LastUse>) -> [(&'static
         ("last_used_at", time_value(used.map(|used| used.at))),
         ("last_used_ip", json!(used.and_then(|used| used.from))),
         ("expires_at", time_value(policy.expires_at)),
+        ("policy", policy_view(&policy.client)),
     ]
 }
 
-fn common_fields_schema() -> [(&'static str, Value); 5] {
+fn common_fields_schema() -> [(&'static str, Value); 6] {
     [
         ("domain_id", schema::nullable_string("The only domain that the credential may send from; null allows all")),
         (
@@ -94,6 +97,7 @@ fn common_fields_schema() -> [(&'static str, Value); 5] {
         ("last_used_at", schema::nullable_time("When it was last used, to about a minute")),
         ("last_used_ip", schema::nullable_string("The IP address of the last use")),
         ("expires_at", schema::nullable_time("When the credential expires")),
+        ("policy", policy_schema()),
     ]
 }
 
@@ -287,6 +291,9 @@ pub async fn update<K: CredentialKind>(
             parts.terms.allowed.clone_from(allowed);
         }
         *parts.enabled = request.enabled.unwrap_or(*parts.enabled);
+        if let Some(policy) = &request.policy {
+            parts.terms.client.clone_from(policy);
+        }
     });
     credential_response(&state, &after.await?, None).await
 }

@@ -1,7 +1,7 @@
 //! Handles one request from its headers to its response.
 //!
 //! ```text
-//! headers → route → authenticate → rate limit → authorize → body → handler (own task) → response → request log
+//! headers → route → authenticate → rate limit → authorize → body → policy → handler (own task) → response → request log
 //! ```
 //!
 //! The handler runs in its own task: a client that disconnects cannot interrupt a submission, and a panic ends only
@@ -11,23 +11,30 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, SET_COOKIE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use hyper::body::Body;
 use mail::id::{AccountId, RequestId};
+use mail::oauth::OAuthResource;
 use queue::rate_limit::RateLimitStatus;
 use queue::storage_quota::{StorageQuotaError, StorageReservation};
 use store::access::{Actor, Denial, Tenant};
 use tokio::time::Instant;
 
 use crate::access::{self, Principal};
+use crate::approvals;
+use crate::approvals::policy::{self, PolicyDecision};
 use crate::handler::{HandlerFuture, Owner};
+use crate::oauth::{cross_origin, metadata};
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::Request;
-use crate::request_log::RequestLogEntry;
+use crate::request_log::{self, RequestLogEntry};
 use crate::response::{CookiePolicy, Response};
+use crate::sdk::Risk;
 use crate::serve::body::{self, ResponseBody};
 use crate::serve::connection::RequestPermit;
 use crate::serve::memory_budget::{MemoryHolder, MemoryShare};
@@ -45,7 +52,10 @@ const RATE_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 const RESPONSE_UNBUDGETED_BYTES_MAX: usize = 64 << 10;
 
 /// Changes to these nouns may revoke access of open streams.
-const ACCESS_NOUNS: &[&str] = &["api_keys", "smtp_credentials", "users", "auth"];
+const ACCESS_NOUNS: &[&str] = &["api_keys", "smtp_credentials", "users", "auth", "oauth", "grants"];
+
+/// Name and risk of requests that match no operation.
+const NO_OPERATION: (&str, Risk) = ("none", Risk::Read);
 
 /// Facts learned while the request is handled that the response or the request log needs, also on errors.
 #[derive(Debug, Default)]
@@ -54,6 +64,8 @@ struct RequestContext {
     rate_limit: Option<RateLimitStatus>,
     /// The account and the authenticated actor.
     actor: Option<(AccountId, Actor)>,
+    /// The audit log records the request.
+    is_audited: bool,
 }
 
 /// Handles a request and returns its response.
@@ -68,27 +80,34 @@ where
     let (head, mut body) = request.into_parts();
     let (mut context, mut error_code) = (RequestContext::default(), None);
     let route = header_limits::check_head(&head).map(|()| server.router.find(&head.method, head.uri.path()));
-    let (operation, outcome) = match route {
-        Ok(RouteMatch::Found(found)) => {
-            (found.operation.id, run_operation(state, found, &head, &mut body, &mut context).await)
-        }
-        Ok(RouteMatch::MethodNotAllowed(allowed)) => {
+    let preflight = (head.method == Method::OPTIONS).then(|| cross_origin::preflight(head.uri.path())).flatten();
+    let ((operation, risk), outcome) = match (route, preflight) {
+        (Ok(RouteMatch::MethodNotAllowed(_)), Some(response)) => (NO_OPERATION, Ok((response, MemoryShare::default()))),
+        (Ok(RouteMatch::Found(found)), _) => (
+            (found.operation.id, found.operation.risk),
+            run_operation(state, found, &head, &mut body, &mut context).await,
+        ),
+        (Ok(RouteMatch::MethodNotAllowed(allowed)), None) => {
             let text = format!("{} is not allowed here", head.method);
             let problem = Problem::new(ErrorCode::METHOD_NOT_ALLOWED, text).with_header(ALLOW, allowed);
-            ("none", Err(not_found(state, &head, &mut context, problem).await))
+            (NO_OPERATION, Err(not_found(state, &head, &mut context, problem).await))
         }
-        Ok(RouteMatch::NotFound) => {
-            ("none", Err(not_found(state, &head, &mut context, Problem::not_found("path")).await))
+        (Ok(RouteMatch::NotFound), _) => {
+            (NO_OPERATION, Err(not_found(state, &head, &mut context, Problem::not_found("path")).await))
         }
-        Err(problem) => ("none", Err(problem)),
+        (Err(problem), _) => (NO_OPERATION, Err(problem)),
     };
     // The response may be sent before the body was read: drain the rest. A client that waits for `100 Continue`
     // (RFC 9110 10.1.1) sends no body after a final response.
     if !body.is_end_stream() && !head.headers.contains_key(EXPECT) {
         state.tasks.spawn(body::drain(body));
     }
+    let mut content = Bytes::new();
     let response = match outcome {
-        Ok((success, share)) => success_response(success, share),
+        Ok((success, share)) => {
+            content = success.body.clone();
+            success_response(success, share)
+        }
         Err(problem) => {
             error_code = Some(problem.code().word);
             if let Some(cause) = problem.cause() {
@@ -100,9 +119,15 @@ where
     let status = response.status().as_u16();
     record_metrics(operation, id, status, started);
     if let Some(actor) = context.actor {
-        state
-            .request_log
-            .record(RequestLogEntry { id, actor, operation, status, error_code, duration: started.elapsed() }, &head);
+        let (duration, address) = (started.elapsed(), access::client_ip(&head));
+        let surface = access::surface(&head);
+        let is_audited = context.is_audited;
+        let entry =
+            RequestLogEntry { id, actor, operation, status, error_code, duration, surface, address, is_audited };
+        state.request_log.record(entry, &head.method, head.uri.path(), &content);
+        if request_log::is_written_first(risk) {
+            state.request_log.flush(state.intake.store()).await;
+        }
     }
     finish_response(response, id, &head.method, &context)
 }
@@ -115,10 +140,15 @@ fn check_rate_limit(state: &AppState, tenant: &Tenant, context: &mut RequestCont
     counted.map(drop).map_err(Problem::rate_limited)
 }
 
+/// Counts a request of a mounted service that calls no operation.
+pub(crate) fn count_request(state: &AppState, tenant: &Tenant) -> Result<(), Problem> {
+    state.intake.check_rate_limit(tenant.account()).map(drop).map_err(Problem::rate_limited)
+}
+
 /// Returns the problem for an unknown path or method. With a valid API key the request still counts against the rate
 /// limit and the response has the `ratelimit-*` headers.
 async fn not_found(state: &AppState, head: &Parts, context: &mut RequestContext, problem: Problem) -> Problem {
-    match access::authenticate_api_key(state, head).await {
+    match access::authenticate_bearer(state, &head.headers, access::client_ip(head), OAuthResource::Api).await {
         Ok(tenant) => check_rate_limit(state, &tenant, context).err().unwrap_or(problem),
         Err(_) => problem,
     }
@@ -141,6 +171,7 @@ where
     let caller = access::authenticate(state, &found, head).await?;
     let MatchedOperation { operation, path, client: _ } = found;
     if let Some(tenant) = caller.tenant() {
+        context.is_audited = request_log::is_audited(operation, tenant);
         check_rate_limit(state, tenant, context)?;
     }
     access::authorize(&caller, operation, head)?;
@@ -158,6 +189,12 @@ where
         None => (Bytes::new(), MemoryShare::default()),
         Some(bytes_max) => body::read_body(body, &head.headers, bytes_max, operation.media, &allowance).await?,
     };
+    if let Some(tenant) = caller.tenant()
+        && let PolicyDecision::Hold(kind) = policy::decide(tenant.policy(), operation)?
+    {
+        let held = approvals::hold(state, tenant, operation, kind, head, &body).await?;
+        return Ok((held, share));
+    }
     let reserved = match caller.tenant() {
         Some(tenant) => reserve_storage(state, tenant, operation, &body, &head.headers).await?,
         None => Vec::new(),
@@ -271,7 +308,7 @@ fn success_response(content: Response, share: MemoryShare) -> http::Response<Res
     response
 }
 
-fn problem_response(problem: &Problem, id: RequestId, base_url: &str) -> http::Response<ResponseBody> {
+pub(crate) fn problem_response(problem: &Problem, id: RequestId, base_url: &str) -> http::Response<ResponseBody> {
     let body = problem.body(id, base_url);
     let content = Response {
         status: problem.status(),
@@ -281,6 +318,13 @@ fn problem_response(problem: &Problem, id: RequestId, base_url: &str) -> http::R
         stream: None,
     };
     let mut response = success_response(content, MemoryShare::default());
+    if problem.code() == ErrorCode::UNAUTHORIZED {
+        // RFC 9728 5.1: a client without a key learns where to get a token.
+        let url = metadata::resource_metadata_url(base_url, OAuthResource::Api);
+        if let Ok(value) = HeaderValue::try_from(format!("Bearer resource_metadata=\"{url}\"")) {
+            response.headers_mut().insert(WWW_AUTHENTICATE, value);
+        }
+    }
     for (name, value) in problem.headers() {
         if let Ok(value) = HeaderValue::from_str(value) {
             response.headers_mut().insert(name, value);

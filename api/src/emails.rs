@@ -17,6 +17,7 @@ pub mod send_email;
 pub(crate) mod send_fields;
 mod send_idempotent;
 pub mod send_options;
+pub mod sent_attachment;
 pub mod tags_and_headers;
 pub mod template;
 pub mod test_event;

@@ -40,6 +40,7 @@ pub fn operations() -> Vec<Operation> {
         entry(Method::POST, "/events", "send_event", "Send a product event")
             .idempotent_storage_cost(Keyed::SendEvent, &[(Noun::ProductEvents, 1), (Noun::ProductEventBytes, 0)])
             .sdk("events.send")
+            .mails_later()
             .api_key_or_session(ApiKeyScope::Sending, send::send),
         get("/events", "list_events", "List product events, newest first")
             .sdk("events.list")
@@ -102,7 +103,7 @@ impl FromRequest for ListProductEvents {
 }
 
 /// The first id at or after a time; event ids have whole milliseconds.
-fn first_id_at_or_after(time: Timestamp) -> ProductEventId {
+pub(crate) fn first_id_at_or_after(time: Timestamp) -> ProductEventId {
     let truncated = Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time);
     let next = time.as_millisecond().saturating_add(i64::from(truncated < time));
     ProductEventId::new(Timestamp::from_millisecond(next).unwrap_or(time), 0)

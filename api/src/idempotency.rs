@@ -56,11 +56,18 @@ pub fn parse_claim(
     headers: &http::HeaderMap,
     fingerprint: impl FnOnce() -> String,
 ) -> Result<Option<IdempotencyKey>, Problem> {
+    Ok(parse_key(headers)?.map(|key| IdempotencyKey { key, fingerprint: fingerprint() }))
+}
+
+/// Parses the idempotency key of a request without its fingerprint.
+///
+/// # Errors
+/// `invalid_idempotency_key`.
+pub fn parse_key(headers: &http::HeaderMap) -> Result<Option<String>, Problem> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let key = std::str::from_utf8(value.as_bytes()).ok().filter(|_| values.next().is_none());
-    let key = key.and_then(validate_key).ok_or_else(|| invalid_key("Idempotency-Key"))?;
-    Ok(Some(IdempotencyKey { key, fingerprint: fingerprint() }))
+    key.and_then(validate_key).map(Some).ok_or_else(|| invalid_key("Idempotency-Key"))
 }
 
 /// Fingerprint of the path and the body, independent of JSON formatting.

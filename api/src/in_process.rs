@@ -4,16 +4,20 @@
 //! page ─► [`OperationCaller::perform`] ─► role ─► storage quota ─► the operation's handler (own task) ─► response
 //! ```
 //!
-//! A page makes several calls, so they are neither rate-limited nor recorded in the request log one by one.
+//! A page makes several calls, so they are not rate-limited, and reads are not recorded in the request log. What a form
+//! changes is recorded in the audit log.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use jiff::Timestamp;
 use mail::id::RequestId;
+use mail::request_log::RequestSurface;
 use store::access::{Denial, SignedInUser};
+use tokio::time::Instant;
 
 use crate::access;
 use crate::auth::cookie;
@@ -22,7 +26,9 @@ use crate::handler::Owner;
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::Request;
+use crate::request_log::{self, RequestLogEntry};
 use crate::response::Response;
+use crate::sdk::Risk;
 use crate::serve::memory_budget::MemoryShare;
 use crate::server::ApiServer;
 use crate::session_pages::{OperationCall, OperationCaller};
@@ -36,9 +42,33 @@ impl OperationCaller for ApiServer {
     ) -> BoxFuture<'a, Result<Response, Problem>> {
         Box::pin(async move {
             let operation = self.router.operation(&call.operation).ok_or_else(|| Problem::not_found("operation"))?;
-            run(&self.state, user, operation, call).await.map_err(|problem| {
+            let (id, begun) = (self.state.next_request_id(), Instant::now());
+            let (path, address) = (call_path(operation, &call), call.client_ip);
+            let outcome = run(&self.state, user, operation, call).await;
+            if let Some(user) = user.filter(|user| request_log::is_audited(operation, user.tenant())) {
+                let response = outcome.as_ref().map_or(Bytes::new(), |response| response.body.clone());
+                let entry = RequestLogEntry {
+                    id,
+                    actor: (user.tenant().account().id, user.tenant().actor()),
+                    operation: operation.id,
+                    status: outcome
+                        .as_ref()
+                        .map_or_else(|problem| problem.status(), |response| response.status)
+                        .as_u16(),
+                    error_code: outcome.as_ref().err().map(|problem| problem.code().word),
+                    duration: begun.elapsed(),
+                    surface: RequestSurface::Dashboard,
+                    address,
+                    is_audited: true,
+                };
+                self.state.request_log.record(entry, &operation.method, &path, &response);
+                if request_log::is_written_first(operation.risk) {
+                    self.state.request_log.flush(self.state.intake.store()).await;
+                }
+            }
+            outcome.map_err(|problem| {
                 let Some(cause) = problem.cause() else { return problem };
-                let (id, store) = (self.state.next_request_id(), self.state.intake.store());
+                let store = self.state.intake.store();
                 store::error_unless_away!(store, request.id = %id, operation = operation.id, cause, "a call failed");
                 problem.with_header(REQUEST_ID, id.to_string())
             })
@@ -77,6 +107,15 @@ impl OperationCaller for ApiServer {
     fn next_request_id(&self) -> RequestId {
         self.state.next_request_id()
     }
+}
+
+/// The path of a call, as a program would send it.
+fn call_path(operation: &Operation, call: &OperationCall) -> String {
+    let mut path = operation.path.to_owned();
+    for (name, value) in &call.path {
+        path = path.replace(&format!("{{{name}}}"), value);
+    }
+    path
 }
 
 async fn run(

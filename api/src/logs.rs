@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::id::RequestId;
+use mail::id::{ApiKeyId, RequestId, UserId};
 use mail::request_log::LoggedRequest;
 use serde::Serialize;
 use serde_json::json;
@@ -44,9 +44,11 @@ pub struct LoggedRequestView {
     /// Duration in milliseconds
     duration_ms: u32,
     /// The API key of the request
-    api_key_id: Option<mail::id::ApiKeyId>,
+    api_key_id: Option<ApiKeyId>,
     /// The user whose session made the request
-    user_id: Option<mail::id::UserId>,
+    user_id: Option<UserId>,
+    /// The grant whose access token made the request
+    grant_id: Option<mail::id::GrantId>,
     /// When it was received
     created_at: JsonTimestamp,
 }
@@ -63,6 +65,7 @@ impl LoggedRequestView {
             duration_ms: request.duration_ms,
             api_key_id: request.api_key,
             user_id: request.user,
+            grant_id: request.grant,
             created_at: JsonTimestamp(request.created_at),
         }
     }
@@ -115,6 +118,9 @@ pub struct ListLogs {
     method: Option<String>,
     statuses: Option<StatusFilter>,
     path: Option<String>,
+    api_key: Option<ApiKeyId>,
+    user: Option<UserId>,
+    operation: Option<String>,
     after: Option<Timestamp>,
     before: Option<Timestamp>,
 }
@@ -124,9 +130,22 @@ impl ListLogs {
         self.method.as_ref().is_none_or(|method| request.method.eq_ignore_ascii_case(method))
             && self.statuses.is_none_or(|statuses| statuses.matches(request.status))
             && self.path.as_ref().is_none_or(|path| request.path.starts_with(path.as_str()))
+            && self.api_key.is_none_or(|api_key| request.api_key == Some(api_key))
+            && self.user.is_none_or(|user| request.user == Some(user))
+            && self.operation.as_ref().is_none_or(|operation| request.operation == *operation)
             && self.after.is_none_or(|after| request.created_at > after)
             && self.before.is_none_or(|before| request.created_at < before)
     }
+}
+
+/// An id in the query.
+fn id_filter<T: std::str::FromStr>(
+    parameters: &[(String, String)],
+    name: &str,
+    expected: &str,
+) -> Result<Option<T>, Problem> {
+    let text = paging::single_value(parameters, name)?;
+    text.map(|text| text.parse().map_err(|_| Problem::field(name, format!("must be {expected}")))).transpose()
 }
 
 impl FromRequest for ListLogs {
@@ -137,6 +156,9 @@ impl FromRequest for ListLogs {
             schema::query_parameter("method", "Filter by method, like `POST`", text()),
             schema::query_parameter("status", "Filter by status or status class, like `404` or `4xx`", text()),
             schema::query_parameter("path", "Filter by path prefix, like `/emails`", text()),
+            schema::query_parameter("operation", "Filter by operation, like `send_email`", text()),
+            schema::query_parameter("api_key_id", "Filter by API key (`key_…`)", text()),
+            schema::query_parameter("user_id", "Filter by the user (`user_…`) whose session made the request", text()),
             schema::time_parameter("created_after", "Only requests received after this time"),
             schema::time_parameter("created_before", "Only requests received before this time"),
         ]);
@@ -168,6 +190,9 @@ impl FromRequest for ListLogs {
             method: text("method")?.map(str::to_owned),
             statuses,
             path,
+            api_key: id_filter(&parameters, "api_key_id", "an API key's id (`key_…`)")?,
+            user: id_filter(&parameters, "user_id", "a user's id (`user_…`)")?,
+            operation: text("operation")?.map(str::to_owned),
             after: time("created_after")?,
             before: time("created_before")?,
         })
@@ -185,24 +210,31 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Resu
     // A cursor is always before the requested end, because it was issued for the same filters.
     let cursor = query.page.before_id(KIND_REQUEST)?.map(RequestId::from_bytes);
     let end = query.before.map(|before| RequestId::new(before, u128::MAX));
-    let before = cursor.or(end);
-    let account = tenant.account().id;
-    let page = store::request_log::list(store, account, since, before, SCANNED_ROWS_MAX).await?;
-    let all_looked_at = page.len() < SCANNED_ROWS_MAX;
-    let mut last = None;
-    let mut logs = Vec::with_capacity(query.page.limit);
-    let mut rest = page.into_iter().peekable();
-    while logs.len() < query.page.limit
-        && let Some(request) = rest.next()
-    {
-        last = Some(request.id);
-        if query.matches(&request) {
-            logs.push(LoggedRequestView::from_request(request));
+    let mut before = cursor.or(end);
+    let (account, limit) = (tenant.account().id, query.page.limit);
+    // One more than requested shows whether there is another page. Without filters the first scan is enough.
+    let (mut found, mut is_end) = (Vec::with_capacity(limit + 1), false);
+    'scans: for rows_max in [limit + 1, SCANNED_ROWS_MAX - limit - 1] {
+        let rows = store::request_log::list(store, account, since, before, rows_max).await?;
+        is_end = rows.len() < rows_max;
+        for request in rows {
+            before = Some(request.id);
+            if query.matches(&request) {
+                found.push(request);
+            }
+            if found.len() > limit {
+                found.truncate(limit);
+                (before, is_end) = (found.last().map(|last| last.id), false);
+                break 'scans;
+            }
+        }
+        if is_end {
+            break;
         }
     }
-    let has_more = !all_looked_at || rest.any(|request| query.matches(&request));
-    let next_cursor = last.filter(|_| has_more).map(|id| after_id(KIND_REQUEST, id.to_bytes()));
-    Ok(LogList { logs, has_more, next_cursor })
+    let next_cursor = before.filter(|_| !is_end).map(|id| after_id(KIND_REQUEST, id.to_bytes()));
+    let logs = found.into_iter().map(LoggedRequestView::from_request).collect();
+    Ok(LogList { logs, has_more: !is_end, next_cursor })
 }
 
 /// Path of a logged request.

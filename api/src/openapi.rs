@@ -61,6 +61,8 @@ const NOUNS: &[(&str, &str)] = &[
     ("affiliate_payouts", "Payouts to partners"),
     ("affiliate_visits", "Visits and sign-ups by partner links"),
     ("portal", "Pages of the partner portal"),
+    ("oauth", "The OAuth 2.1 authorization server"),
+    ("grants", "What users allowed programs to do"),
     ("received_emails", "Received emails"),
     ("automations", "Automations that run on events"),
     ("tracking", "Open and click tracking"),

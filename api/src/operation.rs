@@ -102,6 +102,8 @@ pub struct Operation {
     pub idempotency_scope: Option<Keyed>,
     /// The most serious effect of a call; decides which roles may call it in a session.
     pub risk: Risk,
+    /// It causes email later that no policy of a client sees: by automations, partner emails or webhooks.
+    pub mails_later: bool,
     /// Name in SDKs, CLI and MCP tools; `None` if the operation accepts no API keys.
     pub sdk: Option<SdkMethod>,
     pub handler: OperationHandler,
@@ -151,6 +153,7 @@ pub struct OperationBuilder {
     sdk_name: Option<&'static str>,
     sdk_actions: &'static [SdkAction],
     risk: Risk,
+    mails_later: bool,
 }
 
 /// Starts an operation, for example `POST /emails` with the id `send_email`.
@@ -175,6 +178,7 @@ pub fn operation(method: Method, path: &'static str, id: &'static str) -> Operat
         sdk_name: None,
         sdk_actions: &[],
         risk,
+        mails_later: false,
     }
 }
 
@@ -210,6 +214,14 @@ impl OperationBuilder {
     #[must_use]
     pub fn risk(mut self, risk: Risk) -> Self {
         self.risk = risk;
+        self
+    }
+
+    /// Marks an operation that causes email or transfers to others later. Clients whose policy limits their email may not
+    /// call it.
+    #[must_use]
+    pub fn mails_later(mut self) -> Self {
+        self.mails_later = true;
         self
     }
 
@@ -326,6 +338,7 @@ impl OperationBuilder {
                 cookies: O::COOKIES,
             },
             risk: self.risk,
+            mails_later: self.mails_later,
             sdk: self.sdk_name.map(|name| SdkMethod { name, risk: self.risk, actions: self.sdk_actions }),
             handler: action,
         }

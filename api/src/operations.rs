@@ -10,9 +10,9 @@ use crate::operation::{Operation, OperationBuilder, SessionSubject, operation};
 use crate::problem::ErrorCode;
 use crate::sdk::Risk;
 use crate::{
-    account, affiliate, auth, automations, billing, credentials, domains, emails, events, health, logs, mta_sts,
-    openapi, opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
-    webhook_events, webhooks,
+    account, affiliate, approvals, audit_log, auth, automations, billing, credentials, domains, emails, events, health,
+    logs, mta_sts, oauth, openapi, opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe,
+    users, visits, webhook_events, webhooks,
 };
 
 /// Builds the table.
@@ -46,6 +46,9 @@ pub fn operation_table() -> Vec<Operation> {
     table.extend(affiliate::operations());
     table.extend(billing::operations());
     table.extend(portal::operations());
+    table.extend(oauth::operations());
+    table.extend(approvals::operations());
+    table.extend(audit_log::operations());
     table
 }
 
@@ -114,7 +117,7 @@ fn email_operations() -> Vec<Operation> {
             .sdk("emails.cancel")
             .api_key_or_session(Sending, emails::reschedule::cancel),
         post("/emails/{id}/resend", "resend_email")
-            .about("emails", "Resend a stored email without its attachments")
+            .about("emails", "Resend a stored email, with its attachments on request")
             .errors(ErrorCode::SENDING)
             .domain_scoped()
             .sdk("emails.resend")
@@ -136,6 +139,11 @@ fn email_operations() -> Vec<Operation> {
             .domain_scoped()
             .sdk("emails.attempts.list")
             .api_key_or_session(Sending, emails::attempts),
+        get("/emails/{id}/attachments/{att_id}", "get_email_attachment")
+            .about("emails", "Get an attachment of an email")
+            .domain_scoped()
+            .sdk("emails.attachments.get")
+            .api_key_or_session(Full, emails::sent_attachment::get),
         get("/emails/{id}/raw", "get_email_raw")
             .about("emails", "Get the message as it was sent")
             .domain_scoped()

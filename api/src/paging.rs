@@ -29,6 +29,8 @@ const KIND_OFFSET: u8 = 2;
 pub const KIND_API_KEY: u8 = 10;
 pub const KIND_SMTP_CREDENTIAL: u8 = 11;
 pub const KIND_REQUEST: u8 = 12;
+pub const KIND_APPROVAL: u8 = 190;
+pub const KIND_AUDIT: u8 = 195;
 pub const KIND_PRODUCT_EVENT: u8 = 63;
 pub const KIND_CONVERSION: u8 = 67;
 pub const KIND_RECEIVED: u8 = 78;
@@ -37,6 +39,7 @@ pub const KIND_AUTOMATION_VERSION: u8 = 71;
 pub const KIND_RUN: u8 = 73;
 const KIND_SUPPRESSION: u8 = 38;
 const KIND_OPT_OUT: u8 = 41;
+pub const KIND_SUPPRESSION_IMPORT: u8 = 43;
 const KIND_TEMPLATE: u8 = 34;
 pub const KIND_WEBHOOK: u8 = 57;
 pub const KIND_DELIVERY: u8 = 59;
@@ -53,6 +56,12 @@ pub const KIND_PAYOUT_RUN: u8 = 131;
 pub const KIND_PROCESSOR_EVENT: u8 = 108;
 /// Cursor kind of the fraud reviews of referrals.
 pub const KIND_REVIEW: u8 = 160;
+/// Cursor kind of the ledger of a partner.
+pub const KIND_LEDGER: u8 = 162;
+/// Cursor kind of the list of backfills.
+pub const KIND_BACKFILL: u8 = 136;
+/// Cursor kind of the grants of an account.
+pub const KIND_GRANT: u8 = 182;
 /// Cursor kind of the postback log of a partner.
 pub const KIND_POSTBACK: u8 = 161;
 
@@ -190,6 +199,14 @@ impl PageParameters {
         Ok((page, next.map(|n| encode_cursor(KIND_OFFSET, &n.to_be_bytes()))))
     }
 
+    /// The position in a cursor of this kind that [`after_bytes`] made.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn bytes_after(&self, kind: u8) -> Result<Option<Vec<u8>>, Problem> {
+        self.decode_cursor(kind)
+    }
+
     fn cursor_bytes<const N: usize>(&self, kind: u8) -> Result<Option<[u8; N]>, Problem> {
         self.decode_cursor(kind)?.map(|position| position.try_into().map_err(|_| invalid_cursor())).transpose()
     }
@@ -208,6 +225,12 @@ impl PageParameters {
 #[must_use]
 pub fn after_email(id: EmailId) -> String {
     encode_cursor(KIND_EMAIL, &id.to_bytes())
+}
+
+/// The cursor of a page that ends at this position.
+#[must_use]
+pub fn after_bytes(kind: u8, position: &[u8]) -> String {
+    encode_cursor(kind, position)
 }
 
 /// The cursor of a page whose last entry has this id.

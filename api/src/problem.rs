@@ -67,6 +67,7 @@ codes! {
     SANDBOX_RESTRICTED 403 "sandbox_restricted" "The sandbox sender can only send to the account's own address.";
     PRODUCTION_ACCESS_REQUIRED 403 "production_access_required" "Sending to other recipients requires production access.";
     IP_NOT_ALLOWED 403 "ip_not_allowed" "The API key may not be used from this address.";
+    POLICY_VIOLATION 403 "policy_violation" "The policy of the API key or grant does not permit this; `details.rule` names the rule.";
     ACCOUNT_SUSPENDED 403 "account_suspended" "The account is suspended.";
     NOT_FOUND 404 "not_found" "Not found.";
     METHOD_NOT_ALLOWED 405 "method_not_allowed" "The path does not support this method; see `Allow`.";
@@ -105,6 +106,7 @@ impl ErrorCode {
         Self::DOMAIN_NOT_VERIFIED,
         Self::SANDBOX_RESTRICTED,
         Self::PRODUCTION_ACCESS_REQUIRED,
+        Self::POLICY_VIOLATION,
         Self::ACCOUNT_SUSPENDED,
         Self::NOT_FOUND,
         Self::CONFLICT,
@@ -173,12 +175,10 @@ impl Problem {
         }))
     }
 
-    /// 401: the key or session is not accepted.
+    /// 401: the key, access token or session is not accepted. `WWW-Authenticate` is added with the base URL.
     #[must_use]
     pub fn unauthorized(denial: Denial) -> Self {
-        Self::new(ErrorCode::UNAUTHORIZED, UNAUTHORIZED)
-            .with_details(json!({"reason": denial.word()}))
-            .with_header(http::header::WWW_AUTHENTICATE, "Bearer")
+        Self::new(ErrorCode::UNAUTHORIZED, UNAUTHORIZED).with_details(json!({"reason": denial.word()}))
     }
 
     /// 404: the object does not exist or belongs to another account.
@@ -424,6 +424,7 @@ impl Problem {
                 Self::new(ErrorCode::FORBIDDEN, format!("This API key cannot send from {domain}"))
                     .with_details(json!({"domain": domain}))
             }
+            SubmitError::Policy(violation) => Self::policy_violation(violation.rule(), violation.to_string()),
             SubmitError::AccountSuspended => Self::new(ErrorCode::ACCOUNT_SUSPENDED, "The account is suspended"),
             SubmitError::Message(error) => Self::new(ErrorCode::VALIDATION_ERROR, error.to_string()),
             SubmitError::Invalid { field, message } => Self::field(field, message),
@@ -452,6 +453,12 @@ impl Problem {
             }
             SubmitError::Unconfirmed { id } => Self::unconfirmed(id),
         }
+    }
+
+    /// 403: a rule of the client's policy does not permit the request.
+    #[must_use]
+    pub fn policy_violation(rule: &str, text: impl Into<String>) -> Self {
+        Self::new(ErrorCode::POLICY_VIOLATION, text).with_details(json!({"rule": rule}))
     }
 
     /// 403: the plan's quota of a noun is used up.
@@ -564,6 +571,12 @@ impl FieldErrors {
             self.first = Some(prefixed);
         }
         self.fields.insert(name.to_owned(), message);
+    }
+
+    /// Adds the errors of an object inside the body; `path` is its name.
+    pub fn add_nested(&mut self, path: &str, nested: Self) {
+        nested.fields.into_iter().for_each(|(name, message)| self.add(&format!("{path}.{name}"), message));
+        self.left_out += nested.left_out;
     }
 
     /// Returns whether no field is invalid.

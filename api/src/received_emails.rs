@@ -12,10 +12,9 @@ pub mod view;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_DISPOSITION, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Method, StatusCode};
+use http::Method;
 use mail::credential::ApiKeyScope;
-use mail::received::{ReceivedAttachment, attachment_index};
+use mail::received::attachment_index;
 use queue::inbound::parser;
 use serde_json::{Value, json};
 use store::access::Tenant;
@@ -24,13 +23,14 @@ use store::received_email;
 
 use self::path::{ReceivedEmailPath, find, load_message};
 use self::view::{ReceivedEmailDetail, ReceivedEmailResponse};
+use crate::attachment_download::AttachmentDownload;
 use crate::large_response::{LargeResponse, LargeResponsePermit};
 use crate::ok_response::OkResponse;
 use crate::operation::{Operation, operation};
 use crate::paging;
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
-use crate::response::{IntoResponse, Response};
+use crate::response::IntoResponse;
 use crate::schema::{self, Schemas};
 use crate::sdk::Risk;
 use crate::state::AppState;
@@ -196,46 +196,6 @@ impl FromRequest for GetAttachment {
     }
 }
 
-/// An attachment. It is always sent as a download of an opaque type, so that a browser does not render it.
-#[derive(Debug)]
-pub struct AttachmentDownload(ReceivedAttachment);
-
-impl IntoResponse for AttachmentDownload {
-    const MEDIA_TYPE: &'static str = "application/octet-stream";
-
-    fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "format": "binary", "description": "The attachment's bytes"})
-    }
-
-    fn into_body(self) -> Result<Bytes, Problem> {
-        Ok(Bytes::from(self.0.data))
-    }
-
-    fn into_response(self) -> Result<Response, Problem> {
-        // RFC 6266 4.3, RFC 8187: percent-encoding allows any script and keeps the name inside the field.
-        let name: String = self.0.file.filename.bytes().map(percent_encoded).collect();
-        let disposition = HeaderValue::try_from(format!("attachment; filename*=UTF-8''{name}"));
-        let disposition = disposition.unwrap_or_else(|_| HeaderValue::from_static("attachment"));
-        Ok(Response {
-            status: StatusCode::OK,
-            media_type: HeaderValue::from_static(Self::MEDIA_TYPE),
-            headers: vec![
-                (CONTENT_DISPOSITION, disposition),
-                (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-            ],
-            body: self.into_body()?,
-            stream: None,
-        })
-    }
-}
-
-fn percent_encoded(byte: u8) -> String {
-    match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    }
-}
-
 /// `GET /received-emails/{id}/attachments/{att_id}`.
 ///
 /// # Errors
@@ -249,7 +209,8 @@ pub async fn attachment(
     let received = find(&state, &tenant, id).await?;
     let permit = LargeResponsePermit::acquire(received.size_bytes).await?;
     let found = parser::parse_attachment(load_message(&state, &received).await?, index).await;
-    found.map(|file| permit.attach_to(AttachmentDownload(file))).ok_or_else(attachment_not_found)
+    let found = found.map(|file| AttachmentDownload { name: file.file.filename, data: file.data });
+    found.map(|download| permit.attach_to(download)).ok_or_else(attachment_not_found)
 }
 
 /// `DELETE /received-emails/{id}`.

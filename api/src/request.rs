@@ -153,6 +153,19 @@ pub struct RequestSpec {
     pub body_bytes_max: Option<usize>,
 }
 
+impl RequestSpec {
+    /// Returns whether a parameter with this name is at a location of the request (`path`, `query`, `header`).
+    #[must_use]
+    pub fn has_parameter(&self, location: &str, name: &str) -> bool {
+        self.parameters.iter().any(|parameter| parameter["in"] == location && parameter["name"] == name)
+    }
+
+    #[must_use]
+    pub fn takes_idempotency_key(&self) -> bool {
+        self.has_parameter("header", "Idempotency-Key")
+    }
+}
+
 /// The input of a handler, parsed from a request.
 pub trait FromRequest: Sized + Send + 'static {
     /// Maximum body size; `None` if the operation takes no body.

@@ -4,19 +4,24 @@
 //! answered ─► buffer in memory (bounded; overflow is counted and dropped) ─► one commit per second
 //! ```
 //!
-//! Requests do not wait for it. Reading the log flushes the buffer first, so that all requests answered by this node
+//! Requests do not wait for it, except those that delete something or concern secrets, money or the team: they are
+//! written before they are answered. Reading the log flushes the buffer first, so that all requests answered by this node
 //! are included.
 
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http::request::Parts;
+use http::Method;
 use mail::id::{AccountId, RequestId};
-use mail::request_log::{LoggedRequest, redact_path};
-use store::access::Actor;
+use mail::request_log::{AuditRecord, LoggedRequest, RequestSurface, redact_path};
+use store::access::{Actor, Tenant};
 use store::engine::{Batch, Store};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+use crate::operation::Operation;
+use crate::sdk::Risk;
 
 /// Maximum number of buffered requests: some megabytes.
 const ENTRIES_MAX: usize = 20_000;
@@ -24,8 +29,13 @@ const ENTRIES_MAX: usize = 20_000;
 const BATCH_ENTRIES: usize = 1_000;
 /// Interval of the commits.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The operation that reads the log is not logged itself: a page that polls it would fill the log.
-const READ_OPERATION: &str = "list_logs";
+/// Operations that programs call for each email or event. They are audited only for clients with a policy: emails and
+/// events name the credential that sent them, and are as many as a product has customers.
+const HIGH_VOLUME_OPERATIONS: [&str; 3] = ["send_email", "send_batch", "send_event"];
+/// The operations that read the log are not logged themselves: a page that polls them would fill the log.
+const READ_OPERATIONS: [&str; 2] = ["list_logs", "list_audit_log"];
+/// Longer responses are not parsed for the id of the object.
+const PARSED_RESPONSE_BYTES_MAX: usize = 8 << 10;
 
 /// An answered request.
 #[derive(Debug)]
@@ -37,6 +47,56 @@ pub struct RequestLogEntry {
     pub status: u16,
     pub error_code: Option<&'static str>,
     pub duration: Duration,
+    pub surface: RequestSurface,
+    /// The client's address, if known.
+    pub address: Option<IpAddr>,
+    /// The audit log records it ([`is_audited`]).
+    pub is_audited: bool,
+}
+
+/// Returns whether the audit log records an operation that this tenant calls.
+#[must_use]
+pub fn is_audited(operation: &Operation, tenant: &Tenant) -> bool {
+    operation.risk != Risk::Read
+        && (!HIGH_VOLUME_OPERATIONS.contains(&operation.id)
+            || !tenant.policy().is_empty()
+            || tenant.delegation().is_some())
+}
+
+/// Returns whether requests with this risk are written before they are answered.
+#[must_use]
+pub fn is_written_first(risk: Risk) -> bool {
+    match risk {
+        Risk::Read | Risk::Write | Risk::Send => false,
+        Risk::Delete | Risk::Secret | Risk::Money | Risk::Team | Risk::Payout => true,
+    }
+}
+
+/// The id of the object that a request concerns: the last id in its path, or else the id in its response.
+fn object_id(path: &str, response: &[u8]) -> Option<String> {
+    let from_path = path.split('/').rev().find(|segment| is_object_id(segment));
+    if let Some(id) = from_path {
+        return Some(id.to_owned());
+    }
+    if response.len() > PARSED_RESPONSE_BYTES_MAX {
+        return None;
+    }
+    let response: serde_json::Value = serde_json::from_slice(response).ok()?;
+    let own = response.get("id").or_else(|| match response.as_object()?.values().next()? {
+        serde_json::Value::Object(inner) => inner.get("id"),
+        _ => None,
+    })?;
+    own.as_str().filter(|id| is_object_id(id)).map(str::to_owned)
+}
+
+/// True for texts such as `msg_01ARZ3NDEKTSV4RRFFQ69G5FAV`.
+fn is_object_id(text: &str) -> bool {
+    text.split_once('_').is_some_and(|(prefix, rest)| {
+        prefix.len() <= 4
+            && prefix.bytes().all(|byte| byte.is_ascii_lowercase())
+            && rest.len() == 26
+            && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 /// Buffer of requests that are not written yet.
@@ -54,23 +114,30 @@ impl RequestLogWriter {
     }
 
     /// Buffers an answered request.
-    pub fn record(&self, entry: RequestLogEntry, head: &Parts) {
-        if entry.operation == READ_OPERATION {
+    pub fn record(&self, entry: RequestLogEntry, method: &Method, path: &str, response: &[u8]) {
+        if READ_OPERATIONS.contains(&entry.operation) {
             return;
         }
+        let audit = entry.is_audited.then(|| AuditRecord {
+            surface: entry.surface,
+            address: entry.address,
+            object: object_id(path, response),
+        });
         let (account, actor) = entry.actor;
         let logged = LoggedRequest {
             id: entry.id,
             account,
             api_key: if let Actor::ApiKey(id) = actor { Some(id) } else { None },
             user: if let Actor::User(id) = actor { Some(id) } else { None },
-            method: head.method.as_str().to_owned(),
-            path: redact_path(head.uri.path()),
+            grant: if let Actor::Grant(id) = actor { Some(id) } else { None },
+            method: method.as_str().to_owned(),
+            path: redact_path(path),
             operation: entry.operation.to_owned(),
             status: entry.status,
             error_code: entry.error_code.map(str::to_owned),
             duration_ms: u32::try_from(entry.duration.as_millis()).unwrap_or(u32::MAX),
             created_at: entry.id.born_at(),
+            audit,
         };
         let mut entries = self.lock();
         if entries.len() >= ENTRIES_MAX {
@@ -117,31 +184,47 @@ mod tests {
     use mail::id::ApiKeyId;
 
     #[tokio::test]
-    async fn the_buffer_is_bounded_and_stores_no_secrets() {
+    async fn the_buffer_is_bounded_and_stores_no_addresses() {
         let (journal, store) = (RequestLogWriter::default(), Store::memory());
         let account = AccountId::from_bytes([1; 16]);
         let note = |n: u32, operation| {
-            let request =
-                http::Request::get("/emails/x@y.example?to=a@b.example").header("authorization", "Bearer rnl_secret");
-            let (head, ()) = request.body(()).unwrap().into_parts();
             let caller = (account, Actor::ApiKey(ApiKeyId::from_bytes([2; 16])));
             let id = RequestId::new(jiff::Timestamp::UNIX_EPOCH, n.into());
             let duration = Duration::from_millis(3);
-            journal.record(
-                RequestLogEntry { id, actor: caller, operation, status: 404, error_code: Some("not_found"), duration },
-                &head,
-            );
+            let entry = RequestLogEntry {
+                id,
+                actor: caller,
+                operation,
+                status: 404,
+                error_code: Some("not_found"),
+                duration,
+                surface: RequestSurface::Api,
+                address: None,
+                is_audited: false,
+            };
+            journal.record(entry, &Method::GET, "/emails/x@y.example", b"");
         };
         for n in 0..u32::try_from(ENTRIES_MAX).unwrap() + 5 {
             note(n, "get_email");
         }
-        note(0, READ_OPERATION);
+        note(0, READ_OPERATIONS[0]);
         assert_eq!(journal.lock().len(), ENTRIES_MAX);
         journal.flush(&store).await;
         assert!(journal.lock().is_empty());
         let found = store::request_log::list(&store, account, None, None, 1).await.unwrap();
         assert_eq!(found[0].path, "/emails/[redacted]");
         let text = format!("{found:?}");
-        assert!(!text.contains("secret") && !text.contains("example"), "{text}");
+        assert!(!text.contains("example"), "{text}");
+    }
+
+    #[test]
+    fn the_object_is_named_by_the_path_or_the_response() {
+        let id = "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV";
+        assert_eq!(object_id(&format!("/emails/{id}/cancel"), b"{}").as_deref(), Some(id));
+        assert_eq!(object_id("/emails", format!(r#"{{"id":"{id}"}}"#).as_bytes()).as_deref(), Some(id));
+        assert_eq!(object_id("/api-keys", format!(r#"{{"api_key":{{"id":"{id}"}}}}"#).as_bytes()).as_deref(), Some(id));
+        for other in [r#"{"id":"rnl_secret"}"#, r#"{"id":7}"#, "[]", "", r#"{"a":[{"id":"x"}]}"#] {
+            assert_eq!(object_id("/emails/x@y.example", other.as_bytes()), None, "{other}");
+        }
     }
 }

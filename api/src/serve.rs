@@ -18,6 +18,7 @@ mod forwarded_for;
 pub mod header_limits;
 pub mod listener;
 pub mod memory_budget;
+mod mounted_service;
 pub mod ops;
 pub mod origin;
 pub mod peer_address;
@@ -38,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::connection_limiter::HttpConnectionLimiter;
 use self::listener::{HttpListenerConfig, TlsConfigReceiver, run_listener};
+use crate::approvals;
 use crate::dispatch::dispatch;
 use crate::problem::{ErrorCode, Problem};
 use crate::server::ApiServer;
@@ -80,6 +82,7 @@ pub fn serve_api(
         let (log_state, log_stop) = (Arc::clone(&state), stop.clone());
         let log_writer =
             tokio::spawn(async move { log_state.request_log.run(log_state.intake.store(), log_stop).await });
+        tokio::spawn(approvals::recover(Arc::clone(&state), stop.clone()));
         let (closing, stopped) = (state.shutdown.clone(), stop.clone());
         tokio::spawn(async move {
             stopped.cancelled().await;
@@ -115,6 +118,10 @@ async fn respond(
     server: Arc<ApiServer>,
     request: http::Request<hyper::body::Incoming>,
 ) -> http::Response<body::ResponseBody> {
+    let mounted = server.state.options.mounted_service.as_ref();
+    if let Some(service) = mounted.filter(|service| service.path() == request.uri().path()) {
+        return mounted_service::answer(Arc::clone(service), server, request).await;
+    }
     let session_pages = server.state.options.session_pages.as_ref();
     // Not at the host names of customers, whose DNS they can point elsewhere: it would receive the session cookie.
     let is_own_host = || header_limits::is_own_host(&server.state.options.base_url, request.headers());

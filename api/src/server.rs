@@ -30,7 +30,7 @@ impl ApiServer {
         let router = Arc::new(OperationRouter::new(table));
         let (described, base_url) = (Arc::clone(&router), options.base_url.clone());
         let document = Box::new(move || Bytes::from(openapi::render(described.operations(), &base_url)));
-        Arc::new(Self { state: AppState::new(intake, options, document), router })
+        Arc::new(Self { state: AppState::new(intake, options, Arc::clone(&router), document), router })
     }
 
     /// The state that the handlers share.

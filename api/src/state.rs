@@ -25,10 +25,14 @@ use crate::access::revalidation::AccessRevalidator;
 use crate::auth::login_log::LoginLog;
 use crate::auth::password_hashing::PasswordHasher;
 use crate::auth::sign_in_limiter::SignInRateLimiter;
+use crate::mounted_service::MountedService;
+use crate::oauth::client_document::ClientDocuments;
+use crate::oauth::device_polls::DevicePolls;
 use crate::problem::Problem;
 use crate::request::SEND_BYTES_MAX;
 use crate::request_log::RequestLogWriter;
 use crate::serve::memory_budget::MemoryBudget;
+use crate::serve::router::OperationRouter;
 use crate::serve::static_pages::Overlay;
 use crate::session_pages::SessionPages;
 use crate::visits::limits::VisitRateLimiter;
@@ -83,6 +87,8 @@ pub struct ApiOptions {
     pub overlay: Option<Arc<dyn Overlay>>,
     /// Pages with sessions: the dashboard.
     pub session_pages: Option<Arc<dyn SessionPages>>,
+    /// A service of another crate under a path of its own: the MCP server.
+    pub mounted_service: Option<Arc<dyn MountedService>>,
 }
 
 impl ApiOptions {
@@ -105,6 +111,7 @@ impl ApiOptions {
             drain_max: DRAIN_MAX,
             overlay: None,
             session_pages: None,
+            mounted_service: None,
         }
     }
 }
@@ -141,6 +148,8 @@ pub(crate) type OpenApiRenderer = Box<dyn FnOnce() -> Bytes + Send>;
 /// The state that all requests share.
 pub struct AppState {
     pub(crate) intake: Intake,
+    /// The operation table, for requests that are executed after an approval.
+    pub(crate) router: Arc<OperationRouter>,
     pub(crate) options: ApiOptions,
     pub(crate) memory_budget: MemoryBudget,
     pub(crate) tasks: TaskTracker,
@@ -149,6 +158,9 @@ pub struct AppState {
     pub(crate) sign_in_limiter: SignInRateLimiter,
     /// Bounds how many failed logins are logged.
     pub(crate) login_log: LoginLog,
+    /// Fetched metadata documents of OAuth clients.
+    pub(crate) client_documents: ClientDocuments,
+    pub(crate) device_polls: DevicePolls,
     pub(crate) visit_limits: VisitRateLimiter,
     /// Rate limit of referral visits that browsers report to an affiliate program.
     pub(crate) click_limits: VisitRateLimiter,
@@ -166,13 +178,19 @@ pub struct AppState {
 impl AppState {
     /// Builds the state; `openapi` renders the OpenAPI document when it is first requested.
     #[must_use]
-    pub(crate) fn new(intake: Intake, options: ApiOptions, openapi: OpenApiRenderer) -> Arc<Self> {
+    pub(crate) fn new(
+        intake: Intake,
+        options: ApiOptions,
+        router: Arc<OperationRouter>,
+        openapi: OpenApiRenderer,
+    ) -> Arc<Self> {
         intake.set_base_url(&options.base_url);
         let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
         Arc::new(Self {
             affiliate: AffiliateService::new(intake.clone()),
             revalidator: AccessRevalidator::new(intake.clone(), tasks.clone(), shutdown.clone()),
             intake,
+            router,
             memory_budget: MemoryBudget::new(options.bytes_in_flight_max, ACCOUNT_BYTES_MIN),
             options,
             tasks,
@@ -180,6 +198,8 @@ impl AppState {
             password_hasher: PasswordHasher::default(),
             sign_in_limiter: SignInRateLimiter::default(),
             login_log: LoginLog::default(),
+            client_documents: ClientDocuments::default(),
+            device_polls: DevicePolls::default(),
             visit_limits: VisitRateLimiter::default(),
             click_limits: VisitRateLimiter::default(),
             signup_report_permits: Arc::new(Semaphore::new(SIGNUP_REPORTS_MAX)),

@@ -6,6 +6,7 @@
 pub mod add;
 pub mod check;
 pub(crate) mod commit_error;
+pub mod dry_run_import;
 pub mod export;
 pub mod import;
 pub mod query;
@@ -56,9 +57,21 @@ pub fn operations() -> Vec<Operation> {
             .sdk("suppressions.check")
             .risk(Risk::Read)
             .api_key_or_session(ApiKeyScope::Full, check::check),
-        define(post, "/suppressions/import", "import_suppressions", "Import suppressions from CSV")
+        define(post.clone(), "/suppressions/import", "import_suppressions", "Import suppressions from CSV")
             .sdk("suppressions.import")
             .api_key_or_session(ApiKeyScope::Full, import::start),
+        define(
+            post,
+            "/suppressions/import/dry-run",
+            "dry_run_suppression_import",
+            "Show what an import of suppressions would do",
+        )
+        .sdk("suppressions.dryRunImport")
+        .risk(Risk::Read)
+        .api_key_or_session(ApiKeyScope::Full, dry_run_import::dry_run),
+        define(get.clone(), "/suppressions/import", "list_suppression_imports", "List imports, newest first")
+            .sdk("suppressions.listImports")
+            .api_key_or_session(ApiKeyScope::Full, import::list),
         define(get.clone(), "/suppressions/import/{id}", "get_suppression_import", "Get the progress of an import")
             .sdk("suppressions.getImport")
             .api_key_or_session(ApiKeyScope::Full, import::get),

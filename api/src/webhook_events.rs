@@ -17,6 +17,7 @@ use mail::credential::ApiKeyScope;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
+use store::event_log::CHUNKS_MAX;
 
 use self::request::{EVENT_STREAM, ListWebhookEvents, SortDirection, event_kind_words};
 use self::view::WebhookEventView;
@@ -31,6 +32,10 @@ use crate::state::AppState;
 const OUTBOX_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Most entries that one page scans, whatever the filter matches.
 const SCANNED_ENTRIES_MAX: usize = 20_000;
+/// Chunks of the event log in the first read of a page, and how many times as many the next one has.
+const CHUNKS_FIRST: usize = 1;
+const CHUNKS_GROWTH: usize = 8;
+
 /// The operations on the event stream.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
@@ -135,11 +140,14 @@ pub async fn list(
     };
     let mut position = input.cursor.unwrap_or(first);
     let (mut chosen, mut scanned, mut has_more) = (Vec::new(), 0, true);
+    // The first chunks usually have a page of events; a selective filter needs many.
+    let mut chunks = CHUNKS_FIRST;
     'pages: while has_more && scanned < SCANNED_ENTRIES_MAX {
         let entries = match input.direction {
-            SortDirection::OldestFirst => store::event_log::list_after(store, account, position).await?,
-            SortDirection::NewestFirst => store::event_log::list_before(store, account, position).await?,
+            SortDirection::OldestFirst => store::event_log::list_after(store, account, position, chunks).await?,
+            SortDirection::NewestFirst => store::event_log::list_before(store, account, position, chunks).await?,
         };
+        chunks = (chunks * CHUNKS_GROWTH).min(CHUNKS_MAX);
         has_more = !entries.is_empty();
         for entry in entries {
             if chosen.len() == input.limit && input.matches(&entry) {

@@ -51,6 +51,7 @@ pub fn operations() -> Vec<Operation> {
             .api_key_or_session(Full, get),
         define(Method::PATCH, "/webhooks/{id}", "update_webhook", "Update a webhook endpoint")
             .sdk("webhooks.update")
+            .mails_later()
             .api_key_or_session(Full, update),
         define(Method::DELETE, "/webhooks/{id}", "delete_webhook", "Delete a webhook endpoint")
             .sdk("webhooks.delete")

@@ -23,6 +23,7 @@ use crate::connection::{Connection, lost};
 use crate::cursor_trail::CursorTrail;
 use crate::error::{ApiError, CliError, ConnectionFailure};
 use crate::operation_command::encode;
+use crate::sign_in::SignIn;
 
 /// Attempts of a call.
 const ATTEMPTS_MAX: u32 = 3;
@@ -102,11 +103,38 @@ impl Answer {
     }
 }
 
-/// A client of one server with one key.
+/// The credential of a client.
+#[derive(Debug)]
+pub enum Credential {
+    Key(ApiKey),
+    /// Tokens, which are refreshed when they expire.
+    SignIn(Box<SignIn>),
+}
+
+impl Credential {
+    /// The value for `Authorization: Bearer`.
+    async fn bearer(&self) -> Result<ApiKey, CliError> {
+        match self {
+            Self::Key(key) => Ok(key.clone()),
+            Self::SignIn(sign_in) => sign_in.access_token().await,
+        }
+    }
+
+    /// A part of the key, or the profile of the sign-in.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Key(key) => key.hint(),
+            Self::SignIn(sign_in) => format!("sign-in of the profile {}", sign_in.profile()),
+        }
+    }
+}
+
+/// A client of one server with one credential.
 #[derive(Debug)]
 pub struct ApiClient {
     base_url: BaseUrl,
-    key: ApiKey,
+    credential: Credential,
     timeout: Duration,
     service_version: HeaderValue,
     connection: tokio::sync::Mutex<Option<Connection>>,
@@ -114,10 +142,10 @@ pub struct ApiClient {
 
 impl ApiClient {
     #[must_use]
-    pub fn new(base_url: BaseUrl, key: ApiKey, timeout: Duration, service_version: &str) -> Self {
+    pub fn new(base_url: BaseUrl, credential: Credential, timeout: Duration, service_version: &str) -> Self {
         Self {
             base_url,
-            key,
+            credential,
             timeout,
             service_version: HeaderValue::from_str(service_version).unwrap_or(HeaderValue::from_static("")),
             connection: tokio::sync::Mutex::new(None),
@@ -130,8 +158,8 @@ impl ApiClient {
     }
 
     #[must_use]
-    pub const fn key(&self) -> &ApiKey {
-        &self.key
+    pub const fn credential(&self) -> &Credential {
+        &self.credential
     }
 
     #[must_use]
@@ -168,7 +196,8 @@ impl ApiClient {
     }
 
     async fn attempt(&self, call: &Call) -> Result<Answer, CliError> {
-        let request = self.request(call)?;
+        let key = self.credential.bearer().await?;
+        let request = self.request(call, &key)?;
         let mut kept = self.connection.lock().await;
         let mut connection = match kept.take() {
             Some(connection) => connection,
@@ -187,9 +216,9 @@ impl ApiClient {
             *kept = Some(connection);
         }
         if status.is_success() && body.is_whole {
-            return Ok(Answer { headers, body: body.content, key: self.key.clone() });
+            return Ok(Answer { headers, body: body.content, key });
         }
-        Err(error_of(status, &headers, self.key.hidden_in(&body.content).as_bytes()))
+        Err(error_of(status, &headers, key.hidden_in(&body.content).as_bytes()))
     }
 
     /// Reads all entries of a list that has pages.
@@ -216,7 +245,8 @@ impl ApiClient {
     /// # Errors
     /// As `call`, without retries.
     pub async fn open_stream(&self, call: &Call) -> Result<Response<Incoming>, CliError> {
-        let request = self.request(call)?;
+        let key = self.credential.bearer().await?;
+        let request = self.request(call, &key)?;
         let opening = async {
             let mut connection = Connection::open(&self.base_url).await?;
             let response = connection.send(request).await?;
@@ -225,13 +255,13 @@ impl ApiClient {
             }
             let (status, headers) = (response.status(), response.headers().clone());
             let body = read_body(response, ERROR_BYTES_MAX).await?.content;
-            Err(error_of(status, &headers, self.key.hidden_in(&body).as_bytes()))
+            Err(error_of(status, &headers, key.hidden_in(&body).as_bytes()))
         };
         let late = || CliError::Timeout(format!("{} did not answer", self.base_url));
         tokio::time::timeout(self.timeout, opening).await.map_err(|_| late())?
     }
 
-    fn request(&self, call: &Call) -> Result<Request<Full<Bytes>>, CliError> {
+    fn request(&self, call: &Call, key: &ApiKey) -> Result<Request<Full<Bytes>>, CliError> {
         let invalid = |name: &str| CliError::usage(format!("{name} must be printable ASCII in one line"));
         let mut request = Request::new(Full::new(call.body.clone().unwrap_or_default()));
         *request.method_mut() = call.method.clone();
@@ -239,7 +269,7 @@ impl ApiClient {
         let headers = request.headers_mut();
         headers.extend(call.headers.clone());
         headers.insert(HOST, HeaderValue::from_str(&self.base_url.authority()).map_err(|_| invalid("the host"))?);
-        headers.insert(AUTHORIZATION, self.key.header().ok_or_else(|| invalid("the API key"))?);
+        headers.insert(AUTHORIZATION, key.header().ok_or_else(|| invalid("the API key"))?);
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("postrider-cli/", env!("CARGO_PKG_VERSION"))));
         headers.insert(SERVICE_VERSION, self.service_version.clone());
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));

@@ -9,6 +9,7 @@ mod listen;
 mod login;
 mod logs_tail;
 mod man;
+mod mcp;
 mod open;
 mod plan;
 mod profiles;
@@ -50,8 +51,8 @@ impl Workflow {
 
 /// All commands written by hand.
 pub const WORKFLOWS: &[Workflow] = &[
-    Workflow::new("login", "Store the server and an API key", login::login_command),
-    Workflow::new("logout", "Remove a stored server and key", login::logout_command),
+    Workflow::new("login", "Sign in to a server, or store an API key", login::login_command),
+    Workflow::new("logout", "Remove a stored server and its key or sign-in", login::logout_command),
     Workflow::new("profiles", "List the stored servers, or choose the default one", profiles::command),
     Workflow::new("whoami", "Show the account of the key", whoami::command),
     Workflow::new("doctor", "Check the server, the key, the clock and the domains", || doctor::command("doctor")),
@@ -70,6 +71,11 @@ pub const WORKFLOWS: &[Workflow] = &[
     Workflow::new("templates diff", "Show how a directory differs from the drafts", templates::diff_command),
     Workflow::new("templates watch", "Push each change of a directory to the drafts", templates::watch_command),
     Workflow::new("completion", "Print the completion script of a shell", completion::command),
+    Workflow::new(
+        "mcp",
+        "Serve the account's tools to an assistant (MCP over standard input and output)",
+        mcp::command,
+    ),
     Workflow::new("skill", "Print instructions for coding assistants (SKILL.md)", skill::command),
     Workflow {
         is_hidden: true,
@@ -90,7 +96,7 @@ pub fn is_single_word(word: &str) -> bool {
 pub async fn run(command: &str, arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
     match command {
         "login" => login::login(arguments, table).await,
-        "logout" => login::logout(arguments),
+        "logout" => login::logout(arguments).await,
         "profiles" => profiles::run(arguments, table),
         "whoami" => whoami::run(arguments, table).await,
         "doctor" => doctor::run("doctor", arguments, table).await,
@@ -109,6 +115,7 @@ pub async fn run(command: &str, arguments: &[String], table: &OperationTable<'_>
         "templates diff" => templates::run("diff", arguments, table).await,
         "templates watch" => until_interrupted(templates::run("watch", arguments, table)).await,
         "completion" => completion::run(arguments, table),
+        "mcp" => mcp::run(arguments, table).await,
         "skill" => skill::run(arguments, table),
         "man" => man::run(arguments, table),
         other => Err(CliError::usage(format!("`{other}` is not a command"))),

@@ -12,6 +12,7 @@
 pub mod api_key;
 pub mod arguments;
 pub mod base_url;
+mod browser;
 pub mod client;
 mod clock;
 pub mod commands;
@@ -24,6 +25,7 @@ mod example;
 pub mod field;
 pub mod file_value;
 pub mod message_content;
+mod oauth;
 pub mod operation;
 pub mod operation_command;
 pub mod output;
@@ -32,6 +34,7 @@ mod program;
 mod progress;
 mod secret_file;
 mod short_flag;
+pub mod sign_in;
 mod tree;
 pub mod webhook_signature;
 

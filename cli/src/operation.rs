@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use mcp::operation_table::OPERATIONS_JSON;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-const OPERATIONS: &str = include_str!("../../sdk/operations.json");
 const SNIPPETS: &str = include_str!("../../sdk/snippets.json");
 
 /// All operations.
@@ -158,7 +158,7 @@ impl OperationTable<'static> {
     /// Never: a test reads the file that is compiled in.
     #[must_use]
     pub fn load() -> Self {
-        serde_json::from_str(OPERATIONS).unwrap_or_else(|error| panic!("sdk/operations.json: {error}"))
+        serde_json::from_str(OPERATIONS_JSON).unwrap_or_else(|error| panic!("sdk/operations.json: {error}"))
     }
 }
 

@@ -28,7 +28,7 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 pub fn client_of(matches: &ArgMatches, table: &OperationTable<'_>) -> Result<ApiClient, CliError> {
     let access = Access::find(matches.get_one::<String>("profile").map(String::as_str))?;
     let timeout = Duration::from_secs(matches.get_one::<u64>("timeout").copied().unwrap_or(30));
-    Ok(ApiClient::new(access.base_url, access.key, timeout, table.service_version))
+    Ok(ApiClient::new(access.base_url, access.credential, timeout, table.service_version))
 }
 
 /// Parses the arguments behind the words of a command, and runs it.

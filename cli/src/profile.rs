@@ -1,11 +1,14 @@
-//! Profiles: base URL and API key of servers, in `~/.config/postrider/profiles.toml` (mode 0600).
+//! Profiles: base URL and API key, or tokens of a sign-in, of servers, in `~/.config/postrider/profiles.toml` (mode 0600).
 //!
 //! ```toml
 //! default = "production"
 //!
 //! [profiles.production]
 //! base_url = "https://mail.example.com"
-//! api_key = "rnl_…"
+//! api_key = "rnl_…"         # or:
+//! [profiles.production.sign_in]
+//! access_token = "rnl_at_…"
+//! refresh_token = "rnl_rt_…"
 //! ```
 //!
 //! `POSTRIDER_API_KEY` and `POSTRIDER_BASE_URL` go before the profile; `--profile` and `POSTRIDER_PROFILE` choose one.
@@ -19,7 +22,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::api_key::ApiKey;
 use crate::base_url::BaseUrl;
+use crate::client::Credential;
 use crate::error::CliError;
+use crate::sign_in::{SignIn, Tokens};
 
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
@@ -35,12 +40,15 @@ pub struct ProfileFile {
     pub profiles: BTreeMap<String, Profile>,
 }
 
-/// One server and the key for it.
+/// One server, and the key or the sign-in for it.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     pub base_url: String,
-    pub api_key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sign_in: Option<Tokens>,
 }
 
 impl std::fmt::Debug for Profile {
@@ -49,11 +57,11 @@ impl std::fmt::Debug for Profile {
     }
 }
 
-/// The server and key of a command, and where they come from.
+/// The server and credential of a command, and where they come from.
 #[derive(Debug)]
 pub struct Access {
     pub base_url: BaseUrl,
-    pub key: ApiKey,
+    pub credential: Credential,
     /// The profile; `None` if both are from the environment.
     pub profile: Option<String>,
 }
@@ -182,9 +190,17 @@ impl Access {
             )
         })?;
         let base_url = BaseUrl::parse(&url, variable("POSTRIDER_ALLOW_INSECURE_HTTP").is_some())?;
-        let key = key.or_else(|| stored.as_ref().map(|(_, profile)| profile.api_key.clone()));
-        let key = ApiKey::parse(&key.unwrap_or_default())?;
-        Ok(Self { base_url, key, profile: stored.map(|(name, _)| name) })
+        let credential = match (key, &stored) {
+            (None, Some((name, Profile { api_key: None, sign_in: Some(tokens), .. }))) => {
+                let sign_in = SignIn::new(name.clone(), ProfileFile::path()?, base_url.clone(), tokens.clone());
+                Credential::SignIn(Box::new(sign_in))
+            }
+            (key, stored) => {
+                let key = key.or_else(|| stored.as_ref().and_then(|(_, profile)| profile.api_key.clone()));
+                Credential::Key(ApiKey::parse(&key.unwrap_or_default())?)
+            }
+        };
+        Ok(Self { base_url, credential, profile: stored.map(|(name, _)| name) })
     }
 }
 
@@ -206,12 +222,13 @@ mod tests {
         let path = directory.path().join("postrider/profiles.toml");
         assert!(ProfileFile::read(&path).unwrap().profiles.is_empty());
         let mut file = ProfileFile { default: Some("a".to_owned()), ..ProfileFile::default() };
-        let profile = Profile { base_url: "https://a.example".to_owned(), api_key: "rnl_x".to_owned() };
+        let profile =
+            Profile { base_url: "https://a.example".to_owned(), api_key: Some("rnl_x".to_owned()), sign_in: None };
         file.profiles.insert("a".to_owned(), profile);
         file.write(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let read = ProfileFile::read(&path).unwrap();
-        assert_eq!(read.profile(None).unwrap().unwrap().1.api_key, "rnl_x");
+        assert_eq!(read.profile(None).unwrap().unwrap().1.api_key.as_deref(), Some("rnl_x"));
         assert!(read.profile(Some("b")).unwrap_err().to_string().contains("stored: a"));
         assert!(!format!("{read:?}").contains("rnl_x"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();

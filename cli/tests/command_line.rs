@@ -358,7 +358,11 @@ fn a_stored_key_is_not_sent_to_another_server() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("postrider/profiles.toml");
     let mut file = cli::profile::ProfileFile { default: Some("a".to_owned()), ..Default::default() };
-    let profile = cli::profile::Profile { base_url: "https://a.example".to_owned(), api_key: KEY.to_owned() };
+    let profile = cli::profile::Profile {
+        base_url: "https://a.example".to_owned(),
+        api_key: Some(KEY.to_owned()),
+        sign_in: None,
+    };
     file.profiles.insert("a".to_owned(), profile);
     file.write(&path).unwrap();
     let server = ScriptedServer::start(|request| panic!("{}", request.line()));

@@ -17,7 +17,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::cidr::IpNetwork;
-use crate::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
+use crate::client_policy::ClientPolicy;
+use crate::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId};
 
 /// Prefix of API keys.
 pub const API_KEY_PREFIX: &str = "rnl_";
@@ -180,6 +181,8 @@ pub struct CredentialPolicy {
     pub allowed: Vec<IpNetwork>,
     pub expires_at: Option<Timestamp>,
     pub secrets: CredentialSecrets,
+    /// What the client may do below its scope.
+    pub client: ClientPolicy,
 }
 
 /// The reason why an existing credential is rejected.
@@ -238,6 +241,7 @@ pub enum ApiKeyScope {
 pub enum CredentialId {
     ApiKey(ApiKeyId),
     Smtp(SmtpCredentialId),
+    Grant(GrantId),
 }
 
 impl CredentialId {
@@ -247,6 +251,7 @@ impl CredentialId {
         match self {
             Self::ApiKey(id) => id.to_bytes(),
             Self::Smtp(id) => id.to_bytes(),
+            Self::Grant(id) => id.to_bytes(),
         }
     }
 }
@@ -256,6 +261,7 @@ impl fmt::Display for CredentialId {
         match self {
             Self::ApiKey(id) => id.fmt(f),
             Self::Smtp(id) => id.fmt(f),
+            Self::Grant(id) => id.fmt(f),
         }
     }
 }
@@ -330,7 +336,8 @@ mod tests {
     fn a_credential_id_is_serialized_as_text() {
         let key = CredentialId::ApiKey(ApiKeyId::from_bytes([1; 16]));
         let smtp = CredentialId::Smtp(SmtpCredentialId::from_bytes([1; 16]));
-        for (id, prefix) in [(key, "key_"), (smtp, "smtp_")] {
+        let grant = CredentialId::Grant(GrantId::from_bytes([1; 16]));
+        for (id, prefix) in [(key, "key_"), (smtp, "smtp_"), (grant, "grant_")] {
             let text = serde_json::to_value(id).unwrap();
             assert!(text.as_str().unwrap().starts_with(prefix) && text == id.to_string());
             assert_eq!(serde_json::from_value::<CredentialId>(text).unwrap(), id);

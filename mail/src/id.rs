@@ -133,10 +133,16 @@ ids! {
     RunId "run_";
     /// One HTTP request, as the request log names it.
     RequestId "req_";
+    /// A request of a client that waits for a person's approval.
+    ApprovalId "apr_";
     /// A person who signs in to an account.
     UserId "user_";
     /// A signed-in session of a user in one browser.
     SessionId "ses_";
+    /// A grant: what a user allows a program to do (OAuth).
+    GrantId "grant_";
+    /// A registered OAuth client.
+    OAuthClientId "client_";
     ProgramId "prog_";
     PartnerId "aff_";
     PartnerLinkId "afl_";

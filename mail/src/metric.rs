@@ -1,7 +1,7 @@
 //! Email metrics: hourly counts, in total and by dimension.
 //!
 //! ```text
-//! event + its email ─► (counter, increment) × (total, domain, each tag, template, provider)
+//! event + its email ─► (counter, increment) × (total, domain, each tag, template, provider, category, domain and category)
 //! ```
 //!
 //! Opens and delays count once per recipient. Opens and clicks by machines are not counted.
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::email::Email;
 use crate::event::{Event, EventKind};
 use crate::recipient::Recipient;
+use crate::suppression::category_word;
 
 /// Retention of hourly counts: two years.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
@@ -90,6 +91,21 @@ impl MetricCounts {
         *count = count.saturating_add(added);
     }
 
+    /// Takes counts away; no count becomes less than 0.
+    pub fn subtract_all(&mut self, taken: &Self) {
+        for (counter, taken) in &taken.0 {
+            if let Some(count) = self.0.get_mut(counter) {
+                *count = count.saturating_sub(*taken);
+            }
+        }
+    }
+
+    /// Returns whether all counts are 0.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.values().all(|count| *count == 0)
+    }
+
     pub fn add_all(&mut self, added: &Self) {
         for (counter, added) in &added.0 {
             self.add(*counter, *added);
@@ -108,10 +124,14 @@ pub enum Dimension {
     Template = 3,
     /// Organisation that runs the recipient's mail host; unknown before the first attempt.
     Provider = 4,
+    Category = 5,
+    /// Category and domain together: [`category_and_domain`].
+    CategoryAndDomain = 6,
 }
 
 impl Dimension {
-    pub const ALL: [Self; 4] = [Self::Domain, Self::Tag, Self::Template, Self::Provider];
+    pub const ALL: [Self; 6] =
+        [Self::Domain, Self::Tag, Self::Template, Self::Provider, Self::Category, Self::CategoryAndDomain];
 
     /// Name in the API.
     #[must_use]
@@ -121,8 +141,16 @@ impl Dimension {
             Self::Tag => "tag",
             Self::Template => "template",
             Self::Provider => "provider",
+            Self::Category => "category",
+            Self::CategoryAndDomain => "category_and_domain",
         }
     }
+}
+
+/// The value of [`Dimension::CategoryAndDomain`].
+#[must_use]
+pub fn category_and_domain(category: &str, domain: &str) -> String {
+    format!("{category} {domain}")
 }
 
 /// An hour of UTC, numbered from 1970.
@@ -188,8 +216,11 @@ pub fn dimension_values(email: &Email, recipient: Option<&Recipient>) -> Vec<(Di
         value.truncate(value.floor_char_boundary(VALUE_BYTES_MAX));
         values.push((dimension, value));
     };
+    let category = category_word(email.category);
+    add(Dimension::Category, category.to_owned());
     if let Some(domain) = &email.domain {
         add(Dimension::Domain, domain.to_string());
+        add(Dimension::CategoryAndDomain, category_and_domain(category, domain.as_str()));
     }
     for tag in &email.tags {
         add(Dimension::Tag, format!("{}:{}", tag.name, tag.value));
@@ -207,11 +238,12 @@ pub fn dimension_values(email: &Email, recipient: Option<&Recipient>) -> Vec<(Di
 const SECOND_LEVELS: &[&str] =
     &["ac", "co", "com", "edu", "gob", "gov", "govt", "gv", "mil", "ne", "net", "nom", "or", "org", "sch"];
 
-/// The organisational domain of a host name: `google.com` of `gmail-smtp-in.l.google.com`.
+/// The organisational domain of a host name: `google.com` of `gmail-smtp-in.l.google.com`. An address, or an address
+/// literal (RFC 5321 4.1.3), stays whole.
 #[must_use]
 pub fn provider_domain(host: &str) -> String {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
-    if host.parse::<std::net::IpAddr>().is_ok() {
+    if host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok() {
         return host;
     }
     let labels: Vec<&str> = host.split('.').collect();
@@ -276,6 +308,9 @@ mod tests {
             ("mx00.t-online.de", "t-online.de"),
             ("localhost", "localhost"),
             ("192.0.2.1", "192.0.2.1"),
+            ("2001:DB8::1", "2001:db8::1"),
+            ("[127.0.0.1]", "[127.0.0.1]"),
+            ("[IPv6:2001:db8::1]", "[ipv6:2001:db8::1]"),
             ("co.uk", "co.uk"),
             ("", ""),
         ] {

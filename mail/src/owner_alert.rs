@@ -1,5 +1,5 @@
-//! Alert to an account's owner: a webhook endpoint is failing or was disabled, another account claims a domain, or
-//! a person applied to the partner program. The component that detects the cause mails it after its commit.
+//! Alert to an account's owner: a webhook endpoint is failing or was disabled, another account claims a domain,
+//! a person applied to the partner program, or a request waits for approval. The component that detects the cause mails it after its commit.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::address::{Address, DomainName};
-use crate::id::{AccountId, EventId, PartnerId, WebhookId};
+use crate::id::{AccountId, ApprovalId, EventId, PartnerId, WebhookId};
 use crate::webhook::DisabledReason;
 
 /// State of a webhook endpoint.
@@ -56,6 +56,14 @@ pub enum AlertSubject {
         /// The applicant's address.
         applicant: Address,
     },
+    /// A request of a client that waits for approval.
+    Approval {
+        approval: ApprovalId,
+        /// The operation id of the API.
+        operation: String,
+        /// The page on which a person decides.
+        approval_url: String,
+    },
 }
 
 impl fmt::Display for AlertSubject {
@@ -64,6 +72,7 @@ impl fmt::Display for AlertSubject {
             Self::Endpoint { webhook, .. } => write!(f, "the endpoint {webhook}"),
             Self::Claim { claimed, .. } => write!(f, "the claim to {claimed}"),
             Self::Application { affiliate, .. } => write!(f, "the application of {affiliate}"),
+            Self::Approval { approval, .. } => write!(f, "the approval {approval}"),
         }
     }
 }

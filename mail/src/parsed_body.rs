@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use mail_parser::{MessageParser, MimeHeaders as _, PartType};
+use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
 
 use crate::compose::CustomHeader;
 use crate::{mime, unsubscribe};
@@ -39,10 +39,7 @@ impl ParsedBody {
     pub fn parse(message: &[u8]) -> Self {
         let Some(parsed) = mime::parse(&MessageParser::default(), message) else { return Self::default() };
         let part = |id: &u32| parsed.parts.get(usize::try_from(*id).ok()?);
-        // The parser lists inline files with a text type among the bodies (RFC 8621 4.1.4). Such parts have a file
-        // name.
-        let is_file = |id: &&u32| **id > 0 && part(id).is_some_and(|part| part.attachment_name().is_some());
-        let is_text = |id: &&u32| !is_file(id);
+        let is_text = |id: &&u32| !is_inline_file(&parsed, **id);
         let html = parsed.html_body.iter().filter(is_text).filter_map(part).find_map(|part| match &part.body {
             PartType::Html(text) => Some(without_crlf(text)),
             _ => None,
@@ -51,8 +48,6 @@ impl ParsedBody {
             PartType::Text(text) => Some(without_crlf(text)),
             _ => None,
         });
-        let inline = parsed.text_body.iter().chain(&parsed.html_body).filter(is_file);
-        let files: BTreeSet<u32> = parsed.attachments.iter().chain(inline).copied().collect();
         let headers = parsed
             .headers_raw()
             .filter_map(|(name, value)| {
@@ -60,7 +55,29 @@ impl ParsedBody {
                 CustomHeader::new(name, &value).ok().map(|_| (name.to_owned(), value))
             })
             .collect();
-        let files = files.iter().take(PARTS_MAX).filter_map(part).map(|part| ParsedAttachment {
+        let files = files_of(&parsed).map(ParsedAttachment::from_part);
+        Self { html, text, headers, files: files.collect() }
+    }
+}
+
+/// Returns whether a part that the parser lists among the bodies is a file: inline files with a text type are listed there
+/// (RFC 8621 4.1.4). Such parts have a file name.
+fn is_inline_file(parsed: &Message<'_>, id: u32) -> bool {
+    let part = usize::try_from(id).ok().and_then(|id| parsed.parts.get(id));
+    id > 0 && part.is_some_and(|part| part.attachment_name().is_some())
+}
+
+/// The attachments in the order of the message.
+fn files_of<'m>(parsed: &'m Message<'m>) -> impl Iterator<Item = &'m MessagePart<'m>> {
+    let bodies = parsed.text_body.iter().chain(&parsed.html_body);
+    let inline = bodies.filter(|id| is_inline_file(parsed, **id));
+    let files: BTreeSet<u32> = parsed.attachments.iter().chain(inline).copied().collect();
+    files.into_iter().take(PARTS_MAX).filter_map(|id| parsed.parts.get(usize::try_from(id).ok()?))
+}
+
+impl ParsedAttachment {
+    fn from_part(part: &MessagePart<'_>) -> Self {
+        Self {
             name: part.attachment_name().map(str::to_owned),
             content_type: part.content_type().map_or_else(
                 || "application/octet-stream".to_owned(),
@@ -71,9 +88,23 @@ impl ParsedBody {
             ),
             size_bytes: part.len() as u64,
             content_id: part.content_id().map(str::to_owned),
-        });
-        Self { html, text, headers, files: files.collect() }
+        }
     }
+}
+
+/// Parses the attachments of a message with their decoded bytes, in the order of [`ParsedBody::files`].
+#[must_use]
+pub fn parse_attachments(message: &[u8]) -> Vec<(ParsedAttachment, Vec<u8>)> {
+    let Some(parsed) = mime::parse(&MessageParser::default(), message) else { return Vec::new() };
+    files_of(&parsed).map(|part| (ParsedAttachment::from_part(part), part.contents().to_vec())).collect()
+}
+
+/// Parses one attachment, by its position in [`ParsedBody::files`].
+#[must_use]
+pub fn parse_attachment(message: &[u8], index: usize) -> Option<(ParsedAttachment, Vec<u8>)> {
+    let parsed = mime::parse(&MessageParser::default(), message)?;
+    let part = files_of(&parsed).nth(index)?;
+    Some((ParsedAttachment::from_part(part), part.contents().to_vec()))
 }
 
 impl ParsedBody {

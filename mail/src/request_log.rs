@@ -1,18 +1,66 @@
-//! The request log: one entry per API request.
+//! The request log: one entry per API request. The audit log: the entries of requests that changed something, sent email
+//! or revealed a secret, which are kept longer and say more.
 //!
 //! Query, body and headers are not stored, and email addresses in the path are redacted. The entry is enough to find a
 //! request and its result.
 
-use jiff::Timestamp;
+use std::net::IpAddr;
 
-use crate::id::{AccountId, ApiKeyId, RequestId, UserId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AccountId, ApiKeyId, GrantId, RequestId, UserId};
 
 /// Retention of entries: 30 days.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
+/// Retention of entries of the audit log: 90 days.
+pub const AUDIT_RETENTION: std::time::Duration = std::time::Duration::from_secs(90 * 24 * 3600);
 /// Longer paths are truncated.
 const PATH_CHARS_MAX: usize = 200;
 /// Replacement for a redacted path segment.
 const REDACTED: &str = "[redacted]";
+
+/// The way by which a request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestSurface {
+    /// HTTP: an SDK, the CLI or another program.
+    Api,
+    Dashboard,
+    /// The Model Context Protocol.
+    Mcp,
+    /// A request of a client that a person approved.
+    Approval,
+}
+
+impl RequestSurface {
+    pub const ALL: [Self; 4] = [Self::Api, Self::Dashboard, Self::Mcp, Self::Approval];
+    /// All words in the API.
+    pub const WORDS: &'static [&'static str] = &["api", "dashboard", "mcp", "approval"];
+
+    /// The word in the API.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Dashboard => "dashboard",
+            Self::Mcp => "mcp",
+            Self::Approval => "approval",
+        }
+    }
+}
+
+/// What the audit log records besides the entry of the request log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditRecord {
+    pub surface: RequestSurface,
+    /// The client's address, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// Id of the object that the request created, changed or deleted, if it names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+}
 
 /// An API request and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +70,8 @@ pub struct LoggedRequest {
     pub api_key: Option<ApiKeyId>,
     /// The user of the session, if a session authenticated the request.
     pub user: Option<UserId>,
+    /// The grant, if an access token authenticated the request.
+    pub grant: Option<GrantId>,
     pub method: String,
     pub path: String,
     /// The operation id of the API.
@@ -31,6 +81,8 @@ pub struct LoggedRequest {
     pub error_code: Option<String>,
     pub duration_ms: u32,
     pub created_at: Timestamp,
+    /// `None` for requests that only read.
+    pub audit: Option<AuditRecord>,
 }
 
 /// Redacts path segments that contain an email address.

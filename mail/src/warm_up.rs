@@ -42,6 +42,12 @@ impl TryFrom<Vec<u32>> for WarmUpCurve {
 }
 
 impl WarmUpCurve {
+    /// Messages per day from one address to one provider, from the first day on.
+    #[must_use]
+    pub fn per_day(&self) -> &[u32] {
+        &self.0
+    }
+
     #[must_use]
     pub fn days(&self) -> usize {
         self.0.len()

@@ -120,10 +120,10 @@ async fn answer(backend: &HttpBackend, viewer: Option<&Viewer>, request: Request
     let answer = router::answer(backend, viewer, &page_request).await;
     let response = Response::builder().status(answer.status);
     let (media_type, location, body): (&str, String, Bytes) = match answer.content {
-        PageContent::Html(html) | PageContent::Foreign { html, .. } => {
+        PageContent::Html(html) | PageContent::FormTarget { html, .. } | PageContent::Foreign { html, .. } => {
             ("text/html; charset=utf-8", String::new(), html.into())
         }
-        PageContent::SeeOther(path) => ("text/plain", path, Bytes::new()),
+        PageContent::SeeOther(path) | PageContent::Leave(path) => ("text/plain", path, Bytes::new()),
         PageContent::File { media_type, content, .. } => (media_type, String::new(), content.into()),
         PageContent::Asset { media_type, content } => (media_type, String::new(), content),
         PageContent::Download { call, .. } => match backend.perform(&call).await {

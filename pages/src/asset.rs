@@ -7,6 +7,7 @@ const CODE: &str = include_str!("../assets/code.css");
 const STYLE: &str = include_str!("../assets/style.css");
 const SCRIPT: &str = include_str!("../assets/script.js");
 const DASHBOARD_STYLE: &str = include_str!("../assets/dashboard.css");
+const CONSOLE_STYLE: &str = include_str!("../assets/console.css");
 const DASHBOARD_SCRIPT: &str = include_str!("../../web/dashboard.js");
 
 /// A file that pages load.
@@ -37,6 +38,17 @@ impl Asset {
             "css",
             "text/css; charset=utf-8",
             style::join(&[BASE, CONTROLS, KIT, CODE, DASHBOARD_STYLE]),
+        )
+    }
+
+    /// The style sheet of the operator's console: that of the dashboard and its own.
+    #[must_use]
+    pub fn console_style() -> Self {
+        Self::new(
+            "console",
+            "css",
+            "text/css; charset=utf-8",
+            style::join(&[BASE, CONTROLS, KIT, CODE, DASHBOARD_STYLE, CONSOLE_STYLE]),
         )
     }
 

@@ -11,6 +11,7 @@
 
 pub mod asset;
 pub mod block;
+pub mod console;
 pub mod dashboard;
 pub mod document;
 pub mod highlight;

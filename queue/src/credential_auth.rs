@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use mail::credential::{LastUse, SecretHash};
 use mail::id::AccountId;
+use mail::oauth::OAuthResource;
 use store::access::{self, AccessContext, AccessError, Tenant};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use tokio::sync::Notify;
@@ -141,6 +142,21 @@ impl Intake {
     pub async fn authenticate_api_key(&self, secret: &str, from: Option<IpAddr>) -> Result<Tenant, AccessError> {
         let arrival = self.access_context(from);
         let tenant = access::authenticate_api_key(self.store(), secret, arrival).await?;
+        Ok(self.record_last_used(tenant, arrival))
+    }
+
+    /// Authenticates an access token for a resource, and records the use of its grant.
+    ///
+    /// # Errors
+    /// [`AccessError`] when the token is unknown, not accepted or for another resource, or the store cannot be read.
+    pub async fn authenticate_access_token(
+        &self,
+        token: &str,
+        resource: OAuthResource,
+        from: Option<IpAddr>,
+    ) -> Result<Tenant, AccessError> {
+        let arrival = self.access_context(from);
+        let tenant = access::authenticate_access_token(self.store(), token, resource, arrival.now).await?;
         Ok(self.record_last_used(tenant, arrival))
     }
 

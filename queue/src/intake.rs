@@ -43,7 +43,7 @@ use tokio::sync::Notify;
 
 use crate::automations::AutomationEngine;
 use crate::bounces::BounceProcessor;
-use crate::client::http::ResponseBudget;
+use crate::client::http::{HttpClient, ResponseBudget};
 use crate::clock::Clock;
 use crate::dkim2::TransactionSigner;
 use crate::domains::{DomainsParts, SendingDomains};
@@ -213,6 +213,13 @@ impl Intake {
     #[must_use]
     pub fn vault(&self) -> &Arc<Vault> {
         self.worker.webhooks.vault()
+    }
+
+    /// The client for URLs of customers and strangers: it connects to public addresses only, unless the operator allows
+    /// others.
+    #[must_use]
+    pub fn http_client(&self) -> &HttpClient {
+        self.worker.webhooks.client()
     }
 
     #[must_use]

@@ -208,6 +208,7 @@ fn alert_email(owner: &Account, notice: &OwnerAlert, facts: &ServiceHosts) -> Sy
         }
         AlertSubject::Claim { claimed, grace_ends_at } => claim_alert(owner, claimed, *grace_ends_at, facts),
         AlertSubject::Application { affiliate, applicant } => application_alert(*affiliate, applicant),
+        AlertSubject::Approval { operation, approval_url, .. } => approval_alert(operation, approval_url),
     };
     SystemEmail::new(owner.email.clone(), subject, text)
 }
@@ -233,6 +234,14 @@ fn application_alert(affiliate: PartnerId, applicant: &Address) -> (String, Stri
          answer: POST /affiliates/{affiliate}/approve, or POST /affiliates/{affiliate}/reject.\n"
     );
     ("Someone applied to your partner program".to_owned(), text)
+}
+
+/// The request's content is not quoted: a stranger may have written it, and the page shows it.
+fn approval_alert(operation: &str, approval_url: &str) -> (String, String) {
+    let text = format!(
+        "A client of your account asks to carry out `{operation}`, and its policy requires your approval.\n\nRead the          request and decide within 24 hours:\n\n{approval_url}\n\nNothing is done unless you approve it.\n"
+    );
+    ("A request waits for your approval".to_owned(), text)
 }
 
 fn endpoint_alert(webhook: WebhookId, url: &str, alert: WebhookAlert) -> (&'static str, String) {

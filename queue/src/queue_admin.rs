@@ -13,7 +13,9 @@ use futures_util::future::BoxFuture;
 use mail::destination::RouteOverride;
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EmailId, EventId};
+use mail::outcome::{AttemptPhase, Outcome};
 use mail::recipient::{Recipient, RecipientState};
+use mail::reply::{Enhanced, SmtpReply};
 use mail::task::{Task, TaskId};
 use serde_json::json;
 use store::email::EmailWithRecipients;
@@ -24,6 +26,7 @@ pub(crate) use self::bulk::WatchedCommands;
 pub use self::bulk::{BulkCommandHandle, CommandProgress};
 pub use self::explain::{EmailTrace, WaitCause, WaitStatus};
 pub use self::top_destinations::{LimitingFactor, TopDestination, TopDestinations};
+use crate::outcome::AttemptResult;
 use crate::queue_command::QueueCommand;
 use crate::ready_queue::ReadyTask;
 use crate::worker::Worker;
@@ -139,6 +142,7 @@ impl Worker {
                 self.with_checked_out(&recipient.task, self.update_task(recipient, |task| task.held = true)).await
             }
             QueueCommand::Drop => self.with_checked_out(&recipient.task, self.drop_task(recipient)).await,
+            QueueCommand::Fail => self.with_checked_out(&recipient.task, self.fail_task(recipient)).await,
             QueueCommand::Reroute(route) => {
                 self.with_checked_out(
                     &recipient.task,
@@ -238,6 +242,17 @@ impl Worker {
         store::event::record(&mut batch, &event, task.partition);
         self.store.commit(batch).await?;
         Ok(())
+    }
+
+    /// Ends a task as a permanent failure that is not about the recipient.
+    async fn fail_task(self: &Arc<Self>, open: &QueuedRecipient) -> Result<(), QueueAdminError> {
+        let QueuedRecipient { task, row, .. } = open;
+        let verdict = SmtpReply::new(550, Enhanced::new(5, 0, 0), "delivery was ended by the operator of this server");
+        let outcome = Outcome::Undeliverable(verdict);
+        let result = self.no_connection_result(outcome, AttemptPhase::Connect, self.clock.now());
+        let ready = ReadyTask { task: task.clone(), row: Some(row.clone()), body: None };
+        let is_recorded = self.commit_outcome(&ready, &AttemptResult { is_untried: true, ..result }).await;
+        if is_recorded { Ok(()) } else { Err(QueueAdminError::Busy(task.id.email)) }
     }
 
     /// Returns the unfinished recipients of an email with their tasks.

@@ -13,15 +13,18 @@ pub enum QueueCommand {
     Release,
     /// Remove the task and cancel its recipient.
     Drop,
+    /// End the task as a permanent failure: its sender gets a delivery status notification.
+    Fail,
     /// Send by this route; `None` restores the default route.
     Reroute(Option<RouteOverride>),
 }
 
-const COMMAND_WORDS: [(&str, QueueCommand); 6] = [
+const COMMAND_WORDS: [(&str, QueueCommand); 7] = [
     ("retry", QueueCommand::Retry),
     ("hold", QueueCommand::Hold),
     ("release", QueueCommand::Release),
     ("drop", QueueCommand::Drop),
+    ("fail", QueueCommand::Fail),
     ("reroute usual", QueueCommand::Reroute(None)),
     ("reroute mx", QueueCommand::Reroute(Some(RouteOverride::MailHosts))),
 ];

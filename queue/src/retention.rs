@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::affiliate::visit::COUNTS_RETENTION;
-use mail::id::{AccountId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
+use mail::id::{AccountId, ApprovalId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
 use mail::metric::Hour;
 use store::affiliate::{click_count, self_referral_guard, visit};
 use store::engine::{Batch, CommitError, ReadError};
+use store::request_log::LogPart;
 use thiserror::Error;
 
 use crate::worker::Worker;
@@ -81,6 +82,7 @@ impl Worker {
         }
         self.purge_idempotency_keys().await?;
         self.purge_sign_in_links().await?;
+        self.purge_oauth().await?;
         self.purge_tls_daily_stats().await?;
         let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(0) };
         let before = EmailId::new(oldest_kept, 0);
@@ -91,7 +93,9 @@ impl Worker {
             let accounts = store::account::list_ids(&self.store, after, PAGE_ACCOUNTS).await?;
             for account in &accounts {
                 self.purge_sessions(*account).await?;
+                self.purge_grants(*account).await?;
                 self.purge_request_logs(*account).await?;
+                self.purge_approvals(*account).await?;
                 self.purge_metrics(*account).await?;
                 self.purge_runs(*account, runs_before).await?;
                 self.purge_dmarc_reports(*account).await?;
@@ -134,6 +138,37 @@ impl Worker {
         }
     }
 
+    /// Deletes expired tokens, codes, device authorizations and registered clients.
+    async fn purge_oauth(&self) -> Result<(), RetentionError> {
+        loop {
+            let (mut batch, now) = (Batch::progress(), self.clock.now());
+            let found = [
+                store::oauth::token::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?,
+                store::oauth::code::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?,
+                store::oauth::device::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?,
+                store::oauth::client::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?,
+            ];
+            self.commit_unless_empty(batch).await?;
+            if found.iter().all(|found| *found < BATCH_ROWS) || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn purge_grants(&self, account: AccountId) -> Result<(), RetentionError> {
+        let mut from = None;
+        loop {
+            let (mut batch, now) = (Batch::progress(), self.clock.now());
+            let next =
+                store::oauth::grant::purge_expired(&self.store, &mut batch, account, from, now, BATCH_ROWS).await?;
+            self.commit_unless_empty(batch).await?;
+            if next.is_none() || self.stop.is_cancelled() {
+                return Ok(());
+            }
+            from = next;
+        }
+    }
+
     async fn purge_tls_daily_stats(&self) -> Result<(), RetentionError> {
         let Ok(oldest) = self.clock.now().checked_sub(mail::tls_report::RETENTION) else { return Ok(()) };
         loop {
@@ -163,19 +198,35 @@ impl Worker {
     }
 
     async fn purge_request_logs(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::request_log::RETENTION) else {
-            return Ok(());
-        };
+        self.purge_log_part(account, LogPart::Reads, mail::request_log::RETENTION).await?;
+        self.purge_log_part(account, LogPart::Audit, mail::request_log::AUDIT_RETENTION).await
+    }
+
+    async fn purge_log_part(
+        &self,
+        account: AccountId,
+        part: LogPart,
+        retention: Duration,
+    ) -> Result<(), RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(()) };
+        let before = RequestId::new(oldest_kept, 0);
         loop {
             let mut batch = Batch::progress();
-            let found = store::request_log::purge_before(
-                &self.store,
-                &mut batch,
-                account,
-                RequestId::new(oldest_kept, 0),
-                BATCH_ROWS,
-            )
-            .await?;
+            let found =
+                store::request_log::purge_before(&self.store, part, &mut batch, account, before, BATCH_ROWS).await?;
+            self.commit_unless_empty(batch).await?;
+            if found < BATCH_ROWS || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn purge_approvals(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::approval::RETENTION) else { return Ok(()) };
+        let before = ApprovalId::new(oldest_kept, 0);
+        loop {
+            let mut batch = Batch::progress();
+            let found = store::approval::purge_before(&self.store, &mut batch, account, before, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());

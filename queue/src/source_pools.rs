@@ -169,6 +169,7 @@ impl SourcePool {
             plans: self.plans.clone(),
             spill_over: self.spill_over.clone(),
             warm_up: warm_up(),
+            curve: self.warm_up.curve(),
             ordered,
             ready: self.ready_queues().iter().flat_map(HashMap::values).map(|site| site.ready_count()).sum(),
         }
@@ -186,6 +187,8 @@ pub struct PoolStatus {
     pub spill_over: Option<PoolName>,
     /// Progress of the warm-up; `None` if the pool is warm.
     pub warm_up: Option<WarmUpStatus>,
+    /// Messages allowed to each provider on each day of a warm-up.
+    pub curve: Vec<u64>,
     /// Operator's override of the warm-up; `None`: as configured.
     pub ordered: Option<WarmUpOverride>,
     /// Messages in memory that wait to be sent from the pool.

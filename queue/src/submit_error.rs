@@ -1,6 +1,7 @@
 //! Submit errors: why a draft was not accepted. Each listener maps them to its reply or problem in one place.
 
 use mail::address::{Address, DomainName};
+use mail::client_policy::PolicyViolation;
 use mail::email::Category;
 use mail::id::EmailId;
 use mail::message::MessageError;
@@ -28,6 +29,9 @@ pub enum SubmitError {
     /// The API key or credential is restricted to another domain.
     #[error("this credential may not send from {domain}")]
     DomainNotAllowed { domain: DomainName },
+    /// The policy of the API key or credential does not permit the email.
+    #[error(transparent)]
+    Policy(#[from] PolicyViolation),
     #[error("this account is suspended; contact the operator")]
     AccountSuspended,
     /// Recipients are suppressed or opted out of the category.

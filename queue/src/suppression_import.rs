@@ -7,6 +7,8 @@
 //! One node imports: the owner of the first partition. If two do so for a moment, commits of the second conflict, and
 //! it stops.
 
+pub mod forecast;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -159,6 +159,25 @@ impl SuppressionService {
         }
     }
 
+    /// Returns for each cause what [`Self::suppress`] would do, without doing it: whether a suppression would be new or
+    /// changed, and the reason of the one that exists.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn forecast(
+        &self,
+        account: AccountId,
+        causes: &[SuppressionCause],
+    ) -> Result<Vec<SuppressionResult>, ReadError> {
+        let targets: Vec<SuppressionTarget> = causes.iter().map(|cause| cause.target.clone()).collect();
+        let found = store::suppression::get_many(&self.store, account, &targets).await?;
+        let mut changes: HashMap<String, SuppressionChange> = HashMap::with_capacity(found.len());
+        for (target, before) in targets.iter().zip(found) {
+            changes.insert(target.key(), SuppressionChange { before, after: None });
+        }
+        Ok(causes.iter().filter_map(|cause| self.evaluate(account, cause, &mut changes)).collect())
+    }
+
     /// Returns for each cause whether it would add a row: false for targets already suppressed, or named earlier in the
     /// list.
     ///

@@ -244,7 +244,7 @@ impl UserService {
         }
     }
 
-    /// Removes a user and ends their sessions, by the authority of a user with the role `by`.
+    /// Removes a user and ends their sessions and grants, by the authority of a user with the role `by`.
     ///
     /// # Errors
     /// `Unknown` when the user does not exist, `NotPermitted`, `LastOwner` for the last owner, `Conflict` on a
@@ -256,6 +256,7 @@ impl UserService {
         self.require_another_owner(&mut batch, &user).await?;
         store::user::delete(&mut batch, &user);
         self.end_sessions(&mut batch, &user, None).await?;
+        store::oauth::grant::delete_of_user(&self.store, &mut batch, account, id).await?;
         Ok(self.store.commit(batch).await?)
     }
 
@@ -278,6 +279,9 @@ impl UserService {
         let mut batch = Batch::progress();
         if role != UserRole::Owner {
             self.require_another_owner(&mut batch, &before).await?;
+        }
+        if role < before.role {
+            store::oauth::grant::delete_of_user(&self.store, &mut batch, account, id).await?;
         }
         store::user::update(&mut batch, &before, &after);
         self.store.commit(batch).await?;
@@ -303,7 +307,7 @@ impl UserService {
         Ok(sessions_ended)
     }
 
-    /// Removes a user's password and one-time passwords, ends all their sessions and links, and creates a sign-in link
+    /// Removes a user's password and one-time passwords, ends all their sessions, grants and links, and creates a sign-in link
     /// for one use. It serves stolen addresses, and forgotten passwords and lost authenticator apps where no mail
     /// reaches the user. Returns the link's token and the number of ended sessions.
     ///
@@ -320,6 +324,7 @@ impl UserService {
         store::user::update(&mut batch, &before, &after);
         let token = self.create_link(&mut batch, &after, SignInLinkKind::SignIn, link_holds);
         let sessions_ended = self.end_sessions(&mut batch, &before, None).await?;
+        store::oauth::grant::delete_of_user(&self.store, &mut batch, before.account, before.id).await?;
         self.store.commit(batch).await?;
         Ok((token, sessions_ended))
     }

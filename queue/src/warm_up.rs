@@ -37,6 +37,11 @@ impl WarmUp {
         Some((self.curve.day(self.since()?, now)?, self.curve.days()))
     }
 
+    /// Messages per day to each provider, from the first day on.
+    pub(crate) fn curve(&self) -> Vec<u64> {
+        self.curve.per_day().iter().map(|messages| u64::from(*messages).saturating_mul(self.addresses)).collect()
+    }
+
     /// Messages per day to each provider; `None` after the end.
     pub(crate) fn per_day(&self, now: Timestamp) -> Option<u64> {
         let per_day = self.curve.messages_per_day(self.since()?, now)?;

@@ -76,7 +76,7 @@ constant_schemas! {
     mail::address::DomainName, mail::address_pattern::AddressPattern, mail::event::EventKind => {"type": "string"};
     mail::affiliate::money::Currency => {"type": "string", "pattern": "^[a-z]{3}$", "examples": ["usd"]};
     std::net::IpAddr => {"type": "string"};
-    id::AccountId, id::ApiKeyId, id::SmtpCredentialId, id::DomainId, id::ClaimId, id::EmailId, id::EventId, id::SuppressionId, id::OptOutId, id::ImportId, id::TemplateId, id::WebhookId, id::DeliveryId, id::ReceivedId, id::ProductEventId, id::AutomationId, id::RunId, id::RequestId, id::UserId, id::SessionId, id::ProgramId, id::PartnerId, id::PartnerLinkId, id::CampaignId, id::ReferralId, id::CommissionId, id::PayoutId, id::PayoutRunId, id::VisitId, id::BackfillId => {"type": "string"};
+    id::AccountId, id::ApiKeyId, id::SmtpCredentialId, id::DomainId, id::ClaimId, id::EmailId, id::EventId, id::SuppressionId, id::OptOutId, id::ImportId, id::TemplateId, id::WebhookId, id::DeliveryId, id::ReceivedId, id::ProductEventId, id::AutomationId, id::RunId, id::RequestId, id::UserId, id::ApprovalId, id::SessionId, id::GrantId, id::OAuthClientId, id::ProgramId, id::PartnerId, id::PartnerLinkId, id::CampaignId, id::ReferralId, id::CommissionId, id::PayoutId, id::PayoutRunId, id::VisitId, id::BackfillId => {"type": "string"};
 }
 
 string_enum_schemas! {

@@ -77,6 +77,9 @@ type Client struct {
 	// Payments to affiliates.
 	AffiliatePayouts *AffiliatePayoutsResource
 
+	// What users allowed programs to do.
+	Grants *GrantsResource
+
 	// Dev is the inbox of `postrider dev`.
 	Dev *DevInbox
 
@@ -108,6 +111,7 @@ func newClient(t *transport) *Client {
 	client.AffiliateReferrals = &AffiliateReferralsResource{transport: t}
 	client.AffiliateCommissions = &AffiliateCommissionsResource{transport: t}
 	client.AffiliatePayouts = &AffiliatePayoutsResource{transport: t}
+	client.Grants = &GrantsResource{transport: t}
 	return client
 }
 
@@ -2358,4 +2362,61 @@ func (r *AffiliatePayoutsResource) MarkPaid(ctx context.Context, id string, para
 		name: "affiliatePayouts.markPaid", method: "POST", path: "/affiliate-payouts/{id}/mark-paid",
 		body: true, idempotent: true, retried: true, media: "application/json",
 	}, []string{id}, params, options)
+}
+
+// GrantsResource: What users allowed programs to do.
+type GrantsResource struct {
+	transport *transport
+}
+
+// List: List what users allowed programs to do, newest first.
+//
+// GET /grants
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *GrantsResource) List(ctx context.Context, params *ListGrantsParams, options ...CallOption) (*ListGrantsResponse, error) {
+	return callJSON[ListGrantsResponse](ctx, r.transport, operation{
+		name: "grants.list", method: "GET", path: "/grants",
+		body: false, idempotent: false, retried: true, media: "application/json",
+	}, []string{}, params, options)
+}
+
+// ListAll is List over all pages.
+func (r *GrantsResource) ListAll(ctx context.Context, params *ListGrantsParams, options ...CallOption) *Iterator[Grant] {
+	var page ListGrantsParams
+	if params != nil {
+		page = *params
+	}
+	return &Iterator[Grant]{cursor: page.Cursor, fetch: func(cursor *string) ([]Grant, *string, bool, error) {
+		page.Cursor = cursor
+		answer, err := r.List(ctx, &page, options...)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		return answer.Grants, answer.NextCursor, answer.HasMore, nil
+	}}
+}
+
+// Get: Get a grant.
+//
+// GET /grants/{id}
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *GrantsResource) Get(ctx context.Context, id string, options ...CallOption) (*GetGrantResponse, error) {
+	return callJSON[GetGrantResponse](ctx, r.transport, operation{
+		name: "grants.get", method: "GET", path: "/grants/{id}",
+		body: false, idempotent: false, retried: true, media: "application/json",
+	}, []string{id}, nil, options)
+}
+
+// Revoke: Revoke a grant: its program loses access at once.
+//
+// DELETE /grants/{id}
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *GrantsResource) Revoke(ctx context.Context, id string, options ...CallOption) (*Done, error) {
+	return callJSON[Done](ctx, r.transport, operation{
+		name: "grants.revoke", method: "DELETE", path: "/grants/{id}",
+		body: false, idempotent: false, retried: true, media: "application/json",
+	}, []string{id}, nil, options)
 }

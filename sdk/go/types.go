@@ -5774,6 +5774,24 @@ func (v *GetFunnelResponse) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
+// GetGrantResponse: A grant
+type GetGrantResponse struct {
+	Grant Grant `json:"grant"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v GetGrantResponse) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *GetGrantResponse) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
 // GetLogResponse: A request
 type GetLogResponse struct {
 	Log LoggedRequest `json:"log"`
@@ -5865,6 +5883,52 @@ func (v GetTemplateVersionResponse) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON keeps unknown fields in Extra.
 func (v *GetTemplateVersionResponse) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// Grant: What a user allowed a program to do
+type Grant struct {
+	// `grant_…`
+	ID string `json:"id"`
+
+	// The client's id: `client_…`, or the URL of its metadata document
+	ClientID string `json:"client_id"`
+
+	// The name that the client gave itself; it is not verified
+	ClientName string `json:"client_name"`
+
+	// The user who gave the grant; it ends with the user, or with a lower role
+	UserID string `json:"user_id"`
+
+	// `read`, `send`, `manage`
+	Scopes []string `json:"scopes"`
+
+	// `api`, `mcp`: the parts of the service that accept its tokens
+	Resources []string `json:"resources"`
+
+	// When it was last used, to about a minute
+	LastUsedAt *string `json:"last_used_at"`
+
+	// The IP address of the last use
+	LastUsedIP *string `json:"last_used_ip"`
+
+	// When it ends, unless its client refreshes it
+	ExpiresAt string `json:"expires_at"`
+
+	// When it was given
+	CreatedAt string `json:"created_at"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v Grant) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *Grant) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
@@ -6676,6 +6740,53 @@ func (v *ListEventsParams) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
+// ListGrantsParams: Params of `grants.list`.
+type ListGrantsParams struct {
+	// Number of entries
+	Limit *int64 `json:"limit,omitempty" query:""`
+
+	// `next_cursor` of the previous page
+	Cursor *string `json:"cursor,omitempty" query:""`
+
+	// Extra has further fields, and null for fields that are to be cleared.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ListGrantsParams) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ListGrantsParams) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// ListGrantsResponse: A page of the list
+type ListGrantsResponse struct {
+	// The entries, newest first
+	Grants []Grant `json:"grants"`
+
+	// Whether there are more
+	HasMore bool `json:"has_more"`
+
+	// The `cursor` of the next page
+	NextCursor *string `json:"next_cursor"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ListGrantsResponse) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ListGrantsResponse) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
 // ListLogsParams: Params of `logs.list`.
 type ListLogsParams struct {
 	// Number of entries
@@ -7039,6 +7150,9 @@ type LoggedRequest struct {
 
 	// The user whose session made the request
 	UserID *string `json:"user_id"`
+
+	// The grant whose access token made the request
+	GrantID *string `json:"grant_id"`
 
 	// When it was received
 	CreatedAt string `json:"created_at"`

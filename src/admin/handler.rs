@@ -31,13 +31,13 @@ use crate::services::Services;
 const PROGRESS_EVERY: u64 = 1_000;
 
 /// Result of a request as JSON, or its error.
-pub(super) type AdminResult = Result<Value, AdminError>;
+pub(crate) type AdminResult = Result<Value, AdminError>;
 
 pub(super) fn error_text(error: impl Display) -> String {
     error.to_string()
 }
 
-pub(super) async fn handle_request(
+pub(crate) async fn handle_request(
     services: &Services,
     permissions: &Permissions,
     request: AdminRequest,
@@ -50,6 +50,8 @@ pub(super) async fn handle_request(
         AdminRequest::AccountUpdate { account, plan, production, suspended } => {
             update_account(services, &account, plan, production, suspended).await
         }
+        AdminRequest::AccountShow { account } => show_account(services, &account).await,
+        AdminRequest::Console => create_console_link(permissions),
         AdminRequest::SessionCreate { account } => create_session(services, account.as_deref()).await,
         AdminRequest::UserReset { email } => reset_user(services, &email).await,
         AdminRequest::Owner { account, method, target, body } => {
@@ -147,6 +149,32 @@ async fn update_account(
         view[if suspended { "held" } else { "released" }] = views::held_mail_view(held_mail);
     }
     Ok(view)
+}
+
+/// Shows an account, the quota that is nearest to its limit, and its mail in the queue.
+async fn show_account(services: &Services, account: &str) -> AdminResult {
+    let found = store::account::find(&services.store, account).await.map_err(error_text)?;
+    let not_found = || AdminError::with_code("not_found", format!("account {account} does not exist"));
+    let account = found.ok_or_else(not_found)?;
+    let nearest = services.intake.storage_quotas().nearest(&account).await.map_err(error_text)?;
+    let nearest = nearest.map(|quota| json!({"limit": quota.noun.word(), "used": quota.used, "cap": quota.cap}));
+    let queued = services.worker.count_held(Some(account.id)).await.map_err(error_text)?;
+    let pool = services.worker.accounts_by_pool().into_iter().find(|(_, accounts)| accounts.contains(&account.id));
+    Ok(json!({
+        "account": views::account_view(&account),
+        "nearest_to_full": nearest,
+        "queued": views::held_mail_view(queued),
+        "pool_ordered": pool.map(|(pool, _)| pool),
+    }))
+}
+
+fn create_console_link(permissions: &Permissions) -> AdminResult {
+    let link = permissions.console.create_link(pages::console::router::SIGN_IN).ok_or(
+        "no listener serves the console: set `listen = \"127.0.0.1:9025\"` in [ops] and restart; a listener on another \
+         address than loopback also needs `console_url`",
+    )?;
+    tracing::info!("operator: create a sign-in link of the console");
+    Ok(json!({"url": link.url, "expires_at": link.expires_at}))
 }
 
 fn show_certificate(permissions: &Permissions) -> AdminResult {

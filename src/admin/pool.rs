@@ -28,6 +28,7 @@ fn pool_view(pool: &PoolStatus, accounts: &[AccountId]) -> Value {
         "accounts": accounts,
         "spill_over": pool.spill_over,
         "warm_up": pool.warm_up.as_ref().map(warm_up_view),
+        "curve": pool.curve,
         "warm_up_ordered": pool.ordered,
         "ready": pool.ready,
     })

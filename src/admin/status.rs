@@ -18,6 +18,7 @@ use mail::task::QueueName;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
+use store::engine::{Health, StoreState};
 use store::queue_counts::QueuedState;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
@@ -30,6 +31,8 @@ use crate::services::Services;
 
 /// Maximum number of tasks read from the store.
 const QUEUE_READ_MAX: usize = 100_000;
+/// Maximum number of nodes listed.
+const NODES_SHOWN_MAX: usize = 100;
 /// Number of tasks per read of the store.
 const READ_AT_ONCE: usize = 1_000;
 /// Timeout of connecting to a listener, and of the DNS query.
@@ -98,12 +101,19 @@ pub(super) async fn status(services: &Services, permissions: &Permissions) -> Ad
     let dns = dns_view(dns_time, dns_result, &mut problems);
     let disk = disk(permissions, &mut problems);
     let certificate = certificate(permissions, services.clock.machine_now(), &mut problems);
+    let nodes = nodes_view(services).await.unwrap_or_else(|error| {
+        problems.push(format!("the nodes cannot be read: {error}"));
+        Value::Null
+    });
     Ok(json!({
         "ok": problems.is_empty(),
         "problems": problems,
         "hostname": facts.hostname,
         "version": env!("CARGO_PKG_VERSION"),
         "nodes": services.worker.leases().nodes(),
+        "members": nodes,
+        "partitions": services.worker.leases().len(),
+        "store": store_view(&services.store.health()),
         "listeners": listeners,
         "queue": queue,
         "dns": dns,
@@ -111,6 +121,41 @@ pub(super) async fn status(services: &Services, permissions: &Permissions) -> Ad
         "certificate": certificate,
         "last_hour": services.worker.last_hour(),
     }))
+}
+
+/// The nodes that have registered themselves, with the number of their partitions.
+async fn nodes_view(services: &Services) -> Result<Value, String> {
+    let cluster = store::lease::read_view(&services.store).await.map_err(error_text)?;
+    let partitions_of =
+        |name: &str| cluster.partitions.iter().filter(|stored| stored.tenure.node.as_deref() == Some(name)).count();
+    let nodes = cluster.nodes.iter().take(NODES_SHOWN_MAX).map(|stored| {
+        json!({
+            "name": stored.node.name,
+            "started_at": stored.node.started_at,
+            "partitions": partitions_of(&stored.node.name),
+        })
+    });
+    Ok(nodes.collect())
+}
+
+fn store_view(health: &Health) -> Value {
+    let (state, reason) = match &health.state {
+        StoreState::Healthy => ("healthy", None),
+        StoreState::Full => ("full", None),
+        StoreState::Away(reason) => ("away", Some(reason)),
+        StoreState::Fenced(reason) => ("fenced", Some(reason)),
+    };
+    json!({
+        "state": state,
+        "reason": reason.map(AsRef::as_ref),
+        "commits": health.commits,
+        "log_bytes": health.segments_bytes,
+        "live_bodies": health.live_bodies,
+        "live_body_bytes": health.live_body_bytes,
+        "index_bytes": health.index_bytes,
+        "pending_rows": health.pending_rows,
+        "last_checkpoint_us": health.last_checkpoint_us,
+    })
 }
 
 /// Replaces an unspecified address with loopback.

@@ -165,7 +165,11 @@ pub(super) fn age_text(since: Timestamp, now: Timestamp) -> String {
 pub(super) fn top_destination_view(destination: &TopDestination, now: Timestamp) -> Value {
     json!({
         "name": destination.name,
+        "domain": destination.domain,
+        "pool": destination.pool,
         "tasks": destination.tasks,
+        "due": destination.due,
+        "later": destination.later,
         "held": destination.held,
         "oldest": destination.oldest,
         "oldest_age": age_text(destination.oldest, now),

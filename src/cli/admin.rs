@@ -74,6 +74,8 @@ pub enum AdminCommand {
         #[command(flatten)]
         filter: EmailFilter,
     },
+    /// Print a link that signs in to the console in a browser, valid 15 minutes and used once (requires `listen` in `[ops]`)
+    Console,
     /// Show the health of the server; the exit status is 1 if there is a problem
     Status,
     /// Show TLS-RPT results of today and yesterday: sessions with other mail hosts, reports sent and reports received
@@ -126,6 +128,11 @@ pub enum AdminCommand {
 pub enum AccountCommand {
     /// List accounts, oldest first
     List(ListPageArguments),
+    /// Show an account: plan, the quota nearest to its limit, mail in the queue, pool
+    Show {
+        /// Account id or owner's address
+        account: String,
+    },
     /// Create an account with an API key and an SMTP credential; prints a single-use link that signs the owner in
     /// within 24 hours
     Create {
@@ -473,9 +480,12 @@ fn configured_database(arguments: &AdminArguments) -> Option<PostgresOptions> {
     crate::services::database(&config)
 }
 
-fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
+pub(crate) fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
     Ok(match command {
         AdminCommand::Account(AccountCommand::List(page)) => AdminRequest::AccountList { page: page.to_query() },
+        AdminCommand::Account(AccountCommand::Show { account }) => {
+            AdminRequest::AccountShow { account: account.clone() }
+        }
         AdminCommand::Account(AccountCommand::Create { email, plan, production }) => {
             AdminRequest::AccountCreate { email: email.clone(), plan: *plan, production: *production }
         }
@@ -496,6 +506,7 @@ fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
         AdminCommand::Queue(command) => queue::build_request(command),
         AdminCommand::Destination(command) => destination::build_request(command)?,
         AdminCommand::Pool(command) => pool::build_request(command),
+        AdminCommand::Console => AdminRequest::Console,
         AdminCommand::Status => AdminRequest::Status,
         AdminCommand::TlsReports { domain, day, limit } => {
             AdminRequest::TlsReports { domain: domain.clone(), day: day.clone(), limit: *limit }

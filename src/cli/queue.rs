@@ -59,6 +59,8 @@ pub enum QueueSubcommand {
     Release(QueueSelection),
     /// Remove from the queue: the recipients become cancelled
     Drop(QueueSelection),
+    /// End delivery: the recipients become failed, and the senders get a bounce message
+    Fail(QueueSelection),
     /// Send by another route
     Reroute {
         #[command(flatten)]
@@ -138,6 +140,7 @@ impl QueueSubcommand {
             Self::Retry(selection) => ("retry", selection),
             Self::Hold(selection) => ("hold", selection),
             Self::Drop(selection) => ("drop", selection),
+            Self::Fail(selection) => ("fail", selection),
             Self::Reroute { selection, .. } => ("reroute", selection),
             Self::Release(selection) if selection.dry_run => ("release", selection),
             Self::Release(_) | Self::List { .. } | Self::Top { .. } | Self::Show { .. } => return None,
@@ -238,6 +241,7 @@ pub fn build_request(command: &QueueSubcommand) -> AdminRequest {
         QueueSubcommand::Hold(selection) => selection.to_request(&QueueCommand::Hold),
         QueueSubcommand::Release(selection) => selection.to_request(&QueueCommand::Release),
         QueueSubcommand::Drop(selection) => selection.to_request(&QueueCommand::Drop),
+        QueueSubcommand::Fail(selection) => selection.to_request(&QueueCommand::Fail),
         QueueSubcommand::Reroute { route, selection } => selection.to_request(&QueueCommand::Reroute(route.route())),
     }
 }

@@ -165,6 +165,7 @@ fn check_urls(config: &Config, faults: &mut Vec<ConfigFault>) {
     let upgrade_url = config.billing.upgrade_url.as_ref().filter(|url| !is_dashboard_path(url));
     let urls = [
         ("api", "base_url", config.api.base_url.as_ref(), "https://api.example.net"),
+        ("ops", "console_url", config.ops.console_url.as_ref(), "https://ops.example.net"),
         ("billing", "upgrade_url", upgrade_url, "https://dashboard.example.net/billing"),
         ("sms", "url", config.sms.url.as_ref(), "https://sms.example.net/messages"),
         ("conversions", "url", config.conversions.url.as_ref(), "https://ads.example.net/conversions"),
@@ -175,11 +176,30 @@ fn check_urls(config: &Config, faults: &mut Vec<ConfigFault>) {
             faults.push(config_fault(section, key, format!("{fault} (example: {example:?})")));
         }
     }
+    check_console_url(config, faults);
     // Paths are appended to it.
     if config.api.base_url.as_ref().is_some_and(|url| url_fault(url).is_none() && url.contains(['?', '#'])) {
         let text = "the URL must end with its host or path, without `?` and `#` (example: \"https://api.example.net\")";
         faults.push(config_fault("api", "base_url", text));
     }
+}
+
+/// Checks the URL of the console: its path is fixed, and its cookie must not cross a network without TLS.
+fn check_console_url(config: &Config, faults: &mut Vec<ConfigFault>) {
+    let Some(url) = config.ops.console_url.as_ref().filter(|url| url_fault(url).is_none()) else { return };
+    let Ok(parsed) = url.parse::<http::Uri>() else { return };
+    let host = parsed.host().unwrap_or_default().trim_matches(['[', ']']);
+    let is_loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let text = if parsed.scheme_str() == Some("http") && !is_loopback {
+        "the URL must begin with https://, because the session cookie crosses the network"
+    } else if !matches!(parsed.path(), "" | "/") || url.contains(['?', '#']) {
+        "the URL must end with its host: the console is at /console (example: \"https://ops.example.net\")"
+    } else if config.ops.listen.is_empty() {
+        "`console_url` requires `listen`, where the proxy reaches the console"
+    } else {
+        return;
+    };
+    faults.push(config_fault("ops", "console_url", text));
 }
 
 /// Checks `[tls.acme]`: no certificate files, a valid directory and contact, and a possible challenge method.

@@ -8,17 +8,21 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::account::Account;
+use mail::client_policy::ClientPolicy;
 use mail::credential::{
     ApiKey, ApiKeyScope, CredentialId, CredentialPolicy, CredentialRejection, SecretHash, SmtpCredential,
 };
-use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId, UserId};
+use mail::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId, UserId};
+use mail::oauth::scope::ScopeSet;
+use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
+use mail::oauth::{OAuthResource, OAuthToken, TokenKind};
 use mail::suppression::SuppressionSource;
-use mail::user::{SessionToken, User, UserSession};
+use mail::user::{SessionToken, User, UserRole, UserSession};
 use thiserror::Error;
 
 use crate::credential::Credential as _;
 use crate::engine::{Key, ReadError, Store, Value};
-use crate::{account, credential, session, user};
+use crate::{account, credential, oauth, session, user};
 
 /// The credential or authority that authenticated the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,6 +30,8 @@ pub enum Actor {
     ApiKey(ApiKeyId),
     SmtpCredential(SmtpCredentialId),
     User(UserId),
+    /// An access token of this grant.
+    Grant(GrantId),
     /// The operator, or the service itself.
     Operator,
 }
@@ -37,6 +43,7 @@ impl Actor {
         match self {
             Self::ApiKey(id) => Some(CredentialId::ApiKey(id)),
             Self::SmtpCredential(id) => Some(CredentialId::Smtp(id)),
+            Self::Grant(id) => Some(CredentialId::Grant(id)),
             Self::User(_) | Self::Operator => None,
         }
     }
@@ -46,7 +53,7 @@ impl Actor {
     pub fn source(self) -> SuppressionSource {
         match self {
             Self::User(_) => SuppressionSource::Dashboard,
-            Self::ApiKey(_) | Self::SmtpCredential(_) | Self::Operator => SuppressionSource::Api,
+            Self::ApiKey(_) | Self::SmtpCredential(_) | Self::Grant(_) | Self::Operator => SuppressionSource::Api,
         }
     }
 }
@@ -57,6 +64,8 @@ pub enum AuthProof {
     /// Account, key id, hash of the presented secret, and client address.
     ApiKey(AccountId, ApiKeyId, SecretHash, Option<IpAddr>),
     Session(SessionToken),
+    /// The access token, with the account, grant and user to whom it belongs.
+    AccessToken(OAuthSecret, AccountId, GrantId, UserId),
     /// Nothing that can be revoked in use: the operator, the service, or an SMTP login, which the SMTP session
     /// revalidates itself.
     Irrevocable,
@@ -80,6 +89,12 @@ impl AuthProof {
                 user::key_of(token.account, token.owner),
                 account::key_of(token.account),
             ],
+            Self::AccessToken(secret, account, grant, user) => vec![
+                oauth::token::key_of(secret),
+                oauth::grant::key_of(*account, *grant),
+                user::key_of(*account, *user),
+                account::key_of(*account),
+            ],
             Self::Irrevocable => Vec::new(),
         }
     }
@@ -94,6 +109,10 @@ impl AuthProof {
             (Self::Session(token), [Some(row), Some(_), Some(_)]) => {
                 let session = session::from_row(row)?;
                 session.secret == token.hash() && session.is_live(now)
+            }
+            (Self::AccessToken(secret, ..), [Some(_), Some(grant), Some(user), Some(_)]) => {
+                let (grant, user) = (oauth::grant::from_row(grant)?, user::from_row(user)?);
+                now < secret.expires_at && grant.is_live(user.role, now)
             }
             (Self::Irrevocable, _) => true,
             _ => false,
@@ -125,8 +144,21 @@ pub struct Tenant {
     scope: ApiKeyScope,
     actor: Actor,
     bound_to: Option<DomainId>,
+    policy: Arc<ClientPolicy>,
     proof: AuthProof,
     for_service: bool,
+    delegation: Option<Delegation>,
+}
+
+/// The bounds of a caller with an access token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delegation {
+    pub grant: GrantId,
+    /// The user who gave the grant.
+    pub user: UserId,
+    /// The user's role, as read for this request.
+    pub role: UserRole,
+    pub scopes: ScopeSet,
 }
 
 impl Tenant {
@@ -162,6 +194,18 @@ impl Tenant {
     #[must_use]
     pub fn bound_to(&self) -> Option<DomainId> {
         self.bound_to
+    }
+
+    /// The bounds of an access token; `None` for every other caller.
+    #[must_use]
+    pub fn delegation(&self) -> Option<Delegation> {
+        self.delegation
+    }
+
+    /// What the client may do below its scope.
+    #[must_use]
+    pub fn policy(&self) -> &ClientPolicy {
+        &self.policy
     }
 
     /// True for mail that the service sends from its own domain to people who requested it ([`system_mail_tenant`]).
@@ -225,11 +269,13 @@ pub enum Denial {
     /// The credential is disabled.
     Revoked,
     Expired,
+    /// The access token is for another resource of the service (RFC 8707).
+    WrongResource,
 }
 
 impl Denial {
     /// All reasons, as they appear in the API.
-    pub const WORDS: [&str; 5] = ["missing", "malformed", "unknown", "revoked", "expired"];
+    pub const WORDS: [&str; 6] = ["missing", "malformed", "unknown", "revoked", "expired", "wrong_resource"];
 
     /// The reason as it appears in the API.
     #[must_use]
@@ -240,6 +286,7 @@ impl Denial {
             Self::Unknown => "unknown",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
+            Self::WrongResource => "wrong_resource",
         }
     }
 }
@@ -279,7 +326,8 @@ impl TenantBuilder {
     async fn build(self, store: &Store) -> Result<Tenant, AccessError> {
         let account = account::get(store, self.account).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
         let Self { scope, actor, terms, proof, .. } = self;
-        Ok(Tenant { account: Arc::new(account), scope, actor, bound_to: terms.domain, proof, for_service: false })
+        let (account, bound_to, policy) = (Arc::new(account), terms.domain, Arc::new(terms.client));
+        Ok(Tenant { account, scope, actor, bound_to, policy, proof, for_service: false, delegation: None })
     }
 }
 
@@ -359,10 +407,53 @@ pub async fn authenticate_session(
     }
     let (user, account) = (user::from_row(user)?, Arc::new(account::from_row(account)?));
     let (actor, proof) = (Actor::User(user.id), AuthProof::Session(token.clone()));
-    let tenant = Tenant { account, scope: ApiKeyScope::Full, actor, bound_to: None, proof, for_service: false };
+    let (scope, policy, bound_to) = (ApiKeyScope::Full, Arc::default(), None);
+    let tenant = Tenant { account, scope, actor, bound_to, policy, proof, for_service: false, delegation: None };
     let recently_authenticated = session.is_recently_authenticated(now);
     let (user, session) = (Arc::new(user), Arc::new(session));
     Ok(SignedInUser { tenant, user, session, token: token.clone(), recently_authenticated })
+}
+
+/// Authenticates an access token for a resource of the service. Reads the token, and then its grant, user and account
+/// in one call: a grant ends with its user, and with the role that the user had.
+///
+/// # Errors
+/// [`AccessError`].
+pub async fn authenticate_access_token(
+    store: &Store,
+    token: &str,
+    resource: OAuthResource,
+    now: Timestamp,
+) -> Result<Tenant, AccessError> {
+    let denied = |why| Err(AccessError::Denied(why));
+    let Some(secret) = OAuthSecret::parse(OAuthSecretKind::AccessToken, token) else {
+        return denied(Denial::Malformed);
+    };
+    let Some(row) = oauth::token::get(store, &secret).await? else {
+        return denied(if secret.expires_at <= now { Denial::Expired } else { Denial::Unknown });
+    };
+    let OAuthToken { kind, account, grant, scopes, audience } = row;
+    if kind != TokenKind::Access {
+        return denied(Denial::Unknown);
+    }
+    if secret.expires_at <= now {
+        return denied(Denial::Expired);
+    }
+    if !audience.includes(resource) {
+        return denied(Denial::WrongResource);
+    }
+    let Some(found) = oauth::grant::get(store, account, grant).await? else { return denied(Denial::Revoked) };
+    let keys = [user::key_of(account, found.grantor.user), account::key_of(account)];
+    let rows = store.get_many(&keys).await?;
+    let [Some(user), Some(account)] = rows.as_slice() else { return denied(Denial::Revoked) };
+    let (user, account) = (user::from_row(user)?, Arc::new(account::from_row(account)?));
+    if !found.is_live(user.role, now) {
+        return denied(Denial::Revoked);
+    }
+    let delegation = Some(Delegation { grant, user: user.id, role: user.role, scopes });
+    let proof = AuthProof::AccessToken(secret, account.id, grant, user.id);
+    let (scope, actor, policy) = (ApiKeyScope::Full, Actor::Grant(grant), Arc::new(found.policy));
+    Ok(Tenant { account, scope, actor, bound_to: None, policy, proof, for_service: false, delegation })
 }
 
 /// Creates a tenant for the service itself, to continue work that it accepted for this account earlier.
@@ -372,6 +463,56 @@ pub async fn authenticate_session(
 pub async fn service_tenant(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
     let (actor, terms, proof) = (Actor::Operator, CredentialPolicy::default(), AuthProof::Irrevocable);
     TenantBuilder { account, scope: ApiKeyScope::Sending, actor, terms, proof }.build(store).await
+}
+
+/// Creates the tenant of a client for a request that it made earlier and that was approved since.
+///
+/// # Errors
+/// [`AccessError`], also if the key or grant has ended.
+pub async fn client_tenant(
+    store: &Store,
+    account: AccountId,
+    client: CredentialId,
+    now: Timestamp,
+) -> Result<Tenant, AccessError> {
+    match client {
+        CredentialId::ApiKey(id) => api_key_tenant(store, account, id, now).await,
+        CredentialId::Grant(id) => grant_tenant(store, account, id, now).await,
+        // SMTP has no requests that wait for an approval.
+        CredentialId::Smtp(_) => Err(AccessError::Denied(Denial::Unknown)),
+    }
+}
+
+async fn grant_tenant(store: &Store, account: AccountId, id: GrantId, now: Timestamp) -> Result<Tenant, AccessError> {
+    let revoked = || AccessError::Denied(Denial::Revoked);
+    let found = oauth::grant::get(store, account, id).await?.ok_or_else(revoked)?;
+    let user = user::get(store, account, found.grantor.user).await?.ok_or_else(revoked)?;
+    if !found.is_live(user.role, now) {
+        return Err(revoked());
+    }
+    let delegation = Delegation { grant: id, user: user.id, role: user.role, scopes: found.scopes };
+    let terms = CredentialPolicy { client: found.policy, ..CredentialPolicy::default() };
+    let (scope, actor, proof) = (ApiKeyScope::Full, Actor::Grant(id), AuthProof::Irrevocable);
+    let tenant = TenantBuilder { account, scope, actor, terms, proof }.build(store).await?;
+    Ok(Tenant { delegation: Some(delegation), ..tenant })
+}
+
+async fn api_key_tenant(
+    store: &Store,
+    account: AccountId,
+    id: ApiKeyId,
+    now: Timestamp,
+) -> Result<Tenant, AccessError> {
+    let found = credential::get::<ApiKey>(store, account, id.to_bytes()).await?;
+    let ApiKey { scope, enabled, terms, .. } = found.ok_or(AccessError::Denied(Denial::Unknown))?;
+    if !enabled {
+        return Err(AccessError::Denied(Denial::Revoked));
+    }
+    if terms.expires_at.is_some_and(|end| end <= now) {
+        return Err(AccessError::Denied(Denial::Expired));
+    }
+    let (actor, proof) = (Actor::ApiKey(id), AuthProof::Irrevocable);
+    TenantBuilder { account, scope, actor, terms, proof }.build(store).await
 }
 
 /// Creates a tenant for mail that the service writes for an account, from the service's own domain. The access level
@@ -402,5 +543,6 @@ pub async fn operator_tenant(store: &Store, id_or_email: &str) -> Result<Tenant,
     let account = account::find(store, id_or_email).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
     let account = Arc::new(account);
     let (scope, actor) = (ApiKeyScope::Sending, Actor::Operator);
-    Ok(Tenant { account, scope, actor, bound_to: None, proof: AuthProof::Irrevocable, for_service: false })
+    let (bound_to, policy, proof) = (None, Arc::default(), AuthProof::Irrevocable);
+    Ok(Tenant { account, scope, actor, bound_to, policy, proof, for_service: false, delegation: None })
 }

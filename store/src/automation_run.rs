@@ -274,6 +274,34 @@ pub async fn list(
     Ok((runs, last))
 }
 
+/// Lists the newest runs of an automation, at most `limit`, newest first.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_newest(
+    store: &Store,
+    account: AccountId,
+    automation: AutomationId,
+    limit: usize,
+) -> Result<Vec<AutomationRun>, ReadError> {
+    let mut range = key(Space::AutomationRun).account(account).id(automation.to_bytes()).range();
+    let mut runs: Vec<AutomationRun> = Vec::new();
+    while runs.len() < limit {
+        let page = SCAN_ROWS.min(limit - runs.len());
+        let rows = store.scan(range.clone(), ScanOrder::Descending, page).await?;
+        for (_, row) in &rows {
+            runs.push(codec::decode(row)?);
+        }
+        match rows.last() {
+            Some((last, _)) if rows.len() == page => range.end = last.clone(),
+            _ => break,
+        }
+        // Rows in memory are read without waiting, so let other tasks run.
+        tokio::task::yield_now().await;
+    }
+    Ok(runs)
+}
+
 /// Lists the ids of an automation's runs before one, newest first.
 async fn list_ids(
     store: &Store,

@@ -9,6 +9,7 @@
 
 use jiff::Timestamp;
 use mail::cidr::IpNetwork;
+use mail::client_policy::ClientPolicy;
 use mail::credential::{ApiKey, ApiKeyScope, CredentialPolicy, CredentialSecrets, SecretHash, SmtpCredential};
 use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,8 @@ struct TermsRow {
     expires_at: Option<Timestamp>,
     #[serde(with = "SecretsRow")]
     secrets: CredentialSecrets,
+    #[serde(default, rename = "policy", skip_serializing_if = "ClientPolicy::is_empty")]
+    client: ClientPolicy,
 }
 
 fn are_plain(terms: &CredentialPolicy) -> bool {
@@ -211,13 +214,14 @@ pub fn update<C: Credential>(batch: &mut Batch, before: &C, after: &C) {
     batch.put(row_key, after.row());
 }
 
-/// Deletes a credential with its index keys and its last-used row. The commit conflicts if the stored row has changed
+/// Deletes a credential with its index keys, its last use and its counted sends. The commit conflicts if the stored row has changed
 /// since it was read.
 pub fn delete<C: Credential>(batch: &mut Batch, credential: &C) {
     for hash in credential.terms().secrets.all() {
         batch.delete(key_by_hash::<C>(hash));
     }
     batch.delete(crate::last_used::key_of(credential.account(), credential.id_bytes()));
+    crate::client_sends::forget(batch, credential.account(), credential.id_bytes());
     let row_key = key_of::<C>(credential.account(), credential.id_bytes());
     batch.check(row_key.clone(), Some(credential.row())).delete(row_key);
 }

@@ -20,8 +20,8 @@ use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 
-/// Chunks per read.
-const PAGE_RUNS: usize = 64;
+/// Most chunks per read: a chunk may have hundreds of events.
+pub const CHUNKS_MAX: usize = 64;
 
 /// An event's entry in its account's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,14 +112,19 @@ pub async fn last_number(store: &Store, account: AccountId) -> Result<u64, ReadE
     decode_number(store.get(&head_key(account)).await?.as_deref())
 }
 
-/// Reads entries after a number, in order, from several chunks; at least one entry if any exists.
+/// Reads entries after a number, in order, from at most `chunks` chunks; at least one entry if any exists.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list_after(store: &Store, account: AccountId, number: u64) -> Result<Vec<EventLogEntry>, ReadError> {
+pub async fn list_after(
+    store: &Store,
+    account: AccountId,
+    number: u64,
+    chunks: usize,
+) -> Result<Vec<EventLogEntry>, ReadError> {
     let all = key(Space::EventLog).account(account);
     let range = all.clone().u64(number.saturating_add(1)).build()..all.range().end;
-    let rows = store.scan(range, ScanOrder::Ascending, PAGE_RUNS).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, chunks).await?;
     let mut entries = Vec::new();
     for (_, row) in rows {
         let run: EventLogChunk = codec::decode(&row)?;
@@ -128,16 +133,22 @@ pub async fn list_after(store: &Store, account: AccountId, number: u64) -> Resul
     Ok(entries)
 }
 
-/// Reads entries before a number, newest first, from several chunks; at least one entry if any exists.
+/// Reads entries before a number, newest first, from the chunk that has it and at most `chunks` others; at least one
+/// entry if any exists.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list_before(store: &Store, account: AccountId, number: u64) -> Result<Vec<EventLogEntry>, ReadError> {
+pub async fn list_before(
+    store: &Store,
+    account: AccountId,
+    number: u64,
+    chunks: usize,
+) -> Result<Vec<EventLogEntry>, ReadError> {
     let all = key(Space::EventLog).account(account);
     // The chunk that contains the number has it as its last number, or a larger one.
     let from = all.clone().u64(number).build();
     let around = store.scan(from.clone()..all.clone().range().end, ScanOrder::Ascending, 1).await?;
-    let rows = store.scan(all.range().start..from, ScanOrder::Descending, PAGE_RUNS).await?;
+    let rows = store.scan(all.range().start..from, ScanOrder::Descending, chunks).await?;
     let mut entries = Vec::new();
     for (_, row) in around.into_iter().chain(rows) {
         let run: EventLogChunk = codec::decode(&row)?;
@@ -212,11 +223,11 @@ mod tests {
         let numbers = |entries: Vec<EventLogEntry>| entries.iter().map(|entry| entry.number).collect::<Vec<_>>();
         for number in 0..=10 {
             let up: Vec<u64> = (number + 1..=10).collect();
-            assert_eq!(numbers(list_after(&store, account, number).await.unwrap()), up);
+            assert_eq!(numbers(list_after(&store, account, number, CHUNKS_MAX).await.unwrap()), up);
             let down: Vec<u64> = (1..number).rev().collect();
-            assert_eq!(numbers(list_before(&store, account, number).await.unwrap()), down);
+            assert_eq!(numbers(list_before(&store, account, number, CHUNKS_MAX).await.unwrap()), down);
         }
-        let fifth = list_after(&store, account, 4).await.unwrap();
+        let fifth = list_after(&store, account, 4, CHUNKS_MAX).await.unwrap();
         assert_eq!(fifth.first().map(|entry| entry.event), Some(event(1, 4).id));
     }
 
@@ -243,7 +254,7 @@ mod tests {
         let before = Timestamp::from_second(1).unwrap();
         assert_eq!(purge_before(&store, &mut batch, account, before, 1).await.unwrap(), 1);
         store.commit(batch).await.unwrap();
-        assert_eq!(list_after(&store, account, 0).await.unwrap().first().map(|entry| entry.number), Some(4));
+        assert_eq!(list_after(&store, account, 0, 1).await.unwrap().first().map(|entry| entry.number), Some(4));
         assert_eq!(last_number(&store, account).await.unwrap(), 6);
     }
 }

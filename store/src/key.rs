@@ -272,6 +272,32 @@ pub enum Space {
     PayersOf = 168,
     /// Holds of the queue.
     QueueHold = 175,
+    /// Registered OAuth clients.
+    OAuthClient = 180,
+    /// Registered OAuth clients by the time at which they are deleted.
+    OAuthClientByExpiry = 181,
+    /// Grants of users to OAuth clients.
+    OAuthGrant = 182,
+    /// Access and refresh tokens by expiry and hash.
+    OAuthToken = 183,
+    /// Authorization codes by expiry and hash.
+    AuthorizationCode = 184,
+    /// Device authorizations by expiry and hash of the device code.
+    DeviceAuthorization = 185,
+    /// Device authorizations by user code.
+    DeviceUserCode = 186,
+    /// Requests that wait for approval, and decided ones.
+    Approval = 190,
+    /// Pending approvals of an account.
+    ApprovalPending = 191,
+    /// Approved requests that are being executed, of all accounts.
+    ApprovalExecuting = 192,
+    /// Approvals by the client's idempotency key.
+    ApprovalByKey = 193,
+    /// Sends of clients whose policy limits them.
+    ClientSends = 194,
+    /// Answered API requests that changed something or revealed a secret.
+    AuditLog = 195,
 }
 
 impl From<Space> for u8 {

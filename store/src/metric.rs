@@ -133,6 +133,37 @@ pub async fn read(
     Ok(Some(found))
 }
 
+/// Reads an account's counts of some values of a dimension in a range of hours, ordered by hour.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn read_values(
+    store: &Store,
+    account: AccountId,
+    dimension: Dimension,
+    hours: Range<Hour>,
+    values: &[String],
+) -> Result<Vec<MetricPoint>, ReadError> {
+    let hours_per_page = i64::try_from(PAGE_ROWS / values.len().max(1)).unwrap_or(1).max(1);
+    let (mut found, mut start) = (Vec::new(), hours.start.0);
+    while start < hours.end.0 {
+        let end = hours.end.0.min(start.saturating_add(hours_per_page));
+        let points: Vec<(Hour, &str)> =
+            (start..end).flat_map(|hour| values.iter().map(move |value| (Hour(hour), value.as_str()))).collect();
+        let keys: Vec<Key> =
+            points.iter().map(|(hour, value)| key_of((account, Some(dimension), *hour), value)).collect();
+        for ((hour, value), row) in points.into_iter().zip(store.get_many(&keys).await?) {
+            if let Some(row) = row {
+                found.push((hour, value.to_owned(), codec::decode(&row)?));
+            }
+        }
+        start = end;
+        // Rows in memory are read without waiting, so let other tasks run.
+        tokio::task::yield_now().await;
+    }
+    Ok(found)
+}
+
 /// Deletes an account's counts before an hour, at most `limit` rows. Returns their number.
 ///
 /// # Errors
@@ -180,6 +211,9 @@ mod tests {
             assert_eq!((rows[1].1.as_str(), rows[1].2.get(Counter::Sent)), ("order:000", round));
             assert_eq!(read(&store, account, bucket.1, hours, 50).await.unwrap(), None);
             assert_eq!(read(&store, account, bucket.1, Hour(6)..Hour(9), 50).await.unwrap(), Some(vec![]));
+            let values = ["order:001".to_owned(), "order:none".to_owned()];
+            let of_values = read_values(&store, account, Dimension::Tag, Hour(0)..Hour(9), &values).await.unwrap();
+            assert_eq!(of_values, [rows[2].clone()]);
         }
         let mut batch = Batch::progress();
         assert_eq!(purge_before(&store, &mut batch, account, Hour(5), 1_000).await.unwrap(), 0);

@@ -87,7 +87,8 @@ fn index_prefix(account: AccountId, list: ProductEventIndex, text: &str) -> KeyB
 }
 
 /// Normalises an address for comparison.
-fn normalize_email(email: &str) -> String {
+#[must_use]
+pub fn normalize_email(email: &str) -> String {
     email.to_lowercase()
 }
 

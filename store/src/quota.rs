@@ -87,15 +87,21 @@ others {
     "events of counted rows, and the retention time":
         Event Outbox EventLog;
     "the plan's requests per second, and the retention time":
-        Idempotency IdempotencyByTime RequestLog;
+        Idempotency IdempotencyByTime RequestLog AuditLog;
+    "200 pending approvals per account, and the retention time":
+        Approval ApprovalPending ApprovalExecuting ApprovalByKey;
     "a bounded number of values per hour or period, and the retention time":
         Usage Metric;
     "10 open and 100 stored imports per account":
         SuppressionImport SuppressionImportOpen;
     "the rate of sign-ins, and their lifetime":
         Session SignInLink;
+    "50 grants per user, their refreshes, and their lifetime":
+        OAuthGrant OAuthToken AuthorizationCode;
+    "the rate of registrations and device requests per network, and their lifetime":
+        OAuthClient OAuthClientByExpiry DeviceAuthorization DeviceUserCode;
     "one row per credential":
-        LastUsed;
+        LastUsed ClientSends;
     "bounded size and number of reports, the plan's `domains`, and the retention time":
         DmarcReport DmarcSource TlsReportReceived;
     "counted product events, and the rate limit of visits per address; deleted once counted":

@@ -1,8 +1,14 @@
-//! Request log: one row per API request, by account and time.
+//! Request log: one row per API request, by account and time. Requests that the audit log records are in a space of
+//! their own, because they are kept longer; the request log reads both.
+//!
+//! ```text
+//! RequestLog · account · id  ─►  a request that only read
+//! AuditLog   · account · id  ─►  a request that changed something, sent email or revealed a secret
+//! ```
 
 use jiff::Timestamp;
-use mail::id::{AccountId, ApiKeyId, RequestId, UserId};
-use mail::request_log::LoggedRequest;
+use mail::id::{AccountId, ApiKeyId, GrantId, RequestId, UserId};
+use mail::request_log::{AuditRecord, LoggedRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
@@ -18,6 +24,8 @@ struct LoggedRequestRow {
     api_key: Option<ApiKeyId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<UserId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    grant: Option<GrantId>,
     method: String,
     path: String,
     operation: String,
@@ -26,15 +34,35 @@ struct LoggedRequestRow {
     error_code: Option<String>,
     duration_ms: u32,
     created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    audit: Option<AuditRecord>,
 }
 stored!(LoggedRequest as LoggedRequestRow);
 
-fn key_of(account: AccountId, id: RequestId) -> Key {
-    key(Space::RequestLog).account(account).id(id.to_bytes()).build()
+/// The two parts of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogPart {
+    /// Requests that only read; older releases wrote all requests there.
+    Reads,
+    Audit,
+}
+
+impl LogPart {
+    fn space(self) -> Space {
+        match self {
+            Self::Reads => Space::RequestLog,
+            Self::Audit => Space::AuditLog,
+        }
+    }
+
+    fn key_of(self, account: AccountId, id: RequestId) -> Key {
+        key(self.space()).account(account).id(id.to_bytes()).build()
+    }
 }
 
 pub fn record(batch: &mut Batch, request: &LoggedRequest) {
-    batch.put(key_of(request.account, request.id), codec::encode(request));
+    let part = if request.audit.is_some() { LogPart::Audit } else { LogPart::Reads };
+    batch.put(part.key_of(request.account, request.id), codec::encode(request));
 }
 
 /// Reads a logged request of an account.
@@ -42,10 +70,12 @@ pub fn record(batch: &mut Batch, request: &LoggedRequest) {
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: RequestId) -> Result<Option<LoggedRequest>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
+    let rows = store.get_many(&[LogPart::Reads.key_of(account, id), LogPart::Audit.key_of(account, id)]).await?;
+    rows.iter().flatten().next().map(|row| codec::decode(row)).transpose()
 }
 
-/// Lists an account's requests, newest first, from `since` (inclusive) to `before` (exclusive), at most `limit`.
+/// Lists an account's requests of both parts, newest first, from `since` (inclusive) to `before` (exclusive), at most
+/// `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -56,12 +86,31 @@ pub async fn list(
     before: Option<RequestId>,
     limit: usize,
 ) -> Result<Vec<LoggedRequest>, ReadError> {
-    let mut range = key(Space::RequestLog).account(account).range();
+    let mut all = list_part(store, LogPart::Reads, account, since, before, limit).await?;
+    all.extend(list_part(store, LogPart::Audit, account, since, before, limit).await?);
+    all.sort_unstable_by(|one, other| other.id.cmp(&one.id));
+    all.truncate(limit);
+    Ok(all)
+}
+
+/// Lists an account's requests of one part, as [`list`].
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_part(
+    store: &Store,
+    part: LogPart,
+    account: AccountId,
+    since: Option<RequestId>,
+    before: Option<RequestId>,
+    limit: usize,
+) -> Result<Vec<LoggedRequest>, ReadError> {
+    let mut range = key(part.space()).account(account).range();
     if let Some(since) = since {
-        range.start = key_of(account, since);
+        range.start = part.key_of(account, since);
     }
     if let Some(before) = before {
-        range.end = key_of(account, before);
+        range.end = part.key_of(account, before);
     }
     if range.start >= range.end {
         return Ok(Vec::new());
@@ -70,18 +119,19 @@ pub async fn list(
     rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }
 
-/// Deletes an account's requests before an id, oldest first, at most `limit`. Returns their number.
+/// Deletes an account's requests of a part before an id, oldest first, at most `limit`. Returns their number.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
+    part: LogPart,
     batch: &mut Batch,
     account: AccountId,
     before: RequestId,
     limit: usize,
 ) -> Result<usize, ReadError> {
-    let range = key(Space::RequestLog).account(account).build()..key_of(account, before);
+    let range = key(part.space()).account(account).build()..part.key_of(account, before);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();
     for (row_key, _) in rows {

@@ -118,6 +118,24 @@ fn read_key(space: Space, entry: &Key) -> Result<(AccountId, ImportId), ReadErro
     Ok((account, id))
 }
 
+/// Lists an account's imports before one, newest first, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    before: Option<ImportId>,
+    limit: usize,
+) -> Result<Vec<SuppressionImport>, ReadError> {
+    let mut range = key(Space::SuppressionImport).account(account).range();
+    if let Some(before) = before {
+        range.end = key_of(account, before);
+    }
+    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+}
+
 /// Deletes an account's oldest finished imports beyond the newest `kept_max`; open ones remain.
 ///
 /// # Errors
@@ -169,6 +187,8 @@ mod tests {
         assert_eq!(list_open(&store, None, 10).await.unwrap().len(), 5);
         assert_eq!(next_open(&store, None).await.unwrap(), Some((account, import(0).id)));
         assert_eq!(next_open(&store, Some(account)).await.unwrap(), None);
+        let page = list(&store, account, Some(import(4).id), 2).await.unwrap();
+        assert_eq!(page.iter().map(|import| import.id).collect::<Vec<_>>(), [import(3).id, import(2).id]);
         for n in 0..4 {
             let found = get(&store, account, import(n).id).await.unwrap().unwrap();
             assert!(get_list(&store, account, import(n).id).await.unwrap().is_some());

@@ -17,7 +17,8 @@ const HOSTS = ["www.shop.localhost", "app.shop.localhost", "shop.localhost", "ot
 export async function start({ binary, shopPort, port = 0 }) {
   const room = mkdtempSync(join(tmpdir(), "server-"));
   const doors = ["--api", `127.0.0.1:${port}`, "--submission", "127.0.0.1:0", "--mx", "127.0.0.1:0"];
-  const server = spawn(binary, ["dev", "--json", "--data-dir", room, ...doors], { stdio: ["ignore", "pipe", "inherit"] });
+  const env = { ...process.env, POSTRIDER_OPS_LISTEN: "127.0.0.1:0" };
+  const server = spawn(binary, ["dev", "--json", "--data-dir", room, ...doors], { stdio: ["ignore", "pipe", "inherit"], env });
   const stop = () =>
     new Promise((done) => {
       server.once("exit", done);
@@ -58,5 +59,7 @@ export async function start({ binary, shopPort, port = 0 }) {
     if (answer.status != 200) throw new Error(`${type}: ${answer.status} ${await answer.text()}`);
   };
   const session = () => JSON.parse(execFileSync(binary, ["admin", "--data-dir", room, "--json", "session", "create"]));
-  return { session, url, key: program.publishable_key, tokens: ["ada", "bob"], website, api, pay, admin, stop };
+  /** Runs `postrider admin` on the server. */
+  const operator = (...command) => JSON.parse(execFileSync(binary, ["admin", "--data-dir", room, "--json", ...command]));
+  return { session, operator, url, key: program.publishable_key, tokens: ["ada", "bob"], website, api, pay, admin, stop };
 }

@@ -354,6 +354,19 @@ def completion(run):
     subprocess.run(command, capture_output=True, check=True, timeout=WAIT_S)
 
 
+@example("postrider mcp")
+def mcp(run):
+    run.prepare("""printf '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_account"}}' | postrider mcp > mcp.json""")
+    answer = json.loads(run.path("mcp.json").read_text())
+    expect("account" in answer["result"]["structuredContent"], f"the tool is not called: {answer}")
+    expect(run.output() == "", "something is written without a message")
+
+
+@example("postrider mcp --toolsets affiliates,automations --read-only")
+def mcp_toolsets(run):
+    expect(run.output() == "", "something is written without a message")
+
+
 @example("postrider skill > SKILL.md")
 def skill(run):
     run.output()

@@ -11,6 +11,7 @@ mod auto_replies;
 mod automations_on_nodes;
 mod behind_a_proxy;
 mod certificates;
+mod console;
 mod dashboard;
 mod deadlines;
 mod delivery;

@@ -36,6 +36,19 @@ async fn hold_release_retry_and_drop() {
     worker.command_email(id, &QueueCommand::Drop).await.unwrap();
     let email = world.email(id).await;
     assert_eq!(email.recipients[0].state, RecipientState::Cancelled);
+
+    world.sink.script("fail@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
+    let id = world.relay(&["fail@dest.example"], "returned").await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    worker.command_email(id, &QueueCommand::Hold).await.unwrap();
+    worker.command_email(id, &QueueCommand::Fail).await.unwrap();
+    let email = world.email(id).await;
+    assert_eq!(email.recipients[0].state, RecipientState::Failed);
+    let trace = worker.trace_email(id).await.unwrap();
+    assert!(trace.waits.is_empty(), "{:?}", trace.waits);
+    let failed = trace.events.iter().find(|event| event.kind == EventKind::Failed).unwrap();
+    assert!(failed.detail.to_string().contains("ended by the operator"), "{failed:?}");
+    assert!(worker.command_email(id, &QueueCommand::Fail).await.is_err(), "nothing is left in the queue");
     world.end().await;
 }
 

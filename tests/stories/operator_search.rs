@@ -20,7 +20,9 @@ impl Operator {
     fn of(world: &TestWorld) -> Self {
         let config = world.config();
         let listener = admin::bind(&config.data_dir).unwrap();
-        serve::open_admin_socket(&config, &world.services, world.listeners(), listener, None);
+        let permissions = serve::admin_permissions(&config, &world.services, world.listeners(), None);
+        let stop = world.listeners().stop.clone();
+        world.listeners().spawn(admin::serve(listener, world.services.clone(), permissions, stop));
         Self(config.data_dir)
     }
 

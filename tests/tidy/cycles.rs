@@ -24,6 +24,7 @@ const LARGEST_CYCLE: &[(&str, usize)] = &[
     ("affiliate", 32),
     ("smtp", 5),
     ("api", 1),
+    ("mcp", 1),
     ("", 12),
 ];
 

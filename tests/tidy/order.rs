@@ -22,7 +22,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("html", &[]),
     ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive", "schema", "html"]),
     ("explain", &[]),
-    ("cli", &["explain"]),
+    ("mcp", &["explain"]),
+    ("cli", &["explain", "mcp"]),
     ("pages", &["explain", "html"]),
     ("sdk/generate", &[]),
 ];
@@ -33,8 +34,8 @@ const ALLOWED_PATHS: &[(&str, &[&str])] = &[
     ("tokio_postgres", &["store/"]),
     ("deadpool_postgres", &["store/"]),
     // src: the inbox of `postrider dev`.
-    ("hyper", &["api/", "queue/src/client/http", "cli/", "pages/examples/", "src/"]),
-    ("hyper_util", &["api/", "queue/src/client/http", "cli/", "pages/examples/", "src/"]),
+    ("hyper", &["api/", "queue/src/client/http", "cli/", "pages/examples/", "mcp/examples/", "src/"]),
+    ("hyper_util", &["api/", "queue/src/client/http", "cli/", "pages/examples/", "mcp/examples/", "src/"]),
     ("rustls", TLS),
     ("tokio_rustls", TLS),
 ];

@@ -9,6 +9,7 @@ use mail::id::BackfillId;
 use serde::Serialize;
 use serde_json::Value;
 
+use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
 
 use super::fields::TimeOrUnix;
@@ -16,7 +17,9 @@ use super::path::BackfillPath;
 use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{self, ResponseObject, VersionedResponse, begin_for_owner};
+use super::view::ListResponse;
 use crate::handler::Owner;
+use crate::paging::{self, KIND_BACKFILL, PageParameters};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::request_object::{RequestObject, body_spec, read_optional_body};
@@ -75,6 +78,83 @@ impl From<Backfill> for BackfillResponse {
         let Backfill { id, status, invoices_seen, lines_written, error, .. } = backfill;
         Self { backfill: BackfillView { id, status, invoices_seen, lines_written, error } }
     }
+}
+
+/// A backfill in a list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AffiliateBackfill")]
+pub struct BackfillObject {
+    /// Its id (`bkf_…`)
+    id: BackfillId,
+    /// The status
+    status: BackfillStatus,
+    /// Whether it tells nobody about what it writes
+    silent: bool,
+    /// Invoices from this time on; null for all
+    since: Option<ApiTimestamp>,
+    /// Invoices until this time were read
+    read_until: ApiTimestamp,
+    /// Paid invoices read
+    invoices_seen: u64,
+    /// Commissions written
+    lines_written: u64,
+    /// The error, if it failed
+    error: Option<String>,
+    /// When it was started
+    created_at: ApiTimestamp,
+}
+
+impl From<Backfill> for BackfillObject {
+    fn from(backfill: Backfill) -> Self {
+        Self {
+            id: backfill.id,
+            status: backfill.status,
+            silent: backfill.silent,
+            since: backfill.since.map(ApiTimestamp),
+            read_until: ApiTimestamp(backfill.read_until),
+            invoices_seen: backfill.invoices_seen,
+            lines_written: backfill.lines_written,
+            error: backfill.error,
+            created_at: ApiTimestamp(backfill.until),
+        }
+    }
+}
+
+/// Query of `GET …/backfill`.
+#[derive(Debug)]
+pub struct ListBackfills {
+    page: PageParameters,
+}
+
+impl FromRequest for ListBackfills {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self { page: PageParameters::from_query(&call.query)? })
+    }
+}
+
+/// `GET …/backfill`.
+///
+/// # Errors
+/// The cursor is invalid; there is no program.
+pub async fn list(
+    state: Arc<AppState>,
+    owner: Owner,
+    request: ReadRequest<ListBackfills>,
+) -> Result<ListResponse<BackfillObject>, Problem> {
+    let ResolvedRequest { program, input: ListBackfills { page }, .. } =
+        request.require_program(&state, owner.tenant()).await?;
+    let before = page.before_id(KIND_BACKFILL)?.map(BackfillId::from_bytes);
+    let store = state.affiliate.store();
+    let mut found = store::affiliate::backfill::list(store, program.account, before, page.limit + 1).await?;
+    let has_more = found.len() > page.limit;
+    found.truncate(page.limit);
+    let last = found.last().filter(|_| has_more).map(|backfill| backfill.id);
+    let next = last.map(|id| paging::after_id(KIND_BACKFILL, id.to_bytes()));
+    Ok(ListResponse::new(found.into_iter().map(BackfillObject::from).collect(), next))
 }
 
 /// A backfill that was started; answered 202.

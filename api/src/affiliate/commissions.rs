@@ -14,6 +14,7 @@ use store::affiliate::commission::{CommissionFilter, CommissionStatus};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::calculation::CommissionDetail;
 use super::fields::{Multiline, parse_word};
 use super::list_query::{list_filter_parameter, page_query, parse_filter};
 use super::path::CommissionPath;
@@ -54,6 +55,7 @@ impl FromRequest for ListCommissions {
             list_filter_parameter("status", CommissionStatus::WORDS, "Filter by status; several separated by commas"),
             schema::query_parameter("affiliate_id", "The partner (`aff_…`)", text()),
             schema::query_parameter("referral_id", "The referral (`ref_…`)", text()),
+            schema::query_parameter("payout_id", "The payout (`pay_…`) that the commissions are in", text()),
             currencies,
             schema::time_parameter("created_after", "Only those created at this time or later"),
             schema::time_parameter("created_before", "Only those created before this time"),
@@ -68,7 +70,7 @@ impl FromRequest for ListCommissions {
             partner: parse_filter(&parameters, "affiliate_id", "a partner's id (`aff_…`)")?,
             referral: parse_filter(&parameters, "referral_id", "a referral's id (`ref_…`)")?,
             currencies: paging::parse_values(&parameters, "currency", "a currency, three letters")?,
-            payout: None,
+            payout: parse_filter(&parameters, "payout_id", "a payout's id (`pay_…`)")?,
             created_after: paging::parse_time(&parameters, "created_after")?,
             created_before: paging::parse_time(&parameters, "created_before")?,
         };
@@ -106,10 +108,11 @@ pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
     request: ReadRequest<CommissionPath>,
-) -> Result<VersionedResponse<CommissionResponse>, Problem> {
+) -> Result<VersionedResponse<CommissionDetail>, Problem> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Commission)?;
     let found = store::affiliate::commission::get(state.affiliate.store(), tenant.account().id, id).await?;
-    found.as_ref().map(commission_response).ok_or_else(|| Problem::not_found(AffiliateNoun::Commission.as_str()))
+    let line = found.ok_or_else(|| Problem::not_found(AffiliateNoun::Commission.as_str()))?;
+    Ok(VersionedResponse::new(&CommissionDetail::from_line(&line)).with_etag(line.rev))
 }
 
 /// Reversal of a commission

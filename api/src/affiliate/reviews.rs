@@ -97,6 +97,29 @@ pub async fn list(
     Ok(ListResponse::new(found.rows.iter().filter_map(ReviewObject::from_referral).collect(), next))
 }
 
+/// A response with a single object
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneAffiliateReview")]
+pub struct ReviewResponse {
+    review: ReviewObject,
+}
+
+/// `GET …/reviews/{id}`.
+///
+/// # Errors
+/// The referral does not exist, or was never held for review.
+pub async fn get(
+    state: Arc<AppState>,
+    owner: Owner,
+    request: ReadRequest<ReferralPath>,
+) -> Result<ReviewResponse, Problem> {
+    let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
+    let id = input.id(AffiliateNoun::Referral)?;
+    let found = store::affiliate::referral::get(state.affiliate.store(), program.account, id).await?;
+    let review = found.as_ref().and_then(ReviewObject::from_referral);
+    review.map(|review| ReviewResponse { review }).ok_or_else(|| Problem::not_found("review"))
+}
+
 /// The decision on a referral
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "DecidedAffiliateReview")]

@@ -23,10 +23,12 @@ pub(crate) enum LoginKind {
     PortalLink = 3,
     /// The challenge between the two steps of signing in.
     SignInChallenge = 4,
+    /// An access token of a grant.
+    AccessToken = 5,
 }
 
 impl LoginKind {
-    const COUNT: usize = 5;
+    const COUNT: usize = 6;
 
     fn word(self) -> &'static str {
         match self {
@@ -35,6 +37,7 @@ impl LoginKind {
             Self::SignInLink => "sign_in_link",
             Self::PortalLink => "portal_link",
             Self::SignInChallenge => "sign_in_challenge",
+            Self::AccessToken => "access_token",
         }
     }
 }

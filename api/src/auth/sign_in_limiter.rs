@@ -54,6 +54,8 @@ const REPEATS: AttemptLimit = limit(1, 300);
 /// Invitations per account and email.
 const INVITATIONS: AttemptLimit = limit(5, 3600);
 const INVITATIONS_BY_ACCOUNT: AttemptLimit = limit(50, 600);
+/// Registrations of OAuth clients, and requests of devices, per network.
+const OAUTH_REQUESTS: AttemptLimit = limit(20, 120);
 /// Notices to the owners of an account per kind (credential, secret, owner).
 const NOTICES: AttemptLimit = limit(5, 3600);
 /// Time for which a network stays known after a sign-in.
@@ -76,6 +78,7 @@ enum CounterKey {
     Invitations(AccountId, String),
     InvitationsOfAccount(AccountId),
     Notices(AccountId, &'static str),
+    OAuthRequests(&'static str, NetworkKey),
 }
 
 impl CounterKey {
@@ -92,6 +95,7 @@ impl CounterKey {
             Self::Invitations(..) => INVITATIONS,
             Self::InvitationsOfAccount(_) => INVITATIONS_BY_ACCOUNT,
             Self::Notices(..) => NOTICES,
+            Self::OAuthRequests(..) => OAUTH_REQUESTS,
         }
     }
 }
@@ -243,6 +247,14 @@ impl SignInRateLimiter {
     /// 429 `rate_limit_exceeded`.
     pub fn count_notice(&self, account: AccountId, kind: &'static str, now: Timestamp) -> Result<(), Problem> {
         self.try_count(vec![CounterKey::Notices(account, kind)], None, now).map(drop)
+    }
+
+    /// Counts a registration of an OAuth client or a request of a device: both store a row for a stranger.
+    ///
+    /// # Errors
+    /// 429 `rate_limit_exceeded`.
+    pub fn count_oauth_request(&self, from: Option<IpAddr>, kind: &'static str, now: Timestamp) -> Result<(), Problem> {
+        self.try_count(vec![CounterKey::OAuthRequests(kind, from.map(client_prefix))], None, now).map(drop)
     }
 
     /// Remembers the network after a user's sign-in.

@@ -97,6 +97,12 @@ pub struct AutomationEdit {
 }
 
 impl AutomationEdit {
+    /// The trigger and steps of a definition that is not stored.
+    #[must_use]
+    pub fn unsaved(trigger: Option<Value>, steps: Option<Value>) -> Self {
+        Self { name: None, trigger, steps }
+    }
+
     /// The definition with the changes applied.
     ///
     /// # Errors
@@ -138,11 +144,11 @@ fn json_field(fields: &ObjectFields<'_>, field: &str) -> Option<Value> {
 }
 
 /// The definition's parser reports its errors.
-fn read_trigger(fields: &ObjectFields<'_>, _: &mut FieldDiagnostics) -> Option<Value> {
+pub(super) fn read_trigger(fields: &ObjectFields<'_>, _: &mut FieldDiagnostics) -> Option<Value> {
     json_field(fields, "trigger")
 }
 
-fn read_steps(fields: &ObjectFields<'_>, _: &mut FieldDiagnostics) -> Option<Value> {
+pub(super) fn read_steps(fields: &ObjectFields<'_>, _: &mut FieldDiagnostics) -> Option<Value> {
     json_field(fields, "steps")
 }
 

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::cidr::IpNetwork;
+use mail::client_policy::ClientPolicy;
 use mail::credential::{ApiKeyScope, CredentialPolicy};
 use mail::id::DomainId;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::kind::{CreateCredential, CredentialKind};
+use super::policy::{policy_request_schema, read_policy};
 use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::paging::PageParameters;
 use crate::problem::Problem;
@@ -54,6 +56,8 @@ pub struct UpdateCredential<K> {
     /// Networks from which the credential may be used; empty allows all.
     pub allowed: Option<Vec<IpNetwork>>,
     pub enabled: Option<bool>,
+    /// The new policy, without its former rules.
+    pub policy: Option<ClientPolicy>,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -91,6 +95,9 @@ struct CredentialFields {
     /// When the credential expires
     #[field(reader = Time, nullable)]
     expires_at: Option<Timestamp>,
+    /// What the client may do below its scope
+    #[field(read = read_policy, schema = policy_request_schema, absent = ClientPolicy::default(), nullable)]
+    policy: ClientPolicy,
 }
 
 /// The fields to change
@@ -104,6 +111,9 @@ struct CredentialChange {
     allowed_ips: Option<Vec<IpNetwork>>,
     /// Whether the credential is enabled
     enabled: Option<bool>,
+    /// What the client may do below its scope; null removes all rules
+    #[field(read = read_policy, schema = policy_request_schema, nullable)]
+    policy: Option<ClientPolicy>,
 }
 
 /// Options of the rotation
@@ -172,6 +182,16 @@ fn scope_schema(_: &mut Schemas) -> Value {
     json!({"type": "string", "enum": ["full", "sending"]})
 }
 
+/// An SMTP client cannot wait for an approval.
+fn check_policy<K: CredentialKind>(policy: &ClientPolicy) -> Result<(), Problem> {
+    match K::HAS_SCOPE || policy.approve.is_empty() {
+        true => Ok(()),
+        false => {
+            Err(Problem::field("policy.approve", "is not possible for SMTP credentials: SMTP has no reply for it"))
+        }
+    }
+}
+
 fn parse_id<K: CredentialKind>(call: &Request) -> Result<[u8; 16], Problem> {
     K::id_of(call.path_parameter("id")).ok_or_else(super::kind::not_found::<K>)
 }
@@ -193,9 +213,15 @@ impl<K: CredentialKind> FromRequest for CreateCredential<K> {
             true => read_body(call)?,
             false => ApiKeyFields { credential: read_body(call)?, scope: ApiKeyScope::Sending },
         };
-        let CredentialFields { name, domain_id, allowed_ips, expires_at } = credential;
-        let terms =
-            CredentialPolicy { domain: domain_id, allowed: allowed_ips, expires_at, ..CredentialPolicy::default() };
+        let CredentialFields { name, domain_id, allowed_ips, expires_at, policy } = credential;
+        check_policy::<K>(&policy)?;
+        let terms = CredentialPolicy {
+            domain: domain_id,
+            allowed: allowed_ips,
+            expires_at,
+            client: policy,
+            ..CredentialPolicy::default()
+        };
         Ok(Self { name, scope, terms, kind: PhantomData })
     }
 }
@@ -229,8 +255,9 @@ impl<K: CredentialKind> FromRequest for UpdateCredential<K> {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let id = parse_id::<K>(call)?;
-        let CredentialChange { name, allowed_ips, enabled } = read_body(call)?;
-        Ok(Self { id, name, allowed: allowed_ips, enabled, kind: PhantomData })
+        let CredentialChange { name, allowed_ips, enabled, policy } = read_body(call)?;
+        policy.as_ref().map_or(Ok(()), check_policy::<K>)?;
+        Ok(Self { id, name, allowed: allowed_ips, enabled, policy, kind: PhantomData })
     }
 }
 

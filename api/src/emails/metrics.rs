@@ -2,17 +2,24 @@
 //!
 //! Counters are stored per hour (`store/src/metric.rs`); days are sums of hours, in UTC. Without dimensions every
 //! period of the range has a row, even if all counts are zero, so that charts can use the rows directly. With
-//! dimensions only periods and values with a count have a row.
+//! dimensions only periods and values with a count have a row. A filter by domain, category or both reads counts of
+//! their own, so that it reads one row per hour.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::metric::{Counter, Dimension, Hour, MetricCounts, ratio};
+use mail::address::DomainName;
+use mail::email::Category;
+use mail::id::AccountId;
+use mail::metric::{Counter, Dimension, Hour, MetricCounts, category_and_domain, ratio};
+use mail::suppression::category_word;
 use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
+use store::engine::{ReadError, Store};
+use store::metric::MetricPoint;
 
 use crate::json_timestamp::JsonTimestamp;
 use crate::paging;
@@ -29,7 +36,11 @@ const READ_MAX: usize = 30_000;
 /// Maximum wait for recent events to be counted.
 const OUTBOX_WAIT_MAX: Duration = Duration::from_millis(50);
 
-const DIMENSIONS: &[&str] = &["domain", "tag", "template", "provider"];
+const DIMENSIONS: &[&str] = &["domain", "tag", "template", "provider", "category"];
+/// The dimensions that can be combined with a filter.
+const FILTERED_DIMENSIONS: [Dimension; 2] = [Dimension::Domain, Dimension::Category];
+/// The category of emails that were counted before counts had categories.
+const UNKNOWN: &str = "(unknown)";
 const COUNTERS: &[&str] = &[
     "sent",
     "delivered",
@@ -47,13 +58,84 @@ fn parse_counter(word: &str) -> Option<Counter> {
 }
 
 fn parse_dimension(word: &str) -> Option<Dimension> {
-    Dimension::ALL.into_iter().find(|dimension| dimension.word() == word)
+    Dimension::ALL.into_iter().find(|dimension| dimension.word() == word && DIMENSIONS.contains(&word))
+}
+
+/// The emails that are counted: those of a domain, of a category, or of both.
+#[derive(Debug, Default)]
+struct MetricsFilter {
+    domain: Option<String>,
+    category: Option<Category>,
+}
+
+impl MetricsFilter {
+    fn from_query(query: &str) -> Result<Self, Problem> {
+        let parameters = paging::parse_query(query)?;
+        let domain = match paging::single_value(&parameters, "domain")? {
+            None => None,
+            Some(text) => {
+                let name = text.parse::<DomainName>();
+                Some(name.map_err(|_| Problem::field("domain", "must be a domain, like `example.com`"))?.to_string())
+            }
+        };
+        let category = match paging::single_value(&parameters, "category")? {
+            None => None,
+            Some(word) => {
+                let error = || Problem::field("category", format!("must be one of {}", Category::WORDS.join(", ")));
+                Some(Category::from_word(word).ok_or_else(error)?)
+            }
+        };
+        Ok(Self { domain, category })
+    }
+
+    /// Reads the counts of these emails in total or by dimension; the value is empty in total. `None` if there are too
+    /// many rows.
+    async fn read(
+        &self,
+        store: &Store,
+        account: AccountId,
+        dimension: Option<Dimension>,
+        hours: Range<Hour>,
+    ) -> Result<Option<Vec<MetricPoint>>, ReadError> {
+        let category = self.category.map(category_word);
+        let (source, values): (Dimension, Vec<String>) = match (&self.domain, category, dimension) {
+            (None, None, dimension) => return store::metric::read(store, account, dimension, hours, READ_MAX).await,
+            (None, Some(category), Some(Dimension::Domain)) => {
+                let all =
+                    store::metric::read(store, account, Some(Dimension::CategoryAndDomain), hours, READ_MAX).await?;
+                let of_category = |(hour, value, counts): MetricPoint| {
+                    let domain = value.strip_prefix(category)?.strip_prefix(' ')?.to_owned();
+                    Some((hour, domain, counts))
+                };
+                return Ok(all.map(|all| all.into_iter().filter_map(of_category).collect()));
+            }
+            (Some(domain), None, Some(Dimension::Category)) => {
+                let each = Category::WORDS.iter().map(|category| category_and_domain(category, domain));
+                (Dimension::CategoryAndDomain, each.collect())
+            }
+            (Some(domain), None, _) => (Dimension::Domain, vec![domain.clone()]),
+            (None, Some(category), _) => (Dimension::Category, vec![category.to_owned()]),
+            (Some(domain), Some(category), _) => {
+                (Dimension::CategoryAndDomain, vec![category_and_domain(category, domain)])
+            }
+        };
+        let mut found = store::metric::read_values(store, account, source, hours, &values).await?;
+        for (_, value, _) in &mut found {
+            *value = match dimension {
+                None => String::new(),
+                Some(Dimension::Category) => value.split(' ').next().unwrap_or_default().to_owned(),
+                Some(_) => self.domain.clone().unwrap_or_default(),
+            };
+        }
+        Ok(Some(found))
+    }
 }
 
 /// Query of `GET /emails/metrics`.
 #[derive(Debug)]
 pub struct MetricsQuery {
     period: TimeRange,
+    filter: MetricsFilter,
     dimensions: Vec<Dimension>,
     counters: Vec<Counter>,
 }
@@ -71,10 +153,20 @@ impl FromRequest for MetricsQuery {
             list_parameter(
                 "dimensions",
                 DIMENSIONS,
-                "Group by sending domain, by tag (`name:value`), by template alias, or by the provider of the \
-                 recipient's mail host (known from the first attempt on, so `sent` is not counted by provider). With \
+                "Group by sending domain, by tag (`name:value`), by template alias, by the provider of the recipient's \
+                 mail host (known from the first attempt on, so `sent` is not counted by provider), or by category. With \
                  several dimensions, each has its own rows. At most 100 values per hour are listed, the others as \
-                 `(other)`",
+                 `(other)`. The category of email that was counted before counts had categories is `(unknown)`",
+            ),
+            schema::query_parameter(
+                "domain",
+                "Count the email of this sending domain only. With a filter, `dimensions` can be `domain` and `category`",
+                json!({"type": "string"}),
+            ),
+            schema::query_parameter(
+                "category",
+                "Count the email of this category only, alone or together with `domain`",
+                json!({"type": "string", "enum": Category::WORDS}),
             ),
             list_parameter("metrics", COUNTERS, "Counters to return; all if omitted"),
         ]);
@@ -89,7 +181,14 @@ impl FromRequest for MetricsQuery {
         if counters.is_empty() {
             counters.extend(Counter::ALL);
         }
-        Ok(Self { period: TimeRange::from_query(&call.query)?, dimensions, counters })
+        let filter = MetricsFilter::from_query(&call.query)?;
+        let is_filtered = filter.domain.is_some() || filter.category.is_some();
+        let other = dimensions.iter().find(|dimension| !FILTERED_DIMENSIONS.contains(dimension));
+        if let Some(other) = other.filter(|_| is_filtered) {
+            let text = format!("`{}` cannot be combined with `domain` or `category`", other.word());
+            return Err(Problem::field("dimensions", text));
+        }
+        Ok(Self { period: TimeRange::from_query(&call.query)?, filter, dimensions, counters })
     }
 }
 
@@ -247,9 +346,11 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, request: MetricsQuery) ->
         }
     }
     for dimension in &request.dimensions {
-        for ((period, value), counts) in
-            sum_by_period(&state, &tenant, &request, Some(*dimension), hours.clone()).await?
-        {
+        let mut sums = sum_by_period(&state, &tenant, &request, Some(*dimension), hours.clone()).await?;
+        if *dimension == Dimension::Category && request.filter.category.is_none() {
+            add_unknown(&mut sums, &by_period);
+        }
+        for ((period, value), counts) in sums {
             if rows.len() == ROWS_MAX {
                 return Err(too_many_rows("dimensions"));
             }
@@ -258,6 +359,22 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, request: MetricsQuery) ->
         }
     }
     Ok(MetricsResponse { metrics: MetricsView { totals: request.totals_with_rates(&all), rows } })
+}
+
+/// Adds what the totals have and no category has.
+fn add_unknown(
+    by_category: &mut BTreeMap<(Hour, String), MetricCounts>,
+    totals: &BTreeMap<(Hour, String), MetricCounts>,
+) {
+    let mut unknown: BTreeMap<Hour, MetricCounts> =
+        totals.iter().map(|((period, _), counts)| (*period, counts.clone())).collect();
+    for ((period, _), counts) in &*by_category {
+        if let Some(left) = unknown.get_mut(period) {
+            left.subtract_all(counts);
+        }
+    }
+    let unknown = unknown.into_iter().filter(|(_, counts)| !counts.is_empty());
+    by_category.extend(unknown.map(|(period, counts)| ((period, UNKNOWN.to_owned()), counts)));
 }
 
 /// The counts per period and value; the value is empty without a dimension.
@@ -269,7 +386,7 @@ async fn sum_by_period(
     hours: Range<Hour>,
 ) -> Result<BTreeMap<(Hour, String), MetricCounts>, Problem> {
     let (store, account) = (state.intake.store(), tenant.account().id);
-    let rows = store::metric::read(store, account, dimension, hours, READ_MAX).await?;
+    let rows = request.filter.read(store, account, dimension, hours).await?;
     let mut sums: BTreeMap<(Hour, String), MetricCounts> = BTreeMap::new();
     for (hour, value, counts) in rows.ok_or_else(|| too_many_rows("from"))? {
         sums.entry((request.period.granularity.period_start(hour), value)).or_default().add_all(&counts);

@@ -1,17 +1,17 @@
 //! `POST /emails/{id}/resend`: a new email built from a stored one.
 //!
-//! It has the stored email's author, recipients, subject, bodies, tags and custom headers. Attachments are omitted;
-//! tracking and unsubscribe links are created again. It is validated like any other send. An email that is still
+//! It has the stored email's author, recipients, subject, bodies, tags and custom headers, and on request its attachments.
+//! Tracking and unsubscribe links are created again. It is validated like any other send. An email that is still
 //! scheduled or held cannot be resent: it would be sent twice.
 
 use std::sync::Arc;
 
 use http::HeaderMap;
-use mail::compose::{Composition, CustomHeader};
+use mail::compose::{Attachment, Composition, CustomHeader};
 use mail::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
-use mail::email::{EmailRollup, EmailStatus, Ingress};
+use mail::email::{Email, EmailRollup, EmailStatus, Ingress};
 use mail::idempotency::IdempotencyScope;
-use mail::parsed_body::ParsedBody;
+use mail::parsed_body::{ParsedAttachment, ParsedBody, parse_attachments};
 use mail::recipient::{DsnOptions, Recipient};
 use mail::tracking::restore_html;
 use mail::unsubscribe;
@@ -36,6 +36,7 @@ const ATTACHMENTS_OMITTED: &str = "attachments_omitted";
 #[derive(Debug)]
 pub struct ResendEmail {
     email: EmailPath,
+    keeps_attachments: bool,
     headers: HeaderMap,
 }
 
@@ -50,14 +51,18 @@ impl FromRequest for ResendEmail {
 
     /// Fields such as other recipients are not supported; they are reported as ignored.
     fn read(call: &Request) -> Result<Self, Problem> {
-        let ResendFields {} = read_optional_body(call)?;
-        Ok(Self { email: EmailPath::read(call)?, headers: call.headers.clone() })
+        let ResendFields { attachments } = read_optional_body(call)?;
+        Ok(Self { email: EmailPath::read(call)?, keeps_attachments: attachments, headers: call.headers.clone() })
     }
 }
 
-/// No fields: the email is resent as stored
+/// The email is resent as stored
 #[derive(Debug, RequestObject)]
-struct ResendFields {}
+struct ResendFields {
+    /// Whether the new email has the attachments too; without them the response has the warning `attachments_omitted`
+    #[field(absent = false, default = false)]
+    attachments: bool,
+}
 
 /// `POST /emails/{id}/resend`.
 ///
@@ -68,9 +73,11 @@ pub async fn resend(
     tenant: Tenant,
     input: ResendEmail,
 ) -> Result<IdempotentResponse<SendResponse>, Problem> {
-    let ResendEmail { email: EmailPath(id), headers } = input;
-    let claim = idempotency::parse_claim(&headers, || id.to_string())?;
-    let draft = async { draft_from_stored(&state, find(&state, &tenant, id).await?).await };
+    let ResendEmail { email: EmailPath(id), keeps_attachments, headers } = input;
+    // Without attachments the fingerprint is that of earlier releases: a retry across an update matches.
+    let with_attachments = if keeps_attachments { " attachments" } else { "" };
+    let claim = idempotency::parse_claim(&headers, || format!("{id}{with_attachments}"))?;
+    let draft = async { draft_from_stored(&state, find(&state, &tenant, id).await?, keeps_attachments).await };
     send_idempotent(&state, &tenant, IdempotencyScope::Resend, claim, draft).await
 }
 
@@ -84,7 +91,34 @@ fn check_resendable(recipients: &[Recipient]) -> Result<(), Problem> {
     Err(Problem::new(ErrorCode::VALIDATION_ERROR, text).with_details(json!({"status": status})))
 }
 
-async fn draft_from_stored(state: &AppState, found: EmailWithRecipients) -> Result<(Draft, Vec<String>), Problem> {
+/// The stored content of an email, and its attachments if the new email has them.
+async fn load_contents(
+    state: &AppState,
+    email: &Email,
+    keeps_attachments: bool,
+) -> Result<(ParsedBody, Vec<Attachment>), Problem> {
+    let raw = store::email::get_body(state.intake.store(), email.account, email.id).await?;
+    let raw = raw.ok_or_else(|| {
+        Problem::new(ErrorCode::NOT_FOUND, "The content of this message is no longer stored; it cannot be resent")
+    })?;
+    let parse = move || {
+        let files = if keeps_attachments { parse_attachments(&raw) } else { Vec::new() };
+        let attachment = |(file, data): (ParsedAttachment, Vec<u8>)| Attachment {
+            name: file.name.unwrap_or_else(|| "attachment".to_owned()),
+            content_type: file.content_type,
+            data,
+            content_id: file.content_id,
+        };
+        (ParsedBody::parse(&raw), files.into_iter().map(attachment).collect())
+    };
+    tokio::task::spawn_blocking(parse).await.map_err(Problem::internal)
+}
+
+async fn draft_from_stored(
+    state: &AppState,
+    found: EmailWithRecipients,
+    keeps_attachments: bool,
+) -> Result<(Draft, Vec<String>), Problem> {
     let EmailWithRecipients { mut email, recipients, .. } = found;
     check_resendable(&recipients)?;
     if email.is_confidential() {
@@ -93,18 +127,15 @@ async fn draft_from_stored(state: &AppState, found: EmailWithRecipients) -> Resu
             "The content of this message is confidential and can be read only by its recipient",
         ));
     }
-    let raw = store::email::get_body(state.intake.store(), email.account, email.id).await?;
-    let raw = raw.ok_or_else(|| {
-        Problem::new(ErrorCode::NOT_FOUND, "The content of this message is no longer stored; it cannot be resent")
-    })?;
-    let mut contents = tokio::task::spawn_blocking(move || ParsedBody::parse(&raw)).await.map_err(Problem::internal)?;
+    let (mut contents, attachments) = load_contents(state, &email, keeps_attachments).await?;
     // The new email gets its own unsubscribe link. Subjects stored by earlier versions contain the old one.
     if email.unsubscribe
         && let Some(link) = contents.take_managed_unsubscribe()
     {
         email.header.subject = unsubscribe::restore_placeholder(&email.header.subject, &link);
     }
-    let warnings = contents.files.iter().take(1).map(|_| ATTACHMENTS_OMITTED.to_owned()).collect();
+    let omitted = contents.files.iter().take(usize::from(!keeps_attachments));
+    let warnings = omitted.map(|_| ATTACHMENTS_OMITTED.to_owned()).collect();
     let headers = contents.headers.iter();
     let headers = headers.filter_map(|(name, value)| CustomHeader::new(name, value).ok()).collect();
     // A message with neither text nor HTML gets an empty text.
@@ -120,7 +151,7 @@ async fn draft_from_stored(state: &AppState, found: EmailWithRecipients) -> Resu
         html: contents.html.map(|html| restore_html(&html, state.intake.link_key())),
         text,
         headers,
-        attachments: Vec::new(),
+        attachments,
     };
     let recipients = recipients
         .into_iter()

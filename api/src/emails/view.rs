@@ -9,6 +9,7 @@ use mail::email::{Category, EmailRollup, EmailStatus, RecipientCounts, SourceTem
 use mail::event::EventKind;
 use mail::id::{EmailId, TemplateId};
 use mail::parsed_body::{ParsedAttachment, ParsedBody};
+use mail::received::attachment_id;
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use mail::reply::SmtpReply;
 use mail::schedule::ScheduleState;
@@ -231,7 +232,7 @@ impl EmailDetail {
             // Decoded: encoded words (RFC 2047) are only a transport encoding.
             headers: contents.headers.into_iter().map(|(name, value)| (name, decode_encoded_words(&value))).collect(),
             category: email.category,
-            attachments: contents.files.into_iter().map(EmailAttachmentView::from_file).collect(),
+            attachments: contents.files.into_iter().enumerate().map(EmailAttachmentView::from_file).collect(),
             template: email.template.as_ref().map(SourceTemplateView::from_template),
             resent_from: email.resent_from,
             expires_in: email.expires_in.map(|after| after.as_secs()),
@@ -318,6 +319,8 @@ impl RecipientCountsView {
 /// A file
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EmailAttachmentView {
+    /// Id (`att_…`) for `GET /emails/{id}/attachments/{att_id}`
+    id: String,
     /// The name
     name: Option<String>,
     /// The MIME type
@@ -329,9 +332,9 @@ pub struct EmailAttachmentView {
 }
 
 impl EmailAttachmentView {
-    fn from_file(file: ParsedAttachment) -> Self {
+    fn from_file((index, file): (usize, ParsedAttachment)) -> Self {
         let ParsedAttachment { name, content_type, size_bytes, content_id } = file;
-        Self { name, content_type, size: size_bytes, content_id }
+        Self { id: attachment_id(index), name, content_type, size: size_bytes, content_id }
     }
 }
 

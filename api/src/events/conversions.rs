@@ -3,28 +3,99 @@
 use std::sync::Arc;
 
 use mail::id::ProductEventId;
-use mail::product_event::conversion::Conversion;
+use mail::product_event::USER_ID_BYTES_MAX;
+use mail::product_event::conversion::{Conversion, ConversionKind};
 use serde::Serialize;
+use serde_json::json;
 use store::access::Tenant;
+use store::product_event::normalize_email;
 
+use super::first_id_at_or_after;
 use crate::json_timestamp::JsonTimestamp;
-use crate::paging::{KIND_CONVERSION, PageParameters, after_id};
+use crate::paging::{self, KIND_CONVERSION, PageParameters, after_id};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{Schemas, ToSchema};
+use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
+
+/// Longest source in a filter.
+const SOURCE_BYTES_MAX: usize = 1_024;
+
+/// Maximum number of conversions scanned per page.
+const SCANNED_ROWS_MAX: usize = 2_000;
+/// Conversions per read.
+const SCAN_ROWS: usize = 200;
 
 /// Query of `GET /conversions`.
 #[derive(Debug)]
-pub struct ListConversions(PageParameters);
+pub struct ListConversions {
+    page: PageParameters,
+    kind: Option<ConversionKind>,
+    source: Option<String>,
+    email: Option<String>,
+    user_id: Option<String>,
+    /// Inclusive.
+    since: Option<ProductEventId>,
+    /// Exclusive.
+    before: Option<ProductEventId>,
+}
+
+impl ListConversions {
+    fn matches(&self, conversion: &Conversion) -> bool {
+        let is_email =
+            |wanted: &String| conversion.email.as_deref().map(normalize_email) == Some(normalize_email(wanted));
+        self.kind.is_none_or(|kind| conversion.kind == kind)
+            && self.source.as_ref().is_none_or(|source| conversion.source.as_ref() == Some(source))
+            && self.email.as_ref().is_none_or(is_email)
+            && self.user_id.as_ref().is_none_or(|user| conversion.user_id.as_ref() == Some(user))
+    }
+}
 
 impl FromRequest for ListConversions {
     fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
+        let text = |max: usize| json!({"type": "string", "maxLength": max});
+        let mut parameters = PageParameters::parameters();
+        let kinds = ConversionKind::ALL.map(ConversionKind::word);
+        parameters.extend([
+            schema::query_parameter("kind", "Filter by kind", json!({"type": "string", "enum": kinds})),
+            schema::query_parameter(
+                "source",
+                "Filter by the measured source of the first visit",
+                text(SOURCE_BYTES_MAX),
+            ),
+            schema::query_parameter("email", "Filter by email address", text(mail::address::ADDRESS_BYTES_MAX)),
+            schema::query_parameter("user_id", "Filter by user id", text(USER_ID_BYTES_MAX)),
+            schema::time_parameter("created_after", "Only those whose event was received after this time"),
+            schema::time_parameter("created_before", "Only those whose event was received before this time"),
+        ]);
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        PageParameters::from_query(&call.query).map(Self)
+        let parameters = paging::parse_query(&call.query)?;
+        let text = |name: &str, bytes_max: usize| match paging::single_value(&parameters, name)? {
+            Some(text) if text.len() > bytes_max => {
+                Err(Problem::field(name, format!("is longer than {bytes_max} bytes")))
+            }
+            text => Ok(text.map(str::to_owned)),
+        };
+        let kind = match paging::single_value(&parameters, "kind")? {
+            None => None,
+            Some(word) => {
+                let error = || Problem::field("kind", "must be sign_up or subscription");
+                Some(ConversionKind::from_word(word).ok_or_else(error)?)
+            }
+        };
+        Ok(Self {
+            page: PageParameters::from_query(&call.query)?,
+            kind,
+            source: text("source", SOURCE_BYTES_MAX)?,
+            email: text("email", mail::address::ADDRESS_BYTES_MAX)?,
+            user_id: text("user_id", USER_ID_BYTES_MAX)?,
+            // Event ids begin with their millisecond; this is the last id of that millisecond.
+            since: paging::parse_time(&parameters, "created_after")?.map(|after| ProductEventId::new(after, u128::MAX)),
+            before: paging::parse_time(&parameters, "created_before")?.map(first_id_at_or_after),
+        })
     }
 }
 
@@ -105,22 +176,34 @@ pub struct ConversionList {
 ///
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
-pub async fn list(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    ListConversions(page): ListConversions,
-) -> Result<ConversionList, Problem> {
-    let before = page.before_id(KIND_CONVERSION)?.map(ProductEventId::from_bytes);
+pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListConversions) -> Result<ConversionList, Problem> {
+    let cursor = query.page.before_id(KIND_CONVERSION)?.map(ProductEventId::from_bytes);
     super::aggregation::wait_until_counted(&state).await;
     let (store, account) = (state.intake.store(), tenant.account().id);
-    let mut found = store::conversion::list(store, account, before, page.limit + 1).await?;
-    let has_more = found.len() > page.limit;
-    found.truncate(page.limit);
-    let last = found.last().map(|conversion| conversion.event.to_bytes());
-    let next_cursor = last.filter(|_| has_more).map(|id| after_id(KIND_CONVERSION, id));
-    Ok(ConversionList {
-        conversions: found.into_iter().map(ConversionView::from_conversion).collect(),
-        has_more,
-        next_cursor,
-    })
+    let mut before = cursor.into_iter().chain(query.before).min();
+    let (mut conversions, mut scanned) = (Vec::new(), 0);
+    // The position of the next page, if there is one.
+    let next = 'scan: loop {
+        let rows = store::conversion::list(store, account, before, SCAN_ROWS).await?;
+        if rows.is_empty() {
+            break None;
+        }
+        for conversion in rows {
+            if query.since.is_some_and(|since| conversion.event < since) {
+                break 'scan None;
+            }
+            if scanned == SCANNED_ROWS_MAX {
+                break 'scan before;
+            }
+            if query.matches(&conversion) {
+                if conversions.len() == query.page.limit {
+                    break 'scan before;
+                }
+                conversions.push(ConversionView::from_conversion(conversion.clone()));
+            }
+            (before, scanned) = (Some(conversion.event), scanned + 1);
+        }
+    };
+    let next_cursor = next.map(|event| after_id(KIND_CONVERSION, event.to_bytes()));
+    Ok(ConversionList { conversions, has_more: next.is_some(), next_cursor })
 }

@@ -152,7 +152,7 @@ fn name_schema(_: &mut Schemas) -> Value {
     bounded_text_schema(1, NAME_BYTES_MAX)
 }
 
-fn parse_user_id(value: &RawValue) -> Result<String, String> {
+pub(crate) fn parse_user_id(value: &RawValue) -> Result<String, String> {
     let text = fields::parse_text(value)?.into_owned();
     if text.is_empty() || text.len() > USER_ID_BYTES_MAX || text.chars().any(char::is_control) {
         return Err(format!("must be 1 to {USER_ID_BYTES_MAX} bytes without control characters"));
@@ -160,20 +160,20 @@ fn parse_user_id(value: &RawValue) -> Result<String, String> {
     Ok(text)
 }
 
-fn user_id_schema(_: &mut Schemas) -> Value {
+pub(crate) fn user_id_schema(_: &mut Schemas) -> Value {
     bounded_text_schema(1, USER_ID_BYTES_MAX)
 }
 
-fn parse_email(value: &RawValue) -> Result<String, String> {
+pub(crate) fn parse_email(value: &RawValue) -> Result<String, String> {
     let text = fields::parse_text(value)?.trim().to_owned();
     text.parse::<Address>().map(|_| text.clone()).map_err(|error| error.to_string())
 }
 
-fn email_schema(_: &mut Schemas) -> Value {
+pub(crate) fn email_schema(_: &mut Schemas) -> Value {
     schema::address("")
 }
 
-fn parse_data(value: &RawValue) -> Result<Value, String> {
+pub(crate) fn parse_data(value: &RawValue) -> Result<Value, String> {
     if fields::JsonKind::of_value(value) != fields::JsonKind::Object {
         return Err("must be an object".to_owned());
     }
@@ -188,7 +188,7 @@ fn parse_data(value: &RawValue) -> Result<Value, String> {
     Ok(data)
 }
 
-fn data_schema(_: &mut Schemas) -> Value {
+pub(crate) fn data_schema(_: &mut Schemas) -> Value {
     let text = format!(
         "Event data, at most {DATA_BYTES_MAX} bytes and {DATA_LEVELS_MAX} levels. Automations receive it unchanged; \
          credentials in it are stored as `REDACTED`. For sign-ups and subscriptions: `id`, `visitor_id`, `gclid`, \

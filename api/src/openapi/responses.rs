@@ -13,6 +13,8 @@ use crate::access::role_table;
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{Media, RequestSpec};
+use crate::schema;
+use crate::sdk::Risk;
 
 /// Responses that several operations share, by component name.
 #[derive(Debug, Default)]
@@ -33,7 +35,7 @@ pub(super) fn operation_responses(
 ) -> Value {
     let keyed = !matches!(operation.handler, OperationHandler::Public(_));
     let mut headers = response_headers(keyed);
-    if takes_idempotency_key(request_spec) {
+    if request_spec.takes_idempotency_key() {
         headers.insert("idempotent-replayed".to_owned(), json!({"$ref": "#/components/headers/idempotent-replayed"}));
     }
     let mut content = json!({operation.response_spec.media_type: {"schema": response_schema}});
@@ -61,6 +63,14 @@ pub(super) fn operation_responses(
             // Handled with the errors below.
             _ => {}
         }
+    }
+    if may_wait_for_approval(operation) {
+        let held = || {
+            let text =
+                "The policy of the API key asks for an approval: the request is carried out once a person approves it";
+            json!({"description": text, "headers": headers, "content": {"application/json": {"schema": approval_required_schema()}}})
+        };
+        responses.entry("202").or_insert_with(held);
     }
     let done = operation.response_spec.status.as_str().to_owned();
     if operation.response_spec.status.is_redirection() {
@@ -118,7 +128,7 @@ pub(super) fn operation_error_codes(operation: &Operation, request_spec: &Reques
     if operation.path.contains('{') {
         codes.push(ErrorCode::NOT_FOUND);
     }
-    if has_parameter(request_spec, "query", "cursor") {
+    if request_spec.has_parameter("query", "cursor") {
         codes.push(ErrorCode::INVALID_CURSOR);
     }
     if request_spec.body.is_some() {
@@ -127,7 +137,7 @@ pub(super) fn operation_error_codes(operation: &Operation, request_spec: &Reques
     if request_spec.body.is_some() && operation.media != Media::Any {
         codes.extend([ErrorCode::INVALID_JSON, ErrorCode::PAYLOAD_TOO_LARGE, ErrorCode::UNSUPPORTED_MEDIA_TYPE]);
     }
-    if takes_idempotency_key(request_spec) {
+    if request_spec.takes_idempotency_key() {
         codes.extend([
             ErrorCode::INVALID_IDEMPOTENCY_KEY,
             ErrorCode::IDEMPOTENCY_CONFLICT,
@@ -144,12 +154,21 @@ pub(super) fn operation_error_codes(operation: &Operation, request_spec: &Reques
     ErrorCode::ALL.iter().filter(|code| codes.contains(code)).copied().collect()
 }
 
-fn has_parameter(request_spec: &RequestSpec, location: &str, name: &str) -> bool {
-    request_spec.parameters.iter().any(|parameter| parameter["in"] == location && parameter["name"] == name)
+/// Returns whether a client with a policy may be asked to wait for an approval.
+fn may_wait_for_approval(operation: &Operation) -> bool {
+    operation.scope().is_some() && matches!(operation.risk, Risk::Send | Risk::Delete | Risk::Write)
 }
 
-fn takes_idempotency_key(request_spec: &RequestSpec) -> bool {
-    has_parameter(request_spec, "header", "Idempotency-Key")
+fn approval_required_schema() -> Value {
+    schema::object(
+        "The request waits for approval",
+        [
+            ("status", schema::string_enum(&["approval_required"], "Always `approval_required`")),
+            ("approval_id", schema::string("The approval's id (`apr_…`)")),
+            ("url", schema::string("The page on which a person decides")),
+            ("expires_at", schema::time("End of the time for a decision")),
+        ],
+    )
 }
 
 fn response_headers(knows_account: bool) -> Map<String, Value> {

@@ -105,7 +105,7 @@ where
 }
 
 /// An error in plain text: the request did not reach a page.
-fn error_response(problem: &Problem) -> Response {
+pub(super) fn error_response(problem: &Problem) -> Response {
     if let Some(cause) = problem.cause() {
         tracing::error!(cause, "a page request failed");
     }
@@ -118,7 +118,7 @@ fn error_response(problem: &Problem) -> Response {
     }
 }
 
-fn into_http(response: Response, is_head: bool, accepts_gzip: bool) -> http::Response<ResponseBody> {
+pub(super) fn into_http(response: Response, is_head: bool, accepts_gzip: bool) -> http::Response<ResponseBody> {
     let Response { status, media_type, headers, body, stream } = response;
     let is_text = media_type.to_str().is_ok_and(|text| text.starts_with("text/"));
     let gzip = (accepts_gzip && is_text && stream.is_none() && body.len() >= GZIP_BYTES_MIN)

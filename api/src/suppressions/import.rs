@@ -1,5 +1,5 @@
 //! `POST /suppressions/import`: accepts a CSV list, which is imported in the background; `GET
-//! /suppressions/import/{id}` returns the progress.
+//! /suppressions/import/{id}` returns the progress, and `GET /suppressions/import` that of all imports.
 //!
 //! The request checks that the list has a column of addresses. The list is stored until it is read to its end, so an
 //! import resumes after a restart. `mail/src/import.rs` lists the known formats.
@@ -17,6 +17,7 @@ use store::engine::Batch;
 
 use super::commit_error::commit_error_problem;
 use crate::json_timestamp::JsonTimestamp;
+use crate::paging::{self, KIND_SUPPRESSION_IMPORT, PageParameters};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::request_object::{RequestObject, body_spec, read_body};
@@ -34,7 +35,8 @@ const IMPORTS_KEPT_MAX: usize = 100;
 /// A checked list.
 #[derive(Debug)]
 pub struct ImportSuppressions {
-    text: Bytes,
+    pub(super) text: Bytes,
+    pub(super) columns: ImportColumns,
     total: u64,
 }
 
@@ -54,7 +56,7 @@ impl FromRequest for ImportSuppressions {
         let list = std::str::from_utf8(&text).map_err(|_| error("is not UTF-8"))?;
         let columns = ImportColumns::detect(list).map_err(|message| error(&message))?;
         let total = CsvReader::new(list).count() - usize::from(columns.has_header);
-        Ok(Self { total: total as u64, text })
+        Ok(Self { total: total as u64, columns, text })
     }
 }
 
@@ -124,20 +126,72 @@ pub struct ImportResponse {
     import: ImportView,
 }
 
-impl ImportResponse {
+impl ImportView {
     fn from_import(import: &SuppressionImport) -> Self {
         let errors = import.errors.iter();
         let errors = errors.map(|bad| BadLineView { line: bad.line, message: bad.message.clone() });
-        let import = ImportView {
+        Self {
             id: import.id,
             status: import.status,
             counts: ImportCountsView::from_counts(import.counts),
             errors: errors.collect(),
             created_at: JsonTimestamp(import.created_at),
             completed_at: import.completed_at.map(JsonTimestamp),
-        };
-        Self { import }
+        }
     }
+}
+
+impl ImportResponse {
+    fn from_import(import: &SuppressionImport) -> Self {
+        Self { import: ImportView::from_import(import) }
+    }
+}
+
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "SuppressionImportList")]
+pub struct ImportList {
+    /// The imports, newest first; the newest 100 are kept
+    imports: Vec<ImportView>,
+    /// Whether there are more
+    has_more: bool,
+    /// The `cursor` of the next page
+    next_cursor: Option<String>,
+}
+
+/// Query of `GET /suppressions/import`.
+#[derive(Debug)]
+pub struct ListImports {
+    page: PageParameters,
+}
+
+impl FromRequest for ListImports {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self { page: PageParameters::from_query(&call.query)? })
+    }
+}
+
+/// `GET /suppressions/import`.
+///
+/// # Errors
+/// The cursor is invalid; the store cannot be read.
+pub async fn list(
+    state: Arc<AppState>,
+    tenant: Tenant,
+    ListImports { page }: ListImports,
+) -> Result<ImportList, Problem> {
+    let before = page.before_id(KIND_SUPPRESSION_IMPORT)?.map(ImportId::from_bytes);
+    let (store, account) = (state.intake.store(), tenant.account().id);
+    let mut found = store::suppression_import::list(store, account, before, page.limit + 1).await?;
+    let has_more = found.len() > page.limit;
+    found.truncate(page.limit);
+    let last = found.last().filter(|_| has_more);
+    let next_cursor = last.map(|import| paging::after_id(KIND_SUPPRESSION_IMPORT, import.id.to_bytes()));
+    Ok(ImportList { imports: found.iter().map(ImportView::from_import).collect(), has_more, next_cursor })
 }
 
 /// `POST /suppressions/import`.
@@ -145,7 +199,7 @@ impl ImportResponse {
 /// # Errors
 /// The list is invalid; too many imports are unfinished; the store cannot be read or written.
 pub async fn start(state: Arc<AppState>, tenant: Tenant, list: ImportSuppressions) -> Result<ImportResponse, Problem> {
-    let ImportSuppressions { text, total } = list;
+    let ImportSuppressions { text, total, .. } = list;
     let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
     if store::suppression_import::list_open(store, Some(account), UNFINISHED_IMPORTS_MAX).await?.len()
         == UNFINISHED_IMPORTS_MAX

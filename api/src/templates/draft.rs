@@ -38,7 +38,7 @@ pub const REQUEST_BYTES_MAX: usize = 4 * MARKUP_BYTES_MAX + (256 << 10);
 // `None` leaves a field as it is, `Some(None)` (null) removes it.
 #[derive(Debug, Default, RequestObject)]
 #[schema(name = "TemplateDraft")]
-struct TemplateEdit {
+pub(super) struct TemplateEdit {
     /// Name, unique in the account
     #[field(foreign = ["Name", "TemplateName"], reader = Name<NAME_BYTES_MAX>)]
     name: Option<String>,
@@ -90,6 +90,15 @@ struct TemplateChange {
     if_version: Option<u32>,
 }
 
+/// Content that a preview renders in place of the draft's; it is not stored. Null removes a field; `name` and `alias`
+/// have no effect
+#[derive(Debug, RequestObject)]
+#[schema(name = "UnsavedTemplateDraft")]
+pub(super) struct UnsavedDraft {
+    #[field(flatten)]
+    edit: TemplateEdit,
+}
+
 /// A declared variable
 #[derive(Debug, RequestObject)]
 #[schema(name = "TemplateVariable")]
@@ -105,6 +114,21 @@ pub(super) struct VariableFields {
     /// Value if the send request has none
     #[field(aliases = ["fallbackValue"], parse = parse_fallback, schema = any_schema)]
     fallback_value: Option<Value>,
+}
+
+impl UnsavedDraft {
+    /// Parses the object at `path` of a body; syntax errors of the markup are errors of its fields.
+    pub(super) fn parse(value: &RawValue, path: &str, notes: &mut FieldDiagnostics) -> Option<TemplateEdit> {
+        let object = fields::parse_object(value).map_err(|error| notes.errors.add(path, error)).ok()?;
+        let fields = ObjectFields::from_object(object, &Self::FIELDS, &format!("{path}."), notes);
+        let mut nested = FieldDiagnostics::default();
+        let read = Self::read_fields(&mut FieldReader::new(&fields, &mut nested));
+        let edit = read.map(|draft| draft.edit).unwrap_or_default();
+        edit.check_markup(&mut nested);
+        nested.warnings.into_iter().for_each(|text| notes.warn(text));
+        notes.errors.add_nested(path, nested.errors);
+        Some(edit)
+    }
 }
 
 impl TemplateEdit {
@@ -131,7 +155,7 @@ impl TemplateEdit {
         is_overruled.then(|| format!("`unsubscribe_enabled` stays on: {} mail always has it", category_word(category)))
     }
 
-    fn apply(&self, settings: &mut TemplateSettings, bodies: &mut TemplateBodies) {
+    pub(super) fn apply(&self, settings: &mut TemplateSettings, bodies: &mut TemplateBodies) {
         fn set<T: Clone>(field: &mut T, value: &Option<T>) {
             if let Some(value) = value {
                 field.clone_from(value);

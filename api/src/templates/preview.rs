@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
+use super::draft::{self, TemplateEdit, UnsavedDraft};
 use super::path::TemplatePath;
 use super::render_error::render_error_problem;
 use super::storage::{find, find_with_bodies};
@@ -37,6 +38,8 @@ use crate::state::AppState;
 const GMAIL_BYTES_MAX: usize = 102 << 10;
 /// Longest body: the variables, and some addresses.
 const REQUEST_BYTES_MAX: usize = 2 * VARIABLES_BYTES_MAX + (256 << 10);
+/// Longest body with unsaved content.
+const PREVIEW_BYTES_MAX: usize = REQUEST_BYTES_MAX + draft::REQUEST_BYTES_MAX;
 
 /// The variables and version to render
 #[derive(Debug, RequestObject)]
@@ -47,6 +50,20 @@ pub struct RenderRequest {
     /// The version to render; default: the draft
     #[field(parse = parse_rendered_version, schema = rendered_version_schema)]
     version: Option<RenderedVersion>,
+}
+
+/// What to render, with which variables
+#[derive(Debug, RequestObject)]
+pub struct PreviewTemplate {
+    #[field(flatten)]
+    rendering: RenderRequest,
+    /// Unsaved changes of the draft
+    #[field(read = read_changes, schema = UnsavedDraft::schema)]
+    changes: Option<TemplateEdit>,
+}
+
+fn read_changes(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<TemplateEdit> {
+    UnsavedDraft::parse(fields.value("changes")?, "changes", notes)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,18 +89,26 @@ fn read_variables(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Op
 }
 
 impl RenderRequest {
-    /// Loads and parses the template, and runs `work` on a blocking thread.
+    /// Loads and parses the template with unsaved changes of its draft, and runs `work` on a blocking thread.
     async fn render_blocking<T: Send + 'static>(
         self,
         state: &AppState,
         tenant: &Tenant,
         key: &TemplateKey,
+        changes: Option<TemplateEdit>,
         work: impl FnOnce(&ParsedTemplate, &Value) -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let (settings, bodies) = match self.version {
             None | Some(RenderedVersion::Draft) => {
                 let (template, bodies) = find_with_bodies(state, tenant, key).await?;
-                (template.draft, bodies)
+                let (mut settings, mut bodies) = (template.draft, bodies);
+                if let Some(changes) = changes {
+                    changes.apply(&mut settings, &mut bodies);
+                }
+                (settings, bodies)
+            }
+            Some(RenderedVersion::Published(_)) if changes.is_some() => {
+                return Err(Problem::field("changes", "are rendered with the draft only, not with a version"));
             }
             Some(RenderedVersion::Published(number)) => {
                 let template = find(state, tenant, key).await?;
@@ -94,7 +119,7 @@ impl RenderRequest {
             }
         };
         let done = tokio::task::spawn_blocking(move || {
-            // The markup was checked before it was stored, so this is a fault of the service.
+            // The markup was checked when it was stored or read, so this is a fault of the service.
             let program = ParsedTemplate::compile(&settings, &bodies).map_err(|errors| {
                 let first = errors.first().map(|(part, error)| format!("{part}: {error}"));
                 Problem::internal(format!("a stored template cannot be parsed: {}", first.unwrap_or_default()))
@@ -105,17 +130,17 @@ impl RenderRequest {
     }
 }
 
-impl FromRequest for (TemplatePath, RenderRequest) {
-    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
+impl FromRequest for (TemplatePath, PreviewTemplate) {
+    const BODY_BYTES_MAX: Option<usize> = Some(PREVIEW_BYTES_MAX);
     const MEDIA: Media = Media::OptionalJson;
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<RenderRequest>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
+        body_spec::<PreviewTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let rendering = read_optional_body(call)?;
-        Ok((TemplatePath::from_request(call), rendering))
+        let preview = read_optional_body(call)?;
+        Ok((TemplatePath::from_request(call), preview))
     }
 }
 
@@ -208,9 +233,10 @@ fn content_warnings(program: &ParsedTemplate, rendered: &RenderedTemplate) -> Ve
 pub async fn preview(
     state: Arc<AppState>,
     tenant: Tenant,
-    (TemplatePath(key), rendering): (TemplatePath, RenderRequest),
+    (TemplatePath(key), preview): (TemplatePath, PreviewTemplate),
 ) -> Result<PreviewResponse, Problem> {
-    rendering.render_blocking(&state, &tenant, &key, PreviewResponse::render).await
+    let PreviewTemplate { rendering, changes } = preview;
+    rendering.render_blocking(&state, &tenant, &key, changes, PreviewResponse::render).await
 }
 
 /// A test email
@@ -271,7 +297,7 @@ async fn build_test_draft(
     let work = |program: &ParsedTemplate, variables: &Value| {
         program.render(variables).map(|rendered| (rendered, program.settings().clone()))
     };
-    let outcome = rendering.render_blocking(state, tenant, &key, work).await?;
+    let outcome = rendering.render_blocking(state, tenant, &key, None, work).await?;
     let (rendered, settings) = outcome.map_err(|error| render_error_problem(&error))?;
     let needed = |name: &str| Problem::field(name, "is required: the template has none");
     let from = from.or(settings.from).ok_or_else(|| needed("from"))?;

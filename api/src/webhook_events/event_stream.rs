@@ -11,6 +11,7 @@ use bytes::Bytes;
 use queue::webhooks::stream_subscribers::StreamSubscriber;
 use store::access::Tenant;
 use store::engine::ReadError;
+use store::event_log::CHUNKS_MAX;
 use tokio::sync::mpsc;
 
 use super::request::ListWebhookEvents;
@@ -114,7 +115,8 @@ impl EventStreamWriter {
     async fn read_chunk(&mut self) -> Result<Option<Bytes>, ReadError> {
         let intake = &self.state.intake;
         loop {
-            let entries = store::event_log::list_after(intake.store(), self.account, self.last_sent).await?;
+            let entries =
+                store::event_log::list_after(intake.store(), self.account, self.last_sent, CHUNKS_MAX).await?;
             let Some(last) = entries.last().map(|entry| entry.number) else { return Ok(None) };
             let chosen: Vec<_> =
                 entries.into_iter().filter(|entry| self.query.matches(entry)).take(CHUNK_EVENTS).collect();

@@ -162,6 +162,16 @@ async fn backfill_reads_oldest_first() {
         owner(&world, &session, Method::POST, "/backfill", json!({"silent": true, "since": 1_790_000_000})).await;
     assert_eq!(again.status, StatusCode::ACCEPTED);
     run_backfills(&world).await;
+    let listed = owner(&world, &session, Method::GET, "/backfill?limit=1", json!({})).await.json();
+    let newest = &listed["data"][0];
+    assert_eq!(
+        (&newest["silent"], &newest["status"], &listed["has_more"]),
+        (&json!(true), &json!("done"), &json!(true))
+    );
+    assert_eq!(newest["since"], "2026-09-21T14:13:20.000Z");
+    let next = format!("/backfill?cursor={}", listed["next_cursor"].as_str().unwrap());
+    let first = owner(&world, &session, Method::GET, &next, json!({})).await.json();
+    assert_eq!((&first["data"][0]["id"], &first["next_cursor"]), (&started["id"], &Value::Null));
     assert_eq!(all(&world, "/affiliate-commissions").await.len(), 2);
     let audit = owner(&world, &session, Method::GET, "/audit", json!({})).await.json();
     assert_eq!(audit["broken"], json!([]));

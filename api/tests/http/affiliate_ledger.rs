@@ -115,6 +115,14 @@ async fn a_paid_invoice_is_a_commission() {
     ] {
         assert_eq!(line[field], value, "{field}");
     }
+    let text = view.json()["formula"].as_str().unwrap().to_owned();
+    assert!(text.contains("20 %") && text.contains("49.00") && text.contains("9.80"), "{text}");
+    let calculation = view.json()["calculation"].clone();
+    assert_eq!((&calculation["base_cents"], &calculation["remaining_base_cents"]), (&json!(4900), &json!(4900)));
+    assert_eq!((&calculation["paid_cents"], &calculation["paying_customers"]), (&json!(4900), &json!(1)));
+    let rate = json!({"base_cents": 4900, "commission_bps": 2000, "commission_flat_cents": null, "rule": "base",
+        "product": null, "min_paid_customers": null});
+    assert_eq!(calculation["rates"], json!([rate]));
     let referral = world.get("/affiliate-referrals?status=active").await.json()["data"][0].clone();
     assert_eq!(referral["id"], line["referral_id"]);
     assert_eq!((&referral["revenue_cents"], &referral["currency"]), (&json!(4900), &json!("usd")));
@@ -130,7 +138,9 @@ async fn a_paid_invoice_is_a_commission() {
     ] {
         assert_eq!(all(&world, &format!("/affiliate-commissions?{query}")).await.len(), found, "{query}");
     }
-    for query in ["status=gone", "currency=dollar", "affiliate_id=x", "referral_id=aff_1", "created_after=soon"] {
+    for query in
+        ["status=gone", "currency=dollar", "affiliate_id=x", "referral_id=aff_1", "payout_id=x", "created_after=soon"]
+    {
         let refused = world.get(&format!("/affiliate-commissions?{query}")).await;
         assert_eq!(
             (refused.status, refused.code()),
@@ -283,6 +293,7 @@ async fn owner_reviews_referrals() {
     let referral = world.get("/affiliate-referrals").await.json()["data"][0]["id"].clone();
     let referral = referral.as_str().unwrap();
     assert_eq!(call(Method::GET, "/reviews".to_owned()).await.json()["data"], json!([]));
+    assert_eq!(call(Method::GET, format!("/reviews/{referral}")).await.code(), "not_found", "it was never held");
     let rejected = call(Method::POST, format!("/reviews/{referral}/reject")).await;
     assert_eq!(rejected.status, StatusCode::OK, "{rejected:?}");
     assert_eq!(rejected.json()["review"]["status"], "rejected");
@@ -291,6 +302,9 @@ async fn owner_reviews_referrals() {
     assert_eq!((&line["status"], &line["reverse_reason"]), (&json!("reversed"), &json!("fraud")));
     let barred = call(Method::POST, format!("/commissions/{id}/reinstate")).await;
     assert_eq!(barred.status, StatusCode::CONFLICT);
+    let one = call(Method::GET, format!("/reviews/{referral}")).await.json();
+    assert_eq!((&one["review"]["status"], &one["review"]["referral_id"]), (&json!("rejected"), &json!(referral)));
+    assert_eq!(call(Method::GET, "/reviews/ref_x".to_owned()).await.status, StatusCode::NOT_FOUND);
     let listed = call(Method::GET, "/reviews?status=rejected".to_owned()).await.json();
     assert_eq!(listed["data"][0]["referral_id"], referral);
     let allowed = call(Method::POST, format!("/reviews/{referral}/allow")).await.json();
@@ -300,6 +314,10 @@ async fn owner_reviews_referrals() {
     let audit = call(Method::GET, "/audit".to_owned()).await.json();
     assert_eq!((&audit["ok"], &audit["broken"]), (&json!(true), &json!([])));
     assert_eq!(audit["checked"], json!({"partners": 1, "referrals": 1, "commissions": 1, "payouts": 0}));
+    let invariants = audit["invariants"].as_array().unwrap();
+    let named: Vec<_> = invariants.iter().map(|one| one["invariant"].as_str().unwrap()).collect();
+    assert_eq!(named, ["I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12"]);
+    assert!(invariants.iter().all(|one| one["violations"] == 0 && one["description"].is_string()));
     assert_eq!(call(Method::POST, "/reviews/ref_x/allow".to_owned()).await.status, StatusCode::NOT_FOUND);
     // An API key has no owner permissions.
     let with_key = world.get(&format!("{}/audit", crate::affiliate_program::PROGRAM)).await;

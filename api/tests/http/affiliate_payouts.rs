@@ -76,6 +76,12 @@ async fn draft_follows_the_current_payout_destination() {
     assert_eq!((&payout["id"], &payout["amount_cents"]), (&ada["id"], &ada["amount_cents"]));
     assert!(run["run"]["rev"].as_u64() > draft["run"]["rev"].as_u64(), "{run}");
     assert_eq!(approve(&world, &session, &draft["run"]).await.status, StatusCode::CONFLICT);
+    let of_payout = format!("/affiliate-commissions?payout_id={}", payout["id"].as_str().unwrap());
+    let lines = world.get(&of_payout).await.json();
+    assert_eq!(
+        (lines["data"].as_array().unwrap().len(), &lines["data"][0]["amount_cents"]),
+        (1, &payout["amount_cents"])
+    );
     // The same change again changes nothing. A payout without a destination leaves the draft.
     set(json!({"method": "wise", "destination": "ada@wise.example"})).await;
     assert_eq!(view().await["run"]["rev"], run["run"]["rev"]);
@@ -112,6 +118,41 @@ async fn draft_uses_allowed_payout_methods() {
     assert_eq!(approve(&world, &session, &before["run"]).await.status, StatusCode::CONFLICT);
     assert_eq!(approve(&world, &session, &after["run"]).await.status, StatusCode::OK);
     check_audit(&world, &session).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_ledger_has_the_balance_after_each_line() {
+    let world = World::start().await;
+    let (session, program) = program(&world).await;
+    create_seller(&world, "ada", Some("ada@paypal.example")).await;
+    for (number, cents) in [(1, 10_000), (2, 2_000), (3, 4_000)] {
+        record_sale(&world, &program, "ada", number, cents).await;
+        world.intake.clock().advance(Duration::from_secs(1));
+    }
+    let lines = world.get("/affiliate-commissions").await.json()["data"].clone();
+    let reversed = format!("/affiliate-commissions/{}", lines[1]["id"].as_str().unwrap());
+    assert_eq!(world.call(Method::PATCH, &reversed, &json!({"status": "reversed"})).await.status, StatusCode::OK);
+    let path = format!("/partners/{}/ledger", lines[0]["affiliate_id"].as_str().unwrap());
+    let page =
+        async |query: &str| owner(&world, &session, Method::GET, &format!("{path}?{query}"), json!({})).await.json();
+    let row = |line: &Value| json!([line["commission"]["amount_cents"], line["balance_after_cents"]]);
+    let whole = page("").await;
+    let rows: Vec<_> = whole["data"].as_array().unwrap().iter().map(row).collect();
+    assert_eq!(json!(rows), json!([[800, 2_800], [400, 2_000], [2_000, 2_000]]), "the second one is reversed");
+    assert!(whole["data"][0]["formula"].as_str().unwrap().contains("20 %"), "{whole}");
+    let (mut paged, mut next) = (Vec::new(), String::new());
+    loop {
+        let found = page(&format!("limit=1{next}")).await;
+        paged.extend(found["data"].as_array().unwrap().iter().map(row));
+        match found["next_cursor"].as_str() {
+            Some(cursor) => next = format!("&cursor={cursor}"),
+            None => break,
+        }
+    }
+    assert_eq!(paged, rows);
+    let gone = owner(&world, &session, Method::GET, "/partners/aff_x/ledger", json!({})).await;
+    assert_eq!(gone.status, StatusCode::NOT_FOUND);
     world.end().await;
 }
 

@@ -26,6 +26,11 @@ pub(crate) fn check_response(method: &Method, path: &str, response: &TestRespons
     let body = content.get(actual).or_else(|| content.get(media));
     // A redirect, and the response to HEAD, have no body.
     assert!(body.is_some() || response.body.is_empty(), "{method} {path} answers {status} as {actual:?}");
+    // Endpoints of OAuth have errors of its form: `error` is a word (RFC 6749 5.2).
+    let is_oauth = path.starts_with("/oauth/") && response.status == 400 && response.json()["error"].is_string();
+    if is_oauth {
+        return;
+    }
     if let (400.., Some(examples)) = (response.status.as_u16(), body.and_then(|body| body["examples"].as_object())) {
         let code = response.code();
         let is_known = examples.keys().any(|name| *name == code || *name == format!("{code}_{status}"));

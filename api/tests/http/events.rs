@@ -264,6 +264,22 @@ async fn conversions_are_deduplicated_and_internal_users_excluded() {
     let (u2, u1) = (&listed["conversions"][1], &listed["conversions"][2]);
     assert_eq!((&u1["gclid"], &u1["came_from"]), (&json!("g1"), &json!("friend")));
     assert_eq!((&u2["wbraid"], &u2["value"], &u2["currency"]), (&json!("w"), &json!(5.0), &json!("EUR")));
+    for (query, subjects) in [
+        ("kind=sign_up", vec!["u2", "u1"]),
+        ("kind=subscription", vec!["s1"]),
+        ("email=GRACE@example.net", vec!["u1"]),
+        ("user_id=u1", vec!["s1"]),
+        ("source=news", vec![]),
+        ("created_before=2001-01-01T00:00:00Z", vec![]),
+        ("created_after=2001-01-01T00:00:00Z&kind=sign_up&limit=1", vec!["u2"]),
+    ] {
+        let page = world.get(&format!("/conversions?{query}")).await.json();
+        let found: Vec<_> =
+            page["conversions"].as_array().unwrap().iter().map(|entry| entry["subject_id"].as_str().unwrap()).collect();
+        assert_eq!(found, subjects, "{query}");
+        assert_eq!(page["has_more"].as_bool().unwrap(), query.ends_with("limit=1"), "{query}");
+    }
+    assert_eq!(world.get("/conversions?kind=gift").await.code(), "validation_error");
     let page = world.get("/conversions?limit=2").await.json();
     let next = format!("/conversions?limit=2&cursor={}", page["next_cursor"].as_str().unwrap());
     assert_eq!(world.get(&next).await.json()["conversions"].as_array().unwrap().len(), 1);

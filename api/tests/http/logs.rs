@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::world::World;
+use api::session_pages::{OperationCall, OperationCaller as _};
 use http::{Method, StatusCode};
 use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
@@ -55,12 +56,60 @@ async fn requests_are_filtered_by_result() {
     for bad in ["status=6xx", "status=abc", "created_after=x", "cursor=x", "limit=0", "status=200&status=201"] {
         assert_eq!(world.get(&format!("/logs?{bad}")).await.status, StatusCode::BAD_REQUEST, "{bad}");
     }
+    let key = first["api_key_id"].as_str().unwrap();
+    for (query, found) in [
+        (format!("api_key_id={key}&status=404"), 1),
+        ("api_key_id=key_00000000000000000000000000".to_owned(), 0),
+        ("user_id=user_00000000000000000000000000".to_owned(), 0),
+        ("operation=list_emails".to_owned(), 1),
+    ] {
+        let page = world.get(&format!("/logs?{query}")).await.json();
+        assert_eq!(page["logs"].as_array().unwrap().len(), found, "{query}");
+    }
+    for bad in ["api_key_id=x", "user_id=key_1"] {
+        assert_eq!(world.get(&format!("/logs?{bad}")).await.code(), "validation_error");
+    }
     let entry = world.get(&format!("/logs/{}", ids[0])).await.json();
     assert_eq!(entry["log"]["id"], ids[0]);
 
     let other = world.account(2, ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, "/logs").await.json()["logs"], json!([]));
     assert_eq!(world.get_as(&other, &format!("/logs/{}", ids[0])).await.status, StatusCode::NOT_FOUND);
+    world.end().await;
+}
+
+/// The dashboard calls operations in the process.
+#[tokio::test]
+async fn changes_of_the_dashboard_are_logged_with_their_user() {
+    let world = World::start().await;
+    let session = world.session(1).await;
+    let mut headers = http::HeaderMap::new();
+    headers.insert("cookie", session.cookie.parse().unwrap());
+    let user = world.server.session_user(&headers, None).await.unwrap().unwrap();
+    let perform = async |operation: &str, path: &[(&str, &str)], body: Value| {
+        let path = path.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let call = OperationCall {
+            operation: operation.to_owned(),
+            path,
+            body: body.to_string().into(),
+            ..OperationCall::default()
+        };
+        world.intake.clock().advance(Duration::from_millis(2));
+        world.server.perform(Some(&user), call).await.map(drop).map_err(|problem| problem.code().word)
+    };
+    assert_eq!(perform("create_suppression", &[], json!({"email": "a@example.net"})).await, Ok(()));
+    assert_eq!(perform("list_suppressions", &[], json!({})).await, Ok(()));
+    assert_eq!(perform("check_suppressions", &[], json!({"emails": ["a@example.net"]})).await, Ok(()));
+    let gone = perform("delete_suppression", &[("id_or_email", "b@example.net")], Value::Null).await;
+    assert_eq!(gone, Err("not_found"));
+    let logs = world.get("/logs").await.json();
+    assert_eq!(column(&logs, "operation"), ["delete_suppression", "create_suppression"], "reads are not logged");
+    assert_eq!(column(&logs, "path"), ["/suppressions/[redacted]", "/suppressions"]);
+    assert_eq!(column(&logs, "status"), [404, 200]);
+    let id = logs["logs"][0]["user_id"].as_str().unwrap();
+    assert!(id.starts_with("user_") && logs["logs"][0]["api_key_id"].is_null());
+    let of_user = world.get(&format!("/logs?user_id={id}&method=POST")).await.json();
+    assert_eq!(column(&of_user, "operation"), ["create_suppression"]);
     world.end().await;
 }
 

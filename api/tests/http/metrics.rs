@@ -7,6 +7,7 @@ use http::{Method, StatusCode};
 use mail::credential::ApiKeyScope;
 use mail::event::{Event, EventKind};
 use mail::id::{EmailId, EventId};
+use mail::metric::{Counter, Hour, MetricCounts};
 use mail::recipient::Recipient;
 use serde_json::{Value, json};
 use store::engine::Batch;
@@ -125,6 +126,67 @@ async fn metrics_are_grouped_by_dimension() {
     );
     assert_eq!(by["totals"]["sent"], 3);
     assert_eq!(metrics(&world, "dimensions=template").await["rows"], json!([]));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn metrics_are_filtered_by_domain_and_category() {
+    let world = World::start().await;
+    world.create_domain(1, "other.example").await;
+    advance_to_one_o_clock(&world);
+    let news = send(&world, json!({"category": "newsletter", "html": "<p>{{unsubscribe_url}}</p>"})).await;
+    send(&world, json!({"from": "a@other.example", "category": "newsletter"})).await;
+    send(&world, json!({})).await;
+    record_event(&world, news, EventKind::Complained, json!({})).await;
+    for (query, sent, complained) in [
+        ("", 3, 1),
+        ("domain=Example.com", 2, 1),
+        ("category=newsletter", 2, 1),
+        ("category=transactional", 1, 0),
+        ("category=newsletter&domain=other.example", 1, 0),
+        ("category=product&domain=example.com", 0, 0),
+        ("domain=nobody.example", 0, 0),
+    ] {
+        let found = metrics(&world, &format!("metrics=sent,complained&{query}")).await;
+        assert_eq!(
+            (&found["totals"]["sent"], &found["totals"]["complained"]),
+            (&json!(sent), &json!(complained)),
+            "{query}"
+        );
+        assert_eq!(found["rows"].as_array().unwrap().len(), 31, "{query}");
+    }
+    let rows = async |query: &str| -> Value {
+        let found = metrics(&world, query).await;
+        let row = |row: &Value| json!([row["dimension"], row["value"], row["sent"]]);
+        found["rows"].as_array().unwrap().iter().map(row).collect()
+    };
+    let by_category = json!([["category", "newsletter", 2], ["category", "transactional", 1]]);
+    assert_eq!(rows("dimensions=category").await, by_category);
+    let of_domain = json!([["category", "newsletter", 1], ["category", "transactional", 1]]);
+    assert_eq!(rows("dimensions=category&domain=example.com").await, of_domain);
+    let of_category = json!([["domain", "example.com", 1], ["domain", "other.example", 1]]);
+    assert_eq!(rows("dimensions=domain&category=newsletter").await, of_category);
+    let of_both = json!([["domain", "example.com", 1], ["category", "newsletter", 1]]);
+    assert_eq!(rows("dimensions=category,domain&category=newsletter&domain=example.com").await, of_both);
+
+    // Counts of an earlier release have no category.
+    let (account, now) = (world.tenant().await.account().id, world.intake.clock().now());
+    let mut batch = Batch::progress();
+    let counts = MetricCounts([(Counter::Sent, 5)].into());
+    let additions = [((account, None, Hour::containing(now)), [(String::new(), counts)].into())].into();
+    store::metric::add(world.intake.store(), &mut batch, &additions).await.unwrap();
+    world.intake.store().commit(batch).await.unwrap();
+    let found = rows("dimensions=category").await;
+    assert_eq!(found[0], json!(["category", "(unknown)", 5]), "{found}");
+    for (query, field) in [
+        ("category=spam", "category"),
+        ("domain=a%20b", "domain"),
+        ("domain=example.com&dimensions=tag", "dimensions"),
+        ("dimensions=category_and_domain", "dimensions"),
+    ] {
+        let refused = world.get(&format!("/emails/metrics?{query}")).await.json();
+        assert!(refused["error"]["details"]["fields"][field].is_string(), "{query}: {refused}");
+    }
     world.end().await;
 }
 

@@ -108,6 +108,18 @@ async fn resend_omits_attachments() {
     let again = world.post(&path, "").await;
     assert_eq!(again.status, StatusCode::OK, "{again:?}");
     assert_eq!(again.json()["warnings"], json!(["attachments_omitted"]));
+    let attached = world.get(&format!("/emails/{first}")).await.json()["email"]["attachments"][0].clone();
+    let file = world.get(&format!("/emails/{first}/attachments/{}", attached["id"].as_str().unwrap())).await;
+    assert_eq!(file.headers["content-type"], "application/octet-stream");
+    assert_eq!(file.body.len() as u64, attached["size"].as_u64().unwrap());
+    let with_files = world.post(&path, r#"{"attachments": true}"#).await.json();
+    assert!(with_files.get("warnings").is_none(), "{with_files}");
+    let resent = with_files["id"].as_str().unwrap();
+    let same = world.get(&format!("/emails/{resent}/attachments/att_0")).await;
+    assert_eq!((same.body, &same.headers["content-disposition"]), (file.body, &file.headers["content-disposition"]));
+    for gone in [format!("/emails/{first}/attachments/att_1"), format!("/emails/{first}/attachments/x")] {
+        assert_eq!(world.get(&gone).await.status, StatusCode::NOT_FOUND);
+    }
     let id = again.json()["id"].as_str().unwrap().to_owned();
     assert_ne!(id, first);
     let show = async |id: &str| world.get(&format!("/emails/{id}")).await.json()["email"].clone();

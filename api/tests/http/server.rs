@@ -48,7 +48,8 @@ async fn requests_without_a_key_are_refused() {
         assert_eq!((error["message"].as_str(), error["code"].as_str()), (Some("Unauthorized"), Some("unauthorized")));
         assert_eq!(error["details"]["reason"], reason, "{key}");
         assert_eq!(error["request_id"].as_str(), response.headers["x-request-id"].to_str().ok());
-        assert_eq!(response.headers["www-authenticate"], "Bearer");
+        let challenge = response.headers["www-authenticate"].to_str().unwrap();
+        assert!(challenge.starts_with("Bearer resource_metadata=\"https://api.example.test/"), "{challenge}");
     }
     let request = Request::get("/emails").header("host", "t").body(Full::default()).unwrap();
     assert_eq!(world.send(request).await.json()["error"]["details"]["reason"], "missing");
@@ -211,7 +212,7 @@ async fn the_operators_listener() {
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let health = || Err("fenced: the disk said no".to_owned());
-    let serving = tokio::spawn(api::serve::serve_ops(listener, || "up 1\n".to_owned(), health, stop.clone()));
+    let serving = tokio::spawn(api::serve::serve_ops(listener, || "up 1\n".to_owned(), health, None, stop.clone()));
     for (path, status, part) in
         [("/metrics", "200", "up 1"), ("/healthz", "503", "the disk said no"), ("/x", "404", "")]
     {

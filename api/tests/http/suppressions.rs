@@ -324,6 +324,57 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
 }
 
 #[tokio::test]
+async fn a_dry_run_of_an_import_writes_nothing() {
+    let world = World::start().await;
+    post(&world, "/suppressions", json!({"email": "old@example.net"})).await;
+    let mut csv =
+        "email,reason\nnew@example.net,bounce\nOLD@example.net,import\nnobody,\nNew@example.net,bounce\n".to_owned();
+    let path = "/suppressions/import/dry-run";
+    let found = post(&world, path, json!({"csv": csv})).await.json()["dry_run"].clone();
+    let counts = json!({"total": 4, "created": 1, "exists": 2, "repeated": 1, "invalid": 1, "refused": 0});
+    assert_eq!(found["counts"], counts);
+    let lines: Vec<_> =
+        found["lines"].as_array().unwrap().iter().map(|line| [&line["line"], &line["result"]]).collect();
+    assert_eq!(json!(lines), json!([[2, "created"], [3, "exists"], [5, "repeated"]]));
+    assert_eq!(
+        (&found["lines"][0]["email"], &found["lines"][0]["reason"], &found["lines"][1]["existing_reason"]),
+        (&json!("new@example.net"), &json!("hard_bounce"), &json!("manual"))
+    );
+    let left_out = &found["left_out"][0];
+    assert_eq!((&left_out["line"], &left_out["result"]), (&json!(4), &json!("invalid")));
+    assert!(left_out["message"].as_str().unwrap().contains("not an address"), "{left_out}");
+    for n in 0..1_200 {
+        csv.push_str(&format!("a{n}@example.net,\n"));
+    }
+    let request = world.request(Method::POST, path).header("content-type", "text/csv");
+    let many = world.send(request.body(Full::from(csv.clone())).unwrap()).await.json()["dry_run"].clone();
+    assert_eq!((&many["counts"]["created"], many["lines"].as_array().unwrap().len()), (&json!(1_201), 100));
+    assert_eq!(world.get("/suppressions").await.json()["suppressions"].as_array().unwrap().len(), 1);
+    assert_eq!(world.get("/suppressions/import").await.json()["imports"], json!([]));
+    assert_eq!(post(&world, path, json!({"csv": "name\nAda"})).await.code(), "validation_error");
+
+    // The import does what the dry run says.
+    import(&world, &csv).await;
+    import(&world, "b@example.net").await;
+    queue::suppression_import::process_open_imports(
+        &world.intake.suppressions(),
+        Some(world.intake.storage_quotas()),
+        &CancellationToken::new(),
+    )
+    .await
+    .unwrap();
+    let imports = world.get("/suppressions/import?limit=1").await.json();
+    assert_eq!((&imports["imports"][0]["counts"]["created"], &imports["has_more"]), (&json!(1), &json!(true)));
+    let next = format!("/suppressions/import?limit=1&cursor={}", imports["next_cursor"].as_str().unwrap());
+    let first = world.get(&next).await.json();
+    assert_eq!(first["imports"][0]["counts"]["created"], many["counts"]["created"], "{first}");
+    assert_eq!((&first["imports"][0]["counts"]["exists"], &first["next_cursor"]), (&json!(2), &Value::Null));
+    let other = world.account(2, ApiKeyScope::Full).await;
+    assert_eq!(world.get_as(&other, "/suppressions/import").await.json()["imports"], json!([]));
+    world.end().await;
+}
+
+#[tokio::test]
 async fn invalid_list_is_refused() {
     let world = World::start().await;
     let none = import(&world, "name,phone\nAda,1").await;

@@ -285,6 +285,33 @@ async fn preview_returns_warnings() {
 }
 
 #[tokio::test]
+async fn unsaved_content_is_previewed_without_storing_it() {
+    let world = World::start().await;
+    post(&world, "/templates", welcome_template()).await;
+    let path = "/templates/welcome/preview";
+    let changes = json!({
+        "subject": "New {{name}}", "html": "<b>{{name}} {{age}}</b>",
+        "variables": [{"key": "name", "fallback_value": "you"}, {"key": "age", "type": "number"}],
+    });
+    let preview = post(&world, path, json!({"changes": changes, "variables": {"age": 7}})).await.json();
+    assert_eq!((&preview["subject"], &preview["html"]), (&json!("New you"), &json!("<b>you 7</b>")));
+    assert_eq!(preview["missing_variables"], json!([]), "{preview}");
+    let preview = post(&world, path, json!({"changes": {"html": null}, "version": "draft"})).await.json();
+    assert_eq!((&preview["html"], &preview["subject"]), (&Value::Null, &json!("Hi friend")));
+    let stored = world.get("/templates/welcome").await.json()["template"].clone();
+    assert_eq!((&stored["subject"], &stored["draft_version"]), (&json!("Hi {{name}}"), &json!(1)), "{stored}");
+    let refused = post(&world, path, json!({"changes": {"html": "{{#if x}}", "variables": [{"key": "a b"}]}})).await;
+    assert_eq!(refused.code(), "validation_error");
+    let fields = refused.json()["error"]["details"]["fields"].clone();
+    assert!(fields["changes.html"].is_string() && fields["changes.variables[0].key"].is_string(), "{fields}");
+    post(&world, "/templates/welcome/publish", json!({})).await;
+    for bad in [json!({"changes": {"html": "x"}, "version": 1}), json!({"changes": "x"})] {
+        assert_eq!(post(&world, path, bad).await.code(), "validation_error");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
 async fn test_send_is_a_regular_email() {
     let world = World::start().await;
     post(&world, "/templates", welcome_template()).await;

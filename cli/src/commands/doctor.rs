@@ -1,6 +1,8 @@
 //! `doctor`: checks the server, the key, the clock and the domains that a client needs.
 
 use clap::Command;
+use explain::domain::{DomainExplanation, DomainStanding, explain_domain};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::workflow::WorkflowRun;
@@ -33,7 +35,7 @@ pub(super) async fn run(name: &'static str, arguments: &[String], table: &Operat
     checks.push(check(
         "key",
         true,
-        &format!("{} of {}", client.key().hint(), account["email"].as_str().unwrap_or("?")),
+        &format!("{} of {}", client.credential().hint(), account["email"].as_str().unwrap_or("?")),
     ));
     checks.extend(clock_check(&answer.headers)?);
     match client.call(&Call::get("/domains?limit=100")).await {
@@ -71,12 +73,36 @@ fn domain_checks(page: &Value) -> Vec<Value> {
         return vec![check("domains", false, "there is none: `postrider domains create --name example.com`")];
     }
     let one = |domain: &Value| {
-        let (name, status) =
-            (domain["name"].as_str().unwrap_or_default(), domain["status"].as_str().unwrap_or_default());
-        let ok = status == "verified";
-        let advice =
-            if ok { String::new() } else { format!(": `postrider domains get {name}` shows the records to publish") };
-        check("domain", ok, &format!("{name} is {status}{advice}"))
+        let standing = DomainStanding::deserialize(domain).unwrap_or_default();
+        let DomainExplanation { can_send, findings, .. } = explain_domain(&standing, None);
+        let name = &standing.name;
+        let advice = if can_send {
+            String::new()
+        } else {
+            format!(": `postrider domains get {name}` shows the records to publish")
+        };
+        let first =
+            findings.first().filter(|_| !can_send).map(|finding| format!(" ({})", finding.what.trim_end_matches('.')));
+        let detail = format!("{name} is {}{advice}{}", standing.status, first.unwrap_or_default());
+        check("domain", can_send, &detail)
     };
     domains.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_domain_that_cannot_send_says_why() {
+        let record = json!({"purpose": "dkim", "type": "TXT", "name": "a._domainkey.example.com", "value": "v=DKIM1",
+            "required": true, "status": "missing"});
+        let domain = json!({"name": "example.com", "status": "unverified", "dkim_ready": true, "records": [record]});
+        let checks = domain_checks(&json!({"domains": [domain]}));
+        let expected = "example.com is unverified: `postrider domains get example.com` shows the records to publish \
+                        (The record for signatures (DKIM) is missing)";
+        assert_eq!((&checks[0]["ok"], &checks[0]["detail"]), (&json!(false), &json!(expected)));
+        let verified = json!({"domains": [{"name": "example.com", "status": "verified", "dkim_ready": true}]});
+        assert_eq!(domain_checks(&verified)[0]["detail"], "example.com is verified");
+    }
 }

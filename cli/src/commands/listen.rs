@@ -67,7 +67,7 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
         Some(url) => Some(Forwarder::new(url, run.text("secret"))?),
         None => None,
     };
-    let position = PositionFile::new(&client.base_url().to_string(), client.key().hint().as_str())?;
+    let position = PositionFile::new(&client.base_url().to_string(), client.credential().hint().as_str())?;
     let types = run.texts("types");
     let mut stream = match run.text("since") {
         Some(time) => {

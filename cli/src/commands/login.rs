@@ -1,29 +1,48 @@
-//! `login` and `logout`: store and remove the server and key of a profile.
+//! `login` and `logout`: store and remove the server of a profile with a sign-in or an API key.
+//!
+//! ```text
+//! login            browser of this machine ─► consent ─► tokens
+//! login --device   browser of another one  ─► consent ─► tokens
+//! login --key      API key from the terminal or standard input
+//! ```
+
+mod device;
+mod random;
+mod web;
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Value, json};
 
 use crate::api_key::ApiKey;
 use crate::arguments::with_shared_flags;
 use crate::base_url::BaseUrl;
-use crate::client::{ApiClient, Call};
+use crate::client::{ApiClient, Call, Credential};
 use crate::error::CliError;
 use crate::example;
+use crate::oauth::AuthorizationServer;
 use crate::operation::OperationTable;
 use crate::output;
 use crate::profile::{Profile, ProfileFile};
+use crate::sign_in::{ProfileLock, Tokens};
 
 const PROFILE_DEFAULT: &str = "default";
+const SCOPE_DEFAULT: &str = "read send manage";
 
 pub(super) fn login_command() -> Command {
+    let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
     Command::new("login")
-        .about("Store the server and an API key")
+        .about("Sign in to a server with the browser, or store an API key")
         .after_help(format!(
-            "The key is read from the terminal without being shown, or from standard input.\n\n{}",
-            example::section(&["postrider login --base-url https://mail.example.com < key.txt"])
+            "The sign-in can do what its scopes and your role allow, but nothing with secrets, money or the team. An API \
+             key is read from the terminal without being shown, or from standard input.\n\n{}",
+            example::section(&[
+                "postrider login --base-url https://mail.example.com",
+                "postrider login --base-url https://mail.example.com --device",
+                "postrider login --base-url https://mail.example.com --key < key.txt",
+            ])
         ))
         .arg(
             Arg::new("base-url")
@@ -31,18 +50,28 @@ pub(super) fn login_command() -> Command {
                 .value_name("URL")
                 .help("The server, for example https://mail.example.com"),
         )
+        .arg(
+            Arg::new("scope")
+                .long("scope")
+                .value_name("SCOPES")
+                .default_value(SCOPE_DEFAULT)
+                .help("What to ask for: `read`, `send`, `manage`"),
+        )
+        .arg(flag("web", "Use the browser, also if standard input is no terminal").conflicts_with_all(["device", "key"]))
+        .arg(flag("device", "Show a code to enter in the browser of another device").conflicts_with("key"))
+        .arg(flag("key", "Store an API key; the default if standard input is no terminal"))
 }
 
 pub(super) fn logout_command() -> Command {
     Command::new("logout")
-        .about("Remove a stored server and key")
+        .about("End a sign-in, and remove the stored server and its key")
         .after_help(example::section(&["postrider logout --profile staging"]))
 }
 
-/// Asks for a key, checks it at the server, and stores both.
+/// Signs in, or asks for a key, checks it at the server, and stores it.
 ///
 /// # Errors
-/// The server refuses the key, or the profile cannot be written.
+/// The server refuses, the user denies it, or the profile cannot be written.
 pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
     let matches = parse(login_command(), arguments);
     let url = matches.get_one::<String>("base-url").cloned();
@@ -50,44 +79,81 @@ pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> R
         url.or_else(|| std::env::var("POSTRIDER_BASE_URL").ok()).map_or_else(|| ask("Server (https://…): "), Ok)?;
     let insecure = std::env::var_os("POSTRIDER_ALLOW_INSECURE_HTTP").is_some();
     let base_url = BaseUrl::parse(&url, insecure)?;
-    let key = ApiKey::parse(&read_key()?)?;
-    let client = ApiClient::new(base_url.clone(), key.clone(), Duration::from_secs(30), table.service_version);
-    let account = client.call(&Call::get("/account")).await?.json()?;
+    let scope = matches.get_one::<String>("scope").map_or(SCOPE_DEFAULT, String::as_str);
+    let server = AuthorizationServer::new(base_url.clone());
+    let is_piped = !std::io::stdin().is_terminal() && !matches.get_flag("web");
+    let (key, sign_in) = if matches.get_flag("device") {
+        (None, Some(Tokens::from_reply(device::sign_in(&server, scope).await?)?))
+    } else if matches.get_flag("key") || is_piped {
+        (Some(ApiKey::parse(&read_key()?)?), None)
+    } else {
+        (None, Some(Tokens::from_reply(web::sign_in(&server, scope).await?)?))
+    };
+    let bearer = match (&key, &sign_in) {
+        (Some(key), _) => key.clone(),
+        (None, tokens) => ApiKey::parse(tokens.as_ref().map_or("", |tokens| &tokens.access_token))?,
+    };
+    let can_read = sign_in.as_ref().is_none_or(|tokens| tokens.scope.split(' ').any(|scope| scope == "read"));
+    let account = match can_read {
+        true => account_email(&base_url, bearer, table).await?,
+        false => Value::Null,
+    };
+    let scope = sign_in.as_ref().map(|tokens| tokens.scope.clone());
+    let profile = Profile { base_url: base_url.to_string(), api_key: key.map(|key| key.expose().to_owned()), sign_in };
     let name = matches.get_one::<String>("profile").cloned().unwrap_or_else(|| PROFILE_DEFAULT.to_owned());
     let path = ProfileFile::path()?;
-    let mut file = ProfileFile::read(&path)?;
-    let profile = Profile { base_url: base_url.to_string(), api_key: key.expose().to_owned() };
-    file.profiles.insert(name.clone(), profile);
-    file.default.get_or_insert_with(|| name.clone());
-    file.write(&path)?;
-    let account = account.get("account").unwrap_or(&account);
-    print(
-        &matches,
-        &json!({"profile": name, "base_url": base_url.to_string(), "account": account["email"], "file": path}),
-    )
+    {
+        let _lock = ProfileLock::acquire(&path).await?;
+        let mut file = ProfileFile::read(&path)?;
+        file.profiles.insert(name.clone(), profile);
+        file.default.get_or_insert_with(|| name.clone());
+        file.write(&path)?;
+    }
+    let stored = json!({
+        "profile": name, "base_url": base_url.to_string(), "account": account, "scope": scope, "file": path,
+    });
+    print(&matches, &stored)
 }
 
-/// Removes a profile.
+async fn account_email(base_url: &BaseUrl, bearer: ApiKey, table: &OperationTable<'_>) -> Result<Value, CliError> {
+    let credential = Credential::Key(bearer);
+    let client = ApiClient::new(base_url.clone(), credential, Duration::from_secs(30), table.service_version);
+    let account = client.call(&Call::get("/account")).await?.json()?;
+    Ok(account.get("account").unwrap_or(&account)["email"].clone())
+}
+
+/// Ends the sign-in of a profile at the server, and removes the profile.
 ///
 /// # Errors
 /// There is no such profile, or the file cannot be written.
-pub(super) fn logout(arguments: &[String]) -> Result<(), CliError> {
+pub(super) async fn logout(arguments: &[String]) -> Result<(), CliError> {
     let matches = parse(logout_command(), arguments);
     let path = ProfileFile::path()?;
+    let _lock = ProfileLock::acquire(&path).await?;
     let mut file = ProfileFile::read(&path)?;
     let named = matches.get_one::<String>("profile").map(String::as_str);
-    let Some((name, _)) = file.profile(named)? else {
+    let Some((name, profile)) = file.profile(named)? else {
         return Err(CliError::usage("no profile is stored"));
+    };
+    let note = match &profile.sign_in {
+        Some(tokens) => match revoke(&profile.base_url, tokens).await {
+            Ok(()) => "the sign-in was ended at the server".to_owned(),
+            Err(error) => format!("the server could not be told ({error}): end the access under Connected apps"),
+        },
+        None => "the key itself stays valid: `postrider api-keys delete` revokes it".to_owned(),
     };
     file.profiles.remove(&name);
     if file.default.as_deref() == Some(name.as_str()) {
         file.default = file.profiles.keys().next().cloned();
     }
     file.write(&path)?;
-    print(
-        &matches,
-        &json!({"removed": name, "default": file.default, "note": "the key itself stays valid: `postrider api-keys delete` revokes it"}),
-    )
+    print(&matches, &json!({"removed": name, "default": file.default, "note": note}))
+}
+
+async fn revoke(base_url: &str, tokens: &Tokens) -> Result<(), CliError> {
+    let insecure = std::env::var_os("POSTRIDER_ALLOW_INSECURE_HTTP").is_some();
+    let server = AuthorizationServer::new(BaseUrl::parse(base_url, insecure)?);
+    server.revoke(&tokens.refresh_token).await?.map(drop).map_err(CliError::from)
 }
 
 fn parse(command: Command, arguments: &[String]) -> ArgMatches {

@@ -4,6 +4,7 @@ use clap::{Arg, Command};
 use serde_json::json;
 
 use super::workflow::WorkflowRun;
+use crate::browser;
 use crate::error::CliError;
 use crate::example;
 use crate::operation::OperationTable;
@@ -28,10 +29,6 @@ pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<()
         _ => "/",
     };
     let url = format!("{}{path}", run.client()?.base_url());
-    let browser = std::env::var_os("BROWSER").filter(|program| !program.is_empty());
-    let program = browser.unwrap_or_else(|| if cfg!(target_os = "macos") { "open" } else { "xdg-open" }.into());
-    let quiet = std::process::Stdio::null;
-    let opened = std::process::Command::new(program).arg(&url).stdout(quiet()).stderr(quiet()).status();
-    let opened = opened.is_ok_and(|status| status.success());
+    let opened = browser::open(&url);
     run.print(&json!({"url": url, "opened": opened}))
 }

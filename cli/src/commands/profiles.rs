@@ -41,7 +41,11 @@ pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<()
         .profiles
         .iter()
         .map(|(name, profile)| {
-            let hint = ApiKey::parse(&profile.api_key).map_or_else(|_| "not valid".to_owned(), |key| key.hint());
+            let hint = match (&profile.api_key, &profile.sign_in) {
+                (Some(key), _) => ApiKey::parse(key).map_or_else(|_| "not valid".to_owned(), |key| key.hint()),
+                (None, Some(tokens)) => format!("signed in ({})", tokens.scope),
+                (None, None) => "none".to_owned(),
+            };
             let is_default = file.default.as_deref() == Some(name.as_str());
             json!({"name": name, "default": is_default, "base_url": profile.base_url, "api_key": hint})
         })

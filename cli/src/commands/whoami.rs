@@ -22,7 +22,8 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     let client = client_of(&matches, table)?;
     let answer = client.call(&Call::get("/account")).await?.json()?;
     let account = answer.get("account").cloned().unwrap_or(answer);
-    let value = json!({"base_url": client.base_url().to_string(), "api_key": client.key().hint(), "account": account});
+    let value =
+        json!({"base_url": client.base_url().to_string(), "api_key": client.credential().hint(), "account": account});
     match Format::choose(matches.get_flag("json"), false) {
         Format::Text => output::print_object(&value),
         _ => output::print_json(&value),

@@ -20,6 +20,10 @@ pub struct PageAnswer {
 pub enum PageContent {
     /// A page of the dashboard.
     Html(String),
+    /// A page of the dashboard with a form whose answer leads to another origin.
+    FormTarget { html: String, origin: String },
+    /// Go to the URL of another program with GET (303).
+    Leave(String),
     /// Go to another path with GET (303).
     SeeOther(String),
     /// The answer of an operation as a file.
@@ -36,6 +40,11 @@ impl PageAnswer {
     #[must_use]
     pub fn html(status: u16, html: String) -> Self {
         Self { status, content: PageContent::Html(html), cookies: Vec::new(), fault: None }
+    }
+
+    #[must_use]
+    pub fn leave(url: impl Into<String>) -> Self {
+        Self { status: 303, content: PageContent::Leave(url.into()), cookies: Vec::new(), fault: None }
     }
 
     #[must_use]

@@ -60,12 +60,19 @@ const NAVIGATION: &[NavigationGroup] = &[
             ("/api-keys", "API keys"),
             ("/smtp-credentials", "SMTP"),
             ("/webhooks", "Webhooks"),
+            ("/connected-apps", "Connected apps"),
             ("/logs", "Request log"),
         ],
     },
     NavigationGroup {
         title: "Account",
-        pages: &[("/team", "Team"), ("/billing", "Plan"), ("/security", "Your sign-in")],
+        pages: &[
+            ("/team", "Team"),
+            ("/approvals", "Approvals"),
+            ("/audit-log", "Audit log"),
+            ("/billing", "Plan"),
+            ("/security", "Your sign-in"),
+        ],
     },
 ];
 

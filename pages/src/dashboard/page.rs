@@ -21,6 +21,8 @@ pub struct Page {
     pub same_as: Vec<Call>,
     /// Reload the content when an event arrives.
     pub live: bool,
+    /// Another origin to which the answer of a form may lead, as a source expression of the content security policy.
+    pub form_target: Option<String>,
 }
 
 impl Page {
@@ -52,6 +54,13 @@ impl Page {
     #[must_use]
     pub fn same_as(mut self, call: Call) -> Self {
         self.same_as.push(call);
+        self
+    }
+
+    /// Lets the answer of a form lead to another origin.
+    #[must_use]
+    pub fn form_target(mut self, origin: impl Into<String>) -> Self {
+        self.form_target = Some(origin.into());
         self
     }
 

@@ -158,7 +158,7 @@ pub fn confirm_form() -> Form<'static> {
 }
 
 /// Compares secrets without revealing by time where they differ.
-fn same_secret(a: &str, b: &str) -> bool {
+pub(crate) fn same_secret(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
 
@@ -184,6 +184,7 @@ fn outcome_answer(context: &Context<'_>, outcome: Outcome) -> PageAnswer {
     match outcome {
         Outcome::SeeOther(path) => PageAnswer::see_other(path),
         Outcome::SignedIn { path, cookies } => PageAnswer { cookies, ..PageAnswer::see_other(path) },
+        Outcome::Leave(url) => PageAnswer::leave(url),
         Outcome::Once(page) => PageAnswer::html(200, Frame { context, page: &page }.render()),
     }
 }
@@ -194,7 +195,13 @@ fn view_answer(context: &Context<'_>, view: View) -> PageAnswer {
         _ => 400,
     });
     let content = match view {
-        View::Page(page) => PageContent::Html(Frame { context, page: &page }.render()),
+        View::Page(page) => {
+            let html = Frame { context, page: &page }.render();
+            match page.form_target {
+                Some(origin) => PageContent::FormTarget { html, origin },
+                None => PageContent::Html(html),
+            }
+        }
         View::SeeOther(path) => return PageAnswer::see_other(path),
         View::Download { call, file_name } => PageContent::Download { call, file_name },
         View::File { media_type, file_name, content } => PageContent::File { media_type, file_name, content },

@@ -1,11 +1,16 @@
 //! The screens: each file has the pages of one subject, as rows of the page table.
 
 pub mod affiliate;
+pub mod approvals;
 pub mod assets;
+pub mod audit_log;
 pub mod automations;
 pub mod billing;
+pub mod connected_apps;
+pub mod consent;
 pub mod conversions;
 pub mod credentials;
+pub mod device;
 pub mod domains;
 pub mod emails;
 pub mod events;
@@ -49,6 +54,7 @@ pub const ALL: &[&[PageRow]] = &[
     affiliate::backfill::PAGES,
     affiliate::audit::PAGES,
     affiliate::partners::PAGES,
+    affiliate::ledger::PAGES,
     affiliate::partner::PAGES,
     affiliate::partner_pages::PAGES,
     affiliate::partner_import::PAGES,
@@ -66,8 +72,13 @@ pub const ALL: &[&[PageRow]] = &[
     credentials::SMTP_PAGES,
     webhooks::PAGES,
     logs::PAGES,
+    approvals::PAGES,
+    audit_log::PAGES,
     team::PAGES,
     billing::PAGES,
+    connected_apps::PAGES,
+    consent::PAGES,
+    device::PAGES,
     security::PAGES,
 ];
 

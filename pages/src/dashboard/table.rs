@@ -81,6 +81,8 @@ pub enum Outcome {
     SignedIn { path: String, cookies: Vec<String> },
     /// A page that is shown once, for secrets.
     Once(Box<Page>),
+    /// Go to the URL of another program, which an operation returned.
+    Leave(String),
 }
 
 impl Outcome {
@@ -101,7 +103,15 @@ pub fn pages() -> impl Iterator<Item = &'static PageRow> {
 /// Finds a page by its path below `/dashboard`, with its parameters. A path without parameters is preferred.
 #[must_use]
 pub fn find(path: &str) -> Option<(&'static PageRow, Vec<(String, String)>)> {
-    let found = pages().filter_map(|row| Some((row, match_path(row.path, path)?)));
+    find_in(pages(), path)
+}
+
+/// Finds a page of a table by its path, as [`find`].
+pub fn find_in(
+    rows: impl Iterator<Item = &'static PageRow>,
+    path: &str,
+) -> Option<(&'static PageRow, Vec<(String, String)>)> {
+    let found = rows.filter_map(|row| Some((row, match_path(row.path, path)?)));
     found.min_by_key(|(_, parameters)| parameters.len())
 }
 

@@ -218,7 +218,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Affiliate program",
         &["affiliates", "affiliateCampaigns", "affiliateReferrals", "affiliateCommissions", "affiliatePayouts"],
     ),
-    ("Account", &["account", "apiKeys", "smtpCredentials", "logs"]),
+    ("Account", &["account", "apiKeys", "smtpCredentials", "grants", "logs"]),
 ];
 /// The group of resources that no other group has.
 const REST: &str = "More";

@@ -3,10 +3,10 @@
 //! Delays and waits are skipped (a wait counts as timed out); conditions are evaluated. A dry run renders emails and
 //! text messages without sending them; a test sends them. The run is returned, not stored, and records no events.
 
-use mail::automation::AutomationDefinition;
 use mail::automation::context::{EventFacts, RunContext, WaitResult};
 use mail::automation::definition::{SendEmailStep, StepAction};
 use mail::automation::run::{AutomationRun, NextStep, RunMode, RunStart};
+use mail::automation::{Automation, AutomationDefinition};
 use mail::id::{AutomationId, ProductEventId, RunId};
 use mail::trigger_event::TriggerEvent;
 use serde_json::{Value, json};
@@ -48,6 +48,18 @@ impl Intake {
         // The version of a draft can change: bypass the cache.
         let version = store::automation::get_version(self.store(), account, automation.id, automation.version);
         let definition = version.await?.ok_or(DryRunError::NotFound)?.definition;
+        Ok(self.dry_run_definition(tenant, &automation, &definition, signal, mode).await)
+    }
+
+    /// Executes a run of a definition, which need not be stored, to its end.
+    pub async fn dry_run_definition(
+        &self,
+        tenant: &Tenant,
+        automation: &Automation,
+        definition: &AutomationDefinition,
+        signal: &TriggerEvent<'_>,
+        mode: RunMode,
+    ) -> AutomationRun {
         let now = self.clock().now();
         let start = RunStart {
             id: RunId::new(now, self.entropy().unique_bits()),
@@ -59,12 +71,12 @@ impl Intake {
             lineage: Vec::new(),
             at: now,
         };
-        let (mut run, _) = AutomationRun::begin(&automation, &definition, start);
+        let (mut run, _) = AutomationRun::begin(automation, definition, start);
         let mut run_context = RunContext::new(EventFacts::from(signal));
         while run.status.is_active() {
-            self.dry_run_step(tenant, &mut run, &definition, &mut run_context, mode).await;
+            self.dry_run_step(tenant, &mut run, definition, &mut run_context, mode).await;
         }
-        Ok(run)
+        run
     }
 
     async fn dry_run_step(

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use mail::client_policy::PolicyViolation;
 use mail::draft::Draft;
 use mail::email::{Email, HeaderSummary, Ingress};
 use mail::id::EmailId;
@@ -16,6 +17,7 @@ use mail::quota::Noun;
 use mail::suppression::BlockedRecipient;
 use mail::unsubscribe;
 use store::access::Tenant;
+use store::client_sends::{self, LimitedClient, ReserveSendsError, SendReservation};
 use store::email::RECIPIENTS_MAX;
 
 use super::build_message::{BuiltMessage, build_message, envelope_recipients};
@@ -50,6 +52,8 @@ impl Intake {
         self.sender_authorization.check_sender_domains(tenant, &built.sender_domains).await?;
         let recipients = draft.recipients.iter().map(|r| &r.address);
         self.sender_authorization.check_reachable(tenant, &sender, &built.from.address, recipients)?;
+        let recipients = draft.recipients.iter().map(|r| &r.address);
+        tenant.policy().check_email(&built.from.address, draft.category, recipients).map_err(SubmitError::from)?;
         self.check_size(&draft, &built)?;
         let mut header = restore_subject(built.header, unsubscribe_url.as_deref());
         let mut addressees = envelope_recipients(draft.recipients, &mut header, draft.ingress);
@@ -60,6 +64,7 @@ impl Intake {
                 Some(refuse) => (refuse, built.chunks, None),
                 None => {
                     let reserved = self.reserve_plan_quota(&sender, id, is_metered, &addressees, now).await?;
+                    self.reserve_client_sends(tenant, &addressees, now).await?;
                     match scheduled_at {
                         Some(at) => (Disposition::Schedule(at), built.chunks, reserved),
                         None => (Disposition::Deliver, self.sign_message(&sender, built.chunks, now).await?, reserved),
@@ -124,6 +129,27 @@ impl Intake {
             return Err(SubmitError::TooLarge { bytes_max });
         }
         Ok(())
+    }
+
+    /// Counts the recipients of an email for a client whose policy limits its sends a day.
+    async fn reserve_client_sends(
+        &self,
+        tenant: &Tenant,
+        addressees: &[EnvelopeRecipient],
+        now: Timestamp,
+    ) -> Result<(), SubmitError> {
+        let (Some(limit), Some(id)) = (tenant.policy().sends_per_day, tenant.actor().credential()) else {
+            return Ok(());
+        };
+        let count = addressees.iter().filter(|to| !to.suppressed).count();
+        let sends = u32::try_from(count).unwrap_or(u32::MAX);
+        let client = LimitedClient { account: tenant.account().id, id, limit };
+        match client_sends::reserve(&self.worker.store, client, sends, now).await {
+            Ok(SendReservation::Reserved) => Ok(()),
+            Ok(SendReservation::LimitReached { used }) => Err(PolicyViolation::SendsPerDay { limit, used }.into()),
+            Err(ReserveSendsError::Read(error)) => Err(error.into()),
+            Err(ReserveSendsError::Commit(error)) => Err(error.into()),
+        }
     }
 
     /// Reserves the recipients of an email in the plan's quota; `None` if the email is not metered.

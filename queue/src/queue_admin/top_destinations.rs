@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use mail::address::DomainName;
 use mail::id::AccountId;
+use mail::slug::PoolName;
 use mail::task::{Task, TaskId};
 use store::engine::ReadError;
 
@@ -32,8 +34,16 @@ pub struct TopDestinations {
 pub struct TopDestination {
     /// Name of the ready queue (its mail hosts), or the recipients' domain if the route is unknown.
     pub name: String,
+    /// Recipient domain; `None` if there are several.
+    pub domain: Option<DomainName>,
+    /// Pool that the ready queue sends from; `None` if the destination has no ready queue.
+    pub pool: Option<PoolName>,
     /// Waiting recipients.
     pub tasks: u64,
+    /// Recipients that may be attempted now and are not held.
+    pub due: u64,
+    /// Recipients that wait for a later attempt and are not held.
+    pub later: u64,
     /// Recipients held by the operator or because their account is suspended.
     pub held: u64,
     /// Acceptance time of the oldest task.
@@ -101,6 +111,8 @@ impl LimitingFactor {
 /// Counters of one destination during the scan.
 struct DestinationCount {
     tasks: u64,
+    due: u64,
+    has_other_domains: bool,
     held: u64,
     next_due: Timestamp,
     /// Acceptance time, account and id of the oldest task.
@@ -111,11 +123,21 @@ struct DestinationCount {
 
 impl DestinationCount {
     fn from_task(task: Task) -> Self {
-        Self { tasks: 0, held: 0, next_due: task.due, oldest: (task.accepted_at, task.account, task.id), sample: task }
+        Self {
+            tasks: 0,
+            due: 0,
+            has_other_domains: false,
+            held: 0,
+            next_due: task.due,
+            oldest: (task.accepted_at, task.account, task.id),
+            sample: task,
+        }
     }
 
-    fn add(&mut self, task: &Task, is_held: bool) {
+    fn add(&mut self, task: &Task, is_held: bool, now: Timestamp) {
         self.tasks += 1;
+        self.due += u64::from(!is_held && task.due <= now);
+        self.has_other_domains |= task.address.domain() != self.sample.address.domain();
         self.held += u64::from(is_held);
         self.next_due = self.next_due.min(task.due);
         self.oldest = self.oldest.min((task.accepted_at, task.account, task.id));
@@ -134,7 +156,7 @@ impl Worker {
         report_progress: impl Fn(u64),
     ) -> Result<TopDestinations, ReadError> {
         let mut counts: HashMap<String, DestinationCount> = HashMap::new();
-        let (mut tasks, mut from) = (0, None);
+        let (mut tasks, mut from, now) = (0, None, self.clock.now());
         loop {
             let slice = store::task::list_all(&self.store, from, PAGE_TASKS).await?;
             for (task, _) in slice.tasks {
@@ -146,7 +168,10 @@ impl Worker {
                 let is_counted = counts.len() < COUNTED_MAX || counts.contains_key(&name);
                 let name = if is_counted { name } else { "others".to_owned() };
                 let is_held = task.held || self.holds.is_account_held(task.account);
-                counts.entry(name).or_insert_with(|| DestinationCount::from_task(task.clone())).add(&task, is_held);
+                counts
+                    .entry(name)
+                    .or_insert_with(|| DestinationCount::from_task(task.clone()))
+                    .add(&task, is_held, now);
             }
             report_progress(tasks);
             from = slice.next;
@@ -181,9 +206,14 @@ impl Worker {
             recipient.error.clone().or_else(|| recipient.last_response.as_ref().map(ToString::to_string))
         };
         let (limit, until) = self.limiting_factor(count, site.as_ref(), now);
+        let domain = (!count.has_other_domains).then(|| count.sample.address.domain().clone());
         Ok(TopDestination {
             name,
+            domain,
+            pool: site.as_ref().map(|site| site.pool.clone()),
             tasks: count.tasks,
+            due: count.due,
+            later: count.tasks.saturating_sub(count.held).saturating_sub(count.due),
             held: count.held,
             oldest,
             next_due: count.next_due,

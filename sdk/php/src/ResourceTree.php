@@ -58,6 +58,8 @@ trait ResourceTree
     public readonly Resource\AffiliateCommissions $affiliateCommissions;
     /** Payments to affiliates. */
     public readonly Resource\AffiliatePayouts $affiliatePayouts;
+    /** What users allowed programs to do. */
+    public readonly Resource\Grants $grants;
 
     private function makeResources(): void
     {
@@ -84,5 +86,6 @@ trait ResourceTree
         $this->affiliateReferrals = new Resource\AffiliateReferrals($this);
         $this->affiliateCommissions = new Resource\AffiliateCommissions($this);
         $this->affiliatePayouts = new Resource\AffiliatePayouts($this);
+        $this->grants = new Resource\Grants($this);
     }
 }

@@ -1467,6 +1467,9 @@ namespace Postrider;
  * @phpstan-type GetFunnelResponse array{
  *     funnel: Funnel,
  * }
+ * @phpstan-type GetGrantResponse array{
+ *     grant: Grant,
+ * }
  * @phpstan-type GetLogResponse array{
  *     log: LoggedRequest,
  * }
@@ -1483,6 +1486,18 @@ namespace Postrider;
  * }
  * @phpstan-type GetTemplateVersionResponse array{
  *     version: TemplateVersionDetail,
+ * }
+ * @phpstan-type Grant array{
+ *     id: string,
+ *     client_id: string,
+ *     client_name: string,
+ *     user_id: string,
+ *     scopes: list<string>,
+ *     resources: list<string>,
+ *     last_used_at: string|null,
+ *     last_used_ip: string|null,
+ *     expires_at: string,
+ *     created_at: string,
  * }
  * @phpstan-type Granularity 'hour'|'day'|string
  * @phpstan-type ImportSuppressionsParams array{
@@ -1655,6 +1670,15 @@ namespace Postrider;
  *     created_after?: string|\DateTimeInterface,
  *     created_before?: string|\DateTimeInterface,
  * }
+ * @phpstan-type ListGrantsParams array{
+ *     limit?: int,
+ *     cursor?: string,
+ * }
+ * @phpstan-type ListGrantsResponse array{
+ *     grants: list<Grant>,
+ *     has_more: bool,
+ *     next_cursor: string|null,
+ * }
  * @phpstan-type ListLogsParams array{
  *     limit?: int,
  *     cursor?: string,
@@ -1738,6 +1762,7 @@ namespace Postrider;
  *     duration_ms: int,
  *     api_key_id: string|null,
  *     user_id: string|null,
+ *     grant_id: string|null,
  *     created_at: string,
  * }
  * @phpstan-type MarkAffiliatePayoutPaidParams array{

@@ -56,6 +56,24 @@ pub async fn get(store: &Store, account: AccountId, id: BackfillId) -> Result<Op
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
+/// Lists an account's backfills before one, newest first, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    before: Option<BackfillId>,
+    limit: usize,
+) -> Result<Vec<Backfill>, ReadError> {
+    let mut range = key(Space::Backfill).account(account).range();
+    if let Some(before) = before {
+        range.end = key_of(account, before);
+    }
+    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+}
+
 /// Lists the running backfills of these partitions, at most `limit`.
 ///
 /// # Errors

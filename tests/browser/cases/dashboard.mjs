@@ -9,11 +9,11 @@ const BROWSER_MS = 900_000;
 /** Pages of one kind that are opened; an email's page depends on its state. */
 const eachMax = (kind) => (kind === "/dashboard/emails/{id}" ? 4 : 1);
 const PAGES_MAX = 220;
-const HOSTILE = `"><script>alert(1)</script><img src=x onerror=alert(2)> \u202Efdp.exe {{7*7}}`;
+export const HOSTILE = `"><script>alert(1)</script><img src=x onerror=alert(2)> \u202Efdp.exe {{7*7}}`;
 
 /** Reads the source of a package that tests/browser/run installs. */
-const axe = (modules) => readFileSync(createRequire(join(modules, "x.js")).resolve("axe-core/axe.min.js"), "utf8");
-const validator = (modules) => {
+export const axe = (modules) => readFileSync(createRequire(join(modules, "x.js")).resolve("axe-core/axe.min.js"), "utf8");
+export const validator = (modules) => {
   const { HtmlValidate } = createRequire(join(modules, "x.js"))("html-validate");
   return new HtmlValidate({ extends: ["html-validate:recommended"], rules: RULES });
 };

@@ -6,6 +6,7 @@ pub use html::notice::Notice;
 #[must_use]
 pub fn done_text(code: &str) -> Option<&'static str> {
     Some(match code {
+        "access_ended" => "The program has no access any more.",
         "activated" => "It is active now.",
         "added" => "It was added.",
         "allowed" => "The referral is allowed.",

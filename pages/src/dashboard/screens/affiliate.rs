@@ -5,6 +5,7 @@ pub mod backfill;
 pub mod campaign_fields;
 pub mod campaigns;
 pub mod commissions;
+pub mod ledger;
 pub mod overview;
 pub mod partner;
 pub mod partner_import;

@@ -72,7 +72,14 @@ pub const PAGES: &[PageRow] = &[
         access: SIGNED_IN,
         reads: &["get_automation", "send_event"],
         show: |context| Box::pin(test_run::show(context)),
-        forms: &[FormRow { name: "test", operation: "send_event", submit: |context| Box::pin(test_run::run(context)) }],
+        forms: &[
+            FormRow { name: "test", operation: "send_event", submit: |context| Box::pin(test_run::run(context)) },
+            FormRow {
+                name: editor::FORM,
+                operation: "dry_run_automation",
+                submit: |context| Box::pin(test_run::run_entered(context)),
+            },
+        ],
     },
     PageRow {
         path: "/automations/{id}/mail",
@@ -84,17 +91,17 @@ pub const PAGES: &[PageRow] = &[
     PageRow {
         path: "/automations/{id}/replay",
         access: SIGNED_IN,
-        reads: &["get_automation", "list_events", "send_event"],
+        reads: &["get_automation", "replay_automation"],
         show: |context| Box::pin(replay::show(context)),
         forms: &[
             FormRow {
                 name: "saved",
-                operation: "send_event",
+                operation: "replay_automation",
                 submit: |context| Box::pin(replay::replay_saved(context)),
             },
             FormRow {
                 name: editor::FORM,
-                operation: "create_automation",
+                operation: "replay_automation",
                 submit: |context| Box::pin(replay::replay_entered(context)),
             },
         ],
@@ -225,7 +232,7 @@ impl Renderable for AutomationTabs<'_> {
         let shown = [
             ("", "Steps", "get_automation"),
             ("/test", "Test", "send_event"),
-            ("/replay", "Replay", "send_event"),
+            ("/replay", "Replay", "replay_automation"),
             ("/runs", "Runs", "list_automation_runs"),
             ("/versions", "Versions", "list_automation_versions"),
             ("/manage", "Manage", "update_automation"),

@@ -4,6 +4,7 @@ mod activity;
 mod create;
 mod detail;
 mod list;
+mod policy;
 mod smtp_settings;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use hypertext::prelude::*;
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use self::policy::Policy;
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -206,6 +208,8 @@ struct Credential {
     last_used_at: Option<String>,
     last_used_ip: Option<String>,
     expires_at: Option<String>,
+    #[serde(default)]
+    policy: Option<Policy>,
     created_at: String,
     /// The fields from here on are only of SMTP credentials.
     #[serde(default)]

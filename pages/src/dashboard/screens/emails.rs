@@ -89,6 +89,13 @@ pub const PAGES: &[PageRow] = &[
         forms: &[],
     },
     PageRow {
+        path: "/emails/{id}/attachments/{attachment}",
+        access: PageAccess::SignedIn,
+        reads: &["get_email", "get_email_attachment"],
+        show: |context| Box::pin(content::download_attachment(context)),
+        forms: &[],
+    },
+    PageRow {
         path: "/emails/{id}/cancel",
         access: PageAccess::SignedIn,
         reads: &["get_email", "cancel_email"],

@@ -89,9 +89,9 @@ impl LoggedRequest {
     }
 }
 
-/// The names of the account's credentials by id, for the column "By".
-async fn key_names(context: &Context<'_>) -> Result<BTreeMap<String, String>, Failure> {
-    #[derive(Deserialize)]
+/// The names of the account's API keys by id; none if they cannot be read.
+async fn key_names(context: &Context<'_>) -> BTreeMap<String, String> {
+    #[derive(Default, Deserialize)]
     struct KeyNames {
         api_keys: Vec<KeyName>,
     }
@@ -101,20 +101,61 @@ async fn key_names(context: &Context<'_>) -> Result<BTreeMap<String, String>, Fa
         name: String,
     }
     if !context.allows("list_api_keys") {
-        return Ok(BTreeMap::new());
+        return BTreeMap::new();
     }
-    let list: KeyNames = context.read(&Call::new("list_api_keys").query("limit", "100")).await?;
-    Ok(list.api_keys.into_iter().map(|key| (key.id, key.name)).collect())
+    let list: KeyNames = context.read(&Call::new("list_api_keys").query("limit", "100")).await.unwrap_or_default();
+    list.api_keys.into_iter().map(|key| (key.id, key.name)).collect()
 }
 
-/// KeyName or user of a request.
-fn made_by<'a>(request: &'a LoggedRequest, keys: &'a BTreeMap<String, String>) -> impl Renderable + 'a {
+/// The addresses of the account's users by id; none if they cannot be read.
+async fn user_names(context: &Context<'_>) -> BTreeMap<String, String> {
+    #[derive(Default, Deserialize)]
+    struct UserNames {
+        users: Vec<UserName>,
+    }
+    #[derive(Deserialize)]
+    struct UserName {
+        id: String,
+        email: String,
+    }
+    if !context.allows("list_users") {
+        return BTreeMap::new();
+    }
+    let list: UserNames = context.read(&Call::new("list_users")).await.unwrap_or_default();
+    list.users.into_iter().map(|user| (user.id, user.email)).collect()
+}
+
+/// The names of those who can make requests, by id.
+struct ActorNames {
+    keys: BTreeMap<String, String>,
+    users: BTreeMap<String, String>,
+}
+
+impl ActorNames {
+    async fn load(context: &Context<'_>) -> Self {
+        Self { keys: key_names(context).await, users: user_names(context).await }
+    }
+
+    /// The filter by key or user. A key that was deleted is a choice as long as it is chosen.
+    fn filter(&self, chosen: &str) -> Filter {
+        let mut choices = vec![(String::new(), "Everybody".to_owned())];
+        choices.extend(self.keys.iter().map(|(id, name)| (id.clone(), format!("Key {name}"))));
+        choices.extend(self.users.iter().map(|(id, email)| (id.clone(), email.clone())));
+        if !choices.iter().any(|(id, _)| id == chosen) {
+            choices.push((chosen.to_owned(), chosen.to_owned()));
+        }
+        Filter { name: "by", label: "By", control: FilterControl::Select(choices) }
+    }
+}
+
+/// The key or user of a request.
+fn made_by<'a>(request: &'a LoggedRequest, names: &'a ActorNames) -> impl Renderable + 'a {
     maud! {
         @match (&request.api_key_id, &request.user_id) {
             (Some(key), _) => {
-                a href={ "/dashboard/api-keys/" (encode(key)) } { (keys.get(key).unwrap_or(key)) }
+                a href={ "/dashboard/api-keys/" (encode(key)) } { (names.keys.get(key).unwrap_or(key)) }
             }
-            (None, Some(_)) => "A user's session",
+            (None, Some(user)) => { @match names.users.get(user) { Some(email) => (email), None => "A user's session" } }
             (None, None) => span.soft { "Nobody" },
         }
     }
@@ -127,7 +168,7 @@ fn day_start(date: &str, days_later: i8) -> String {
     start.map_or_else(|| date.to_owned(), |start| Timestamp::from(start).to_string())
 }
 
-fn filters() -> [Filter; 5] {
+fn filters(names: &ActorNames, by: &str) -> [Filter; 6] {
     let choices = |choices: &[(&str, &str)]| {
         FilterControl::Select(choices.iter().map(|(value, label)| ((*value).into(), (*label).into())).collect())
     };
@@ -149,6 +190,7 @@ fn filters() -> [Filter; 5] {
         Filter { name: "status", label: "Status", control: choices(&statuses) },
         Filter { name: "method", label: "Method", control: choices(&methods) },
         Filter::text("path", "Path begins with", "/emails"),
+        names.filter(by),
         Filter::date("from", "From"),
         Filter::date("to", "Up to and including"),
     ]
@@ -160,15 +202,17 @@ fn list_call(context: &Context<'_>) -> Call {
         .query("status", query.get("status"))
         .query("method", query.get("method"))
         .query("path", query.get("path").trim())
+        .query(if query.get("by").starts_with("user_") { "user_id" } else { "api_key_id" }, query.get("by"))
         .query("created_after", day_start(query.get("from"), 0))
         .query("created_before", day_start(query.get("to"), 1))
         .query("cursor", query.get("cursor"))
 }
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
-    let (filters, call) = (filters(), list_call(context));
+    let names = ActorNames::load(context).await;
+    let (filters, call) = (filters(&names, context.query().get("by")), list_call(context));
     let bar = FilterBar { context, filters: &filters };
-    let lead = "Requests to the API with their answers, newest first. Addresses in paths are left out.";
+    let lead = "Requests to the API, and changes made here, with their answers; newest first. Addresses in paths are left out.";
     let found: LogList = match context.read(&call).await {
         Ok(found) => found,
         // A filter that the API refuses is shown with the reason, so that it can be corrected.
@@ -178,8 +222,6 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         }
         Err(failure) => return Err(failure),
     };
-    let keys =
-        if found.logs.iter().any(|one| one.api_key_id.is_some()) { key_names(context).await? } else { BTreeMap::new() };
     let mut table =
         Table::new("Requests", &["Request", "Status", "Error", "By", "Duration", "Time"]).numbers(&["Duration"]);
     for one in &found.logs {
@@ -190,7 +232,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
                 })
                 .cell(one.status_badge())
                 .cell(maud! { @match &one.error_code { Some(code) => code { (code) }, None => span.dash { "–" } } })
-                .cell(made_by(one, &keys))
+                .cell(made_by(one, &names))
                 .cell(maud! { (grouped(one.duration_ms)) " ms" })
                 .cell(time_or_dash(Some(&one.created_at))),
         );
@@ -295,7 +337,7 @@ fn error_description(code: &str, status: u16) -> Option<String> {
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_log").id(context.id());
     let OneLog { log } = context.read(&call).await?;
-    let keys = if log.api_key_id.is_some() { key_names(context).await? } else { BTreeMap::new() };
+    let names = ActorNames::load(context).await;
     let operation = ApiTable::load().operation(&log.operation);
     let facts = Facts::new()
         .row("Status", log.status_badge())
@@ -312,7 +354,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
                 }
             },
         )
-        .row("Made by", made_by(&log, &keys))
+        .row("Made by", made_by(&log, &names))
         .row("Request id", maud_borrow! { code { (log.id) } });
     let like_this = |name: &str, value: &str| format!("{PATH}?{name}={}", encode(value));
     let body = maud_borrow! {
@@ -361,11 +403,14 @@ mod tests {
         let backend = FakeBackend::new()
             .answer("list_logs", json!({"logs": [request(HOSTILE)], "next_cursor": null}))
             .answer("get_log", json!({"log": request(HOSTILE)}))
-            .answer("list_api_keys", keys);
-        let page = html(backend.get("/logs?status=4xx&from=2026-11-01&path=%2Femails"));
+            .answer("list_api_keys", keys)
+            .answer("list_users", json!({"users": [{"id": "user_1", "email": "ada@example.com"}]}));
+        let page = html(backend.get("/logs?status=4xx&from=2026-11-01&path=%2Femails&by=user_1"));
+        assert!(page.contains("value=\"key_1\"") && page.contains("ada@example.com"), "{page}");
         assert_harmless(&page);
         assert!(page.contains(">shop</a>"), "{page}");
-        let expected = [("status", "4xx"), ("path", "/emails"), ("created_after", "2026-11-01T00:00:00Z")];
+        let expected =
+            [("status", "4xx"), ("path", "/emails"), ("user_id", "user_1"), ("created_after", "2026-11-01T00:00:00Z")];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(backend.calls("list_logs")[0].query, expected);
         match backend.get("/logs/export.csv?status=4xx").content {

@@ -1,5 +1,5 @@
-//! Metrics: what became of the emails of a range, over time, by domain, tag, template and provider, and when they are
-//! opened.
+//! Metrics: what became of the emails of a range, over time, by domain, category, tag, template and provider,
+//! and when they are opened.
 
 mod advice;
 mod breakdown;
@@ -15,14 +15,15 @@ mod tests;
 use hypertext::prelude::*;
 
 use self::counts::{Counts, CountsByValue, MetricsAnswer};
-use self::selection::{Dimension, Selection};
-use crate::dashboard::backend::{Call, Failure};
+use self::selection::{CountedEmails, Dimension, Selection, UNKNOWN_CATEGORY};
+use crate::dashboard::backend::Failure;
 use crate::dashboard::context::{Context, raw};
 use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::FilterBar;
 use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::text::grouped;
 use crate::dashboard::page::{Page, render};
 use crate::dashboard::table::{PageAccess, PageRow, View};
 
@@ -45,46 +46,45 @@ pub const PAGES: &[PageRow] = &[
     },
 ];
 
-/// The call that reads a range: all emails, or those of a dimension's values.
-fn call(range: DateRange, dimension: Option<Dimension>) -> Call {
-    range.within(Call::new("get_email_metrics")).query("dimensions", dimension.map_or("", Dimension::word))
+/// The counts of a range for the chosen emails.
+async fn read_counts(context: &Context<'_>, range: DateRange, emails: &CountedEmails) -> Result<Vec<Counts>, Failure> {
+    let answer: MetricsAnswer = context.read(&emails.call(range)).await?;
+    Ok(answer.metrics.by_period(range, emails.value()))
 }
 
-/// The counts of a range for the chosen emails.
-async fn read_counts(
-    context: &Context<'_>,
-    range: DateRange,
-    only: Option<&Selection>,
-) -> Result<Vec<Counts>, Failure> {
-    let answer: MetricsAnswer = context.read(&call(range, only.map(|only| only.dimension))).await?;
-    Ok(answer.metrics.by_period(range, only.map(|only| only.value.as_str())))
+/// Recipients that were counted before counts had categories.
+async fn read_uncategorized(context: &Context<'_>, range: DateRange, emails: &CountedEmails) -> Result<u64, Failure> {
+    if emails.category.is_none() {
+        return Ok(0);
+    }
+    let by_category = breakdown::read(context, range, emails, Dimension::Category).await?;
+    Ok(by_category.map_or(0, |table| Counts::sum(&table.of(UNKNOWN_CATEGORY)).sent))
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let (range, wrong) = DateRange::read(query, context.now());
-    let only = Selection::parse(query.get("only"));
+    let emails = CountedEmails::read(query);
     let by = Dimension::parse(query.get("by")).unwrap_or(Dimension::Domain);
-    let breakdown = breakdown::read(context, range, by).await?;
-    let counts = match &only {
+    let breakdown = breakdown::read(context, range, &emails, by).await?;
+    let counts = match &emails.only {
         // The breakdown has these counts already.
         Some(only) if only.dimension == by => match &breakdown {
             Some(table) => table.of(&only.value),
-            None => read_counts(context, range, Some(only)).await?,
+            None => read_counts(context, range, &emails).await?,
         },
-        only => read_counts(context, range, only.as_ref()).await?,
+        _ => read_counts(context, range, &emails).await?,
     };
-    let previous = Counts::sum(&read_counts(context, range.previous(), only.as_ref()).await?);
+    let previous = Counts::sum(&read_counts(context, range.previous(), &emails).await?);
     let total = Counts::sum(&counts);
-    let filters = filters(context, only.as_ref(), by, breakdown.as_ref()).await;
+    let filters = filters(context, emails.only.as_ref(), by, breakdown.as_ref()).await;
     let bar = FilterBar { context, filters: &filters };
-    let is_provider = only.as_ref().is_some_and(|only| only.dimension == Dimension::Provider);
-    let figures = overview::MetricsOverview { range, counts: &counts, previous, is_provider };
+    let figures = overview::MetricsOverview { range, counts: &counts, previous, is_provider: emails.is_provider() };
     let content = if total.is_empty() && previous.is_empty() {
         render(empty(context, &bar))
     } else {
-        let inbox_time = inbox_time::read(context, range, only.as_ref()).await?;
-        let opens = opens::read(context, range, only.as_ref()).await?;
+        let inbox_time = inbox_time::read(context, range, &emails).await?;
+        let opens = opens::read(context, range, &emails).await?;
         let advice = advice::advice(&total, range);
         render(maud! {
             (figures.tiles())
@@ -95,21 +95,27 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (opens)
         })
     };
-    let lead = match &only {
-        Some(only) => format!("{}, {}.", only.label(), range.words()),
-        None => format!("All emails, {}.", range.words()),
-    };
+    let uncategorized = read_uncategorized(context, range, &emails).await?;
+    let lead = format!("{}, {}.", emails.label(), range.words());
     let body = maud! {
         (bar)
         div.flow data-fragment="list" {
             @if let Some(wrong) = wrong { (Notice { tone: Tone::Bad, text: wrong }) }
+            @if emails.is_category_ignored {
+                (Notice { tone: Tone::Warning, text: "The figures are of all categories: a category can be combined with a domain only." })
+            }
+            @if uncategorized > 0 {
+                p.soft {
+                    (grouped(uncategorized)) " recipients of this range were counted before figures had categories. They are \
+                     not in these figures."
+                }
+            }
             (raw(&content))
         }
     };
     let export = query.with("done", "").to_query();
     let actions = maud! { a.button href={ (PATH) "/export.csv?" (export) } { "Export as CSV" } };
-    let same_as = call(range, only.as_ref().map(|only| only.dimension));
-    Ok(Page::new("Metrics", body).lead(lead).actions(actions).same_as(same_as).into())
+    Ok(Page::new("Metrics", body).lead(lead).actions(actions).same_as(emails.call(range)).into())
 }
 
 /// The filters: the range, and the emails that are counted. Counts are stored for one property at a time.
@@ -120,10 +126,13 @@ async fn filters(
     breakdown: Option<&CountsByValue>,
 ) -> Vec<crate::dashboard::kit::filter::Filter> {
     let mut choices = selection::domains(context).await;
-    choices.extend(breakdown.iter().flat_map(|table| table.values()).map(|value| Selection::new(by, value)));
+    // Categories have a filter of their own.
+    let values = breakdown.iter().filter(|_| by != Dimension::Category).flat_map(|table| table.values());
+    choices.extend(values.map(|value| Selection::new(by, value)));
     choices.extend(only.cloned());
     let mut filters = DateRange::filters().to_vec();
     filters.push(selection::filter(choices));
+    filters.push(selection::category_filter());
     filters
 }
 

@@ -2,14 +2,13 @@
 //!
 //! ```text
 //! /suppressions ─┬─► /new, /check, /export.csv
-//!                ├─► /import (dry run) ─► /imports/{id} (progress and report)
+//!                ├─► /import (dry run) ─► /imports ─► /imports/{id} (progress and report)
 //!                ├─► /selected (remove several)
 //!                ├─► /{id} ─► /{id}/delete
 //!                └─► /opt-outs ─► /new, /{id}/delete
 //! ```
 
 mod add;
-mod address_list;
 mod check;
 mod detail;
 mod import;
@@ -99,12 +98,12 @@ pub const PAGES: &[PageRow] = &[
     PageRow {
         path: "/suppressions/import",
         access: SIGNED_IN,
-        reads: &["import_suppressions", "check_suppressions"],
+        reads: &["import_suppressions", "dry_run_suppression_import"],
         show: |context| Box::pin(async move { Ok(import::show(context)) }),
         forms: &[
             FormRow {
                 name: "dry-run",
-                operation: "check_suppressions",
+                operation: "dry_run_suppression_import",
                 submit: |context| Box::pin(import::dry_run(context)),
             },
             FormRow {
@@ -113,6 +112,13 @@ pub const PAGES: &[PageRow] = &[
                 submit: |context| Box::pin(import::import(context)),
             },
         ],
+    },
+    PageRow {
+        path: "/suppressions/imports",
+        access: SIGNED_IN,
+        reads: &["list_suppression_imports"],
+        show: |context| Box::pin(import_report::show_list(context)),
+        forms: &[],
     },
     PageRow {
         path: "/suppressions/imports/{id}",

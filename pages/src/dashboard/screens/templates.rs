@@ -65,7 +65,11 @@ pub const PAGES: &[PageRow] = &[
         access: SIGNED_IN,
         reads: &["preview_template"],
         show: |context| Box::pin(preview::show_frame(context)),
-        forms: &[],
+        forms: &[FormRow {
+            name: editor::FORM,
+            operation: "preview_template",
+            submit: |_| Box::pin(async { Err(Failure::preview()) }),
+        }],
     },
     PageRow {
         path: "/templates/{id}/settings",

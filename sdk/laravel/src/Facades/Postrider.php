@@ -35,6 +35,7 @@ use Postrider\Resource;
  * @method static Resource\AffiliateReferrals affiliateReferrals() People that affiliates referred.
  * @method static Resource\AffiliateCommissions affiliateCommissions() What affiliates earned.
  * @method static Resource\AffiliatePayouts affiliatePayouts() Payments to affiliates.
+ * @method static Resource\Grants grants() What users allowed programs to do.
  * @method static \Postrider\Dev dev()
  * @method static ?\Postrider\Response lastResponse()
  */

@@ -280,6 +280,9 @@ export const ListEventsParams = (): Fields => ({
   createdBefore: ["created_before"],
 });
 
+export const ListGrantsParams = (): Fields => ({
+});
+
 export const ListLogsParams = (): Fields => ({
   createdAfter: ["created_after"],
   createdBefore: ["created_before"],

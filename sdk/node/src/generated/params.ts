@@ -843,6 +843,14 @@ export interface ListEventsParams {
   createdBefore?: string | Date;
 }
 
+/** Params of `grants.list`. */
+export interface ListGrantsParams {
+  /** Number of entries */
+  limit?: number;
+  /** `next_cursor` of the previous page */
+  cursor?: string;
+}
+
 /** Params of `logs.list`. */
 export interface ListLogsParams {
   /** Number of entries */

@@ -822,6 +822,43 @@ const MARK_AFFILIATE_PAYOUT_PAID: Operation = {
   mediaType: "application/json", fields: F.MarkAffiliatePayoutPaidParams,
 };
 
+const LIST_GRANTS: Operation = {
+  name: "grants.list", method: "GET", path: "/grants",
+  query: ["limit", "cursor"], body: false, idempotent: false, retry: true,
+  mediaType: "application/json", items: "grants", fields: F.ListGrantsParams,
+};
+
+const GET_GRANT: Operation = {
+  name: "grants.get", method: "GET", path: "/grants/{id}",
+  query: [], body: false, idempotent: false, retry: true,
+  mediaType: "application/json",
+};
+
+const REVOKE_GRANT: Operation = {
+  name: "grants.revoke", method: "DELETE", path: "/grants/{id}",
+  query: [], body: false, idempotent: false, retry: true,
+  mediaType: "application/json",
+};
+
+/** What users allowed programs to do. */
+export class GrantsResource<Throws extends boolean> extends Resource<Throws> {
+
+  /** List what users allowed programs to do, newest first */
+  list(params?: Params<P.ListGrantsParams>, options?: CallOptions): List<T.ListGrantsResponse, T.Grant, Throws> {
+    return this.pagesOf(LIST_GRANTS, [], params, options);
+  }
+
+  /** Get a grant */
+  get(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.GetGrantResponse, Throws>> {
+    return this.call(GET_GRANT, [id], params, options);
+  }
+
+  /** Revoke a grant: its program loses access at once */
+  revoke(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.Done, Throws>> {
+    return this.call(REVOKE_GRANT, [id], params, options);
+  }
+}
+
 /** Payments to affiliates. */
 export class AffiliatePayoutsResource<Throws extends boolean> extends Resource<Throws> {
 
@@ -1754,6 +1791,8 @@ export class Resources<Throws extends boolean> {
   readonly affiliateCommissions: AffiliateCommissionsResource<Throws>;
   /** Payments to affiliates. */
   readonly affiliatePayouts: AffiliatePayoutsResource<Throws>;
+  /** What users allowed programs to do. */
+  readonly grants: GrantsResource<Throws>;
 
   constructor(core: Core<Throws>) {
     this.emails = new EmailsResource(core);
@@ -1779,5 +1818,6 @@ export class Resources<Throws extends boolean> {
     this.affiliateReferrals = new AffiliateReferralsResource(core);
     this.affiliateCommissions = new AffiliateCommissionsResource(core);
     this.affiliatePayouts = new AffiliatePayoutsResource(core);
+    this.grants = new GrantsResource(core);
   }
 }

@@ -2906,6 +2906,11 @@ export interface GetFunnelResponse {
   funnel: Funnel;
 }
 
+/** A grant */
+export interface GetGrantResponse {
+  grant: Grant;
+}
+
 /** A request */
 export interface GetLogResponse {
   log: LoggedRequest;
@@ -2926,6 +2931,30 @@ export interface GetTemplateResponse {
 /** A version */
 export interface GetTemplateVersionResponse {
   version: TemplateVersionDetail;
+}
+
+/** What a user allowed a program to do */
+export interface Grant {
+  /** `grant_…` */
+  id: string;
+  /** The client's id: `client_…`, or the URL of its metadata document */
+  client_id: string;
+  /** The name that the client gave itself; it is not verified */
+  client_name: string;
+  /** The user who gave the grant; it ends with the user, or with a lower role */
+  user_id: string;
+  /** `read`, `send`, `manage` */
+  scopes: string[];
+  /** `api`, `mcp`: the parts of the service that accept its tokens */
+  resources: string[];
+  /** When it was last used, to about a minute */
+  last_used_at: string | null;
+  /** The IP address of the last use */
+  last_used_ip: string | null;
+  /** When it ends, unless its client refreshes it */
+  expires_at: string;
+  /** When it was given */
+  created_at: string;
 }
 
 /** An import of suppressions */
@@ -3037,6 +3066,16 @@ export interface ListAutomationsResponse {
 }
 
 /** A page of the list */
+export interface ListGrantsResponse {
+  /** The entries, newest first */
+  grants: Grant[];
+  /** Whether there are more */
+  has_more: boolean;
+  /** The `cursor` of the next page */
+  next_cursor: string | null;
+}
+
+/** A page of the list */
 export interface ListLogsResponse {
   /** The entries, newest first */
   logs: LoggedRequest[];
@@ -3076,6 +3115,8 @@ export interface LoggedRequest {
   api_key_id: string | null;
   /** The user whose session made the request */
   user_id: string | null;
+  /** The grant whose access token made the request */
+  grant_id: string | null;
   /** When it was received */
   created_at: string;
 }

@@ -135,3 +135,8 @@ class AsyncPostrider(AsyncClient):
     def affiliate_payouts(self) -> _resources.AsyncAffiliatePayouts:
         """Payments to affiliates."""
         return _resources.AsyncAffiliatePayouts(self)
+
+    @cached_property
+    def grants(self) -> _resources.AsyncGrants:
+        """What users allowed programs to do."""
+        return _resources.AsyncGrants(self)

@@ -135,3 +135,8 @@ class Postrider(SyncClient):
     def affiliate_payouts(self) -> _resources.AffiliatePayouts:
         """Payments to affiliates."""
         return _resources.AffiliatePayouts(self)
+
+    @cached_property
+    def grants(self) -> _resources.Grants:
+        """What users allowed programs to do."""
+        return _resources.Grants(self)

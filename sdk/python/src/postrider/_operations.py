@@ -917,3 +917,23 @@ MARK_AFFILIATE_PAYOUT_PAID = Operation(
     idempotent=True,
     retry=True,
 )
+LIST_GRANTS = Operation(
+    "grants.list",
+    "GET",
+    "/grants",
+    query=frozenset(["limit", "cursor"]),
+    items="grants",
+    retry=True,
+)
+GET_GRANT = Operation(
+    "grants.get",
+    "GET",
+    "/grants/{id}",
+    retry=True,
+)
+REVOKE_GRANT = Operation(
+    "grants.revoke",
+    "DELETE",
+    "/grants/{id}",
+    retry=True,
+)

@@ -1447,3 +1447,32 @@ class AsyncAffiliatePayouts:
         Requires an API key with full access; the key must not be restricted to a domain.
         """
         return await self._client._call(_operations.MARK_AFFILIATE_PAYOUT_PAID, (id,), params, fields)
+
+
+
+class AsyncGrants:
+    """What users allowed programs to do."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    def list(self, params: Optional[types.ListGrantsParams] = None, **fields: Unpack[types.ListGrantsFields]) -> AsyncList[types.Grant]:
+        """List what users allowed programs to do, newest first.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._list(_operations.LIST_GRANTS, (), params, fields)
+
+    async def get(self, id: str, **options: Unpack[types.CallOptions]) -> types.GetGrantResponse:
+        """Get a grant.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return await self._client._call(_operations.GET_GRANT, (id,), None, options)
+
+    async def revoke(self, id: str, **options: Unpack[types.CallOptions]) -> types.Done:
+        """Revoke a grant: its program loses access at once.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return await self._client._call(_operations.REVOKE_GRANT, (id,), None, options)

@@ -1448,3 +1448,32 @@ class AffiliatePayouts:
         Requires an API key with full access; the key must not be restricted to a domain.
         """
         return self._client._call(_operations.MARK_AFFILIATE_PAYOUT_PAID, (id,), params, fields)
+
+
+
+class Grants:
+    """What users allowed programs to do."""
+
+    def __init__(self, client: SyncClient) -> None:
+        self._client = client
+
+    def list(self, params: Optional[types.ListGrantsParams] = None, **fields: Unpack[types.ListGrantsFields]) -> Page[types.Grant]:
+        """List what users allowed programs to do, newest first.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.LIST_GRANTS, (), params, fields)
+
+    def get(self, id: str, **options: Unpack[types.CallOptions]) -> types.GetGrantResponse:
+        """Get a grant.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.GET_GRANT, (id,), None, options)
+
+    def revoke(self, id: str, **options: Unpack[types.CallOptions]) -> types.Done:
+        """Revoke a grant: its program loses access at once.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.REVOKE_GRANT, (id,), None, options)

@@ -3454,6 +3454,12 @@ class GetFunnelResponse(TypedDict):
     funnel: Funnel
 
 
+class GetGrantResponse(TypedDict):
+    """A grant"""
+
+    grant: Grant
+
+
 class GetLogResponse(TypedDict):
     """A request"""
 
@@ -3488,6 +3494,31 @@ class GetTemplateVersionResponse(TypedDict):
     """A version"""
 
     version: TemplateVersionDetail
+
+
+class Grant(TypedDict):
+    """What a user allowed a program to do"""
+
+    id: str
+    """`grant_…`"""
+    client_id: str
+    """The client's id: `client_…`, or the URL of its metadata document"""
+    client_name: str
+    """The name that the client gave itself; it is not verified"""
+    user_id: str
+    """The user who gave the grant; it ends with the user, or with a lower role"""
+    scopes: List[str]
+    """`read`, `send`, `manage`"""
+    resources: List[str]
+    """`api`, `mcp`: the parts of the service that accept its tokens"""
+    last_used_at: Optional[str]
+    """When it was last used, to about a minute"""
+    last_used_ip: Optional[str]
+    """The IP address of the last use"""
+    expires_at: str
+    """When it ends, unless its client refreshes it"""
+    created_at: str
+    """When it was given"""
 
 
 class ImportSuppressionsParams(TypedDict):
@@ -3887,6 +3918,26 @@ class ListEventsParams(TypedDict, total=False):
     """Only events received before this time"""
 
 
+class ListGrantsParams(TypedDict, total=False):
+    """Params of `grants.list`."""
+
+    limit: int
+    """Number of entries"""
+    cursor: str
+    """`next_cursor` of the previous page"""
+
+
+class ListGrantsResponse(TypedDict):
+    """A page of the list"""
+
+    grants: List[Grant]
+    """The entries, newest first"""
+    has_more: bool
+    """Whether there are more"""
+    next_cursor: Optional[str]
+    """The `cursor` of the next page"""
+
+
 class ListLogsParams(TypedDict, total=False):
     """Params of `logs.list`."""
 
@@ -4089,6 +4140,8 @@ class LoggedRequest(TypedDict):
     """The API key of the request"""
     user_id: Optional[str]
     """The user whose session made the request"""
+    grant_id: Optional[str]
+    """The grant whose access token made the request"""
     created_at: str
     """When it was received"""
 
@@ -6604,3 +6657,7 @@ class ListAffiliatePayoutsFields(ListAffiliatePayoutsParams, CallOptions, total=
 
 class MarkAffiliatePayoutPaidFields(MarkAffiliatePayoutPaidParams, IdempotentOptions):
     """Params and options of `affiliatePayouts.markPaid` as keywords."""
+
+
+class ListGrantsFields(ListGrantsParams, CallOptions, total=False):
+    """Params and options of `grants.list` as keywords."""

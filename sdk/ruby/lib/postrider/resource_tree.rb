@@ -36,6 +36,7 @@ require_relative "resources/affiliate_campaigns"
 require_relative "resources/affiliate_referrals"
 require_relative "resources/affiliate_commissions"
 require_relative "resources/affiliate_payouts"
+require_relative "resources/grants"
 
 module Postrider
   # The resources of a client.
@@ -109,6 +110,9 @@ module Postrider
     # Payments to affiliates.
     attr_reader :affiliate_payouts
 
+    # What users allowed programs to do.
+    attr_reader :grants
+
     private
 
     def make_resources
@@ -135,6 +139,7 @@ module Postrider
       @affiliate_referrals = Resources::AffiliateReferrals.new(self)
       @affiliate_commissions = Resources::AffiliateCommissions.new(self)
       @affiliate_payouts = Resources::AffiliatePayouts.new(self)
+      @grants = Resources::Grants.new(self)
     end
   end
 end

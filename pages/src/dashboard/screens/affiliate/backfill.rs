@@ -4,7 +4,7 @@ use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::program::load_program;
-use super::{PATH, encode, set_up_first};
+use super::{AffiliateList, PATH, encode, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -12,7 +12,9 @@ use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::progress::Progress;
+use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
+use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
@@ -38,6 +40,43 @@ pub const PAGES: &[PageRow] = &[
         forms: &[],
     },
 ];
+
+/// A back-fill in the list.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ListedBackfill {
+    id: String,
+    status: String,
+    since: Option<String>,
+    invoices_seen: u64,
+    lines_written: u64,
+    created_at: Option<String>,
+}
+
+/// Earlier imports, newest first.
+async fn earlier(context: &Context<'_>) -> Table {
+    let columns = ["Started", "State", "Payments since", "Invoices read", "Commissions written"];
+    let mut table = Table::new("Earlier imports", &columns).numbers(&columns[3..]);
+    let call = Call::new("list_affiliate_backfills").query("limit", "10");
+    let found = match context.allows("list_affiliate_backfills") {
+        true => context.read::<AffiliateList<ListedBackfill>>(&call).await.map(|found| found.data).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    for backfill in &found {
+        let path = format!("{BACKFILL_PATH}/{}", encode(&backfill.id));
+        table.push(
+            Row::new()
+                .cell(maud! { a href=(path) { (time_or_dash(backfill.created_at.as_deref())) } })
+                .cell(Badge::of(&backfill.status))
+                .cell(maud! {
+                    @match backfill.since.as_deref() { Some(at) => { (time_or_dash(Some(at))) } None => "Everything" }
+                })
+                .cell(grouped(backfill.invoices_seen))
+                .cell(grouped(backfill.lines_written)),
+        );
+    }
+    table
+}
 
 #[derive(Debug, Deserialize)]
 struct BackfillAnswer {
@@ -76,6 +115,7 @@ async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
     };
     let has_key = state.processor.is_some_and(|processor| processor.has_key);
     let form = form();
+    let earlier = earlier(context).await;
     let body = maud! {
         @if has_key {
             section.card {
@@ -93,6 +133,7 @@ async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
                 p { a.button.primary href={ (PATH) "/processor" } { "Connect with a key" } }
             }
         }
+        @if !earlier.is_empty() { section { h2 { "Earlier imports" } (earlier) } }
     };
     let page = Page::new("Import earlier payments", body)
         .below(PATH, "Affiliate program")

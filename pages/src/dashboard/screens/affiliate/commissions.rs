@@ -88,6 +88,75 @@ pub struct CommissionRow {
 #[derive(Debug, Deserialize)]
 struct CommissionAnswer {
     commission: CommissionRow,
+    /// The calculation in one line.
+    #[serde(default)]
+    formula: String,
+    calculation: Option<Calculation>,
+}
+
+/// The calculation of a commission on a sale.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Calculation {
+    currency: String,
+    paid_cents: i64,
+    tax_cents: i64,
+    base_cents: i64,
+    remaining_base_cents: i64,
+    paying_customers: u32,
+    rates: Vec<CalculatedRate>,
+}
+
+/// Lines of a sale that have the same rate.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CalculatedRate {
+    base_cents: i64,
+    commission_bps: Option<i64>,
+    commission_flat_cents: Option<i64>,
+    rule: String,
+    product: Option<String>,
+    min_paid_customers: Option<u32>,
+}
+
+impl CalculatedRate {
+    /// The rule that the rate comes from.
+    fn reason(&self) -> String {
+        match (self.rule.as_str(), &self.product, self.min_paid_customers) {
+            ("override", ..) => "The partner's own rate".to_owned(),
+            ("product", Some(product), _) => format!("The campaign's rate for {product}"),
+            ("tier", _, Some(customers)) => format!("The campaign's rate from {customers} paying customers on"),
+            ("second_tier", ..) => "The recruiter's share".to_owned(),
+            _ => "The campaign's rate".to_owned(),
+        }
+    }
+}
+
+/// How the amount came about: what was paid, what counts of it, and by which rates.
+struct CalculationCard<'c>(&'c Calculation);
+
+impl Renderable for CalculationCard<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let calculation = self.0;
+        let money = |amount| Money { amount, currency: &calculation.currency };
+        let refunded = calculation.base_cents != calculation.remaining_base_cents;
+        let facts = Facts::new()
+            .row("The customer paid", money(calculation.paid_cents))
+            .optional("Tax in it", (calculation.tax_cents != 0).then(|| money(calculation.tax_cents)))
+            .row("Base: paid, without tax", money(calculation.base_cents))
+            .optional("Base after refunds", refunded.then(|| money(calculation.remaining_base_cents)))
+            .row("Paying customers of the partner, with this one", calculation.paying_customers);
+        let mut rates = Table::new("Rates", &["Part of the base", "Rate", "Why"]);
+        for rate in &calculation.rates {
+            let share = match (rate.commission_bps, rate.commission_flat_cents) {
+                (Some(points), _) => percent_text(points),
+                (None, Some(amount)) => money(amount).text(),
+                (None, None) => "–".to_owned(),
+            };
+            rates.push(Row::new().cell(money(rate.base_cents).text()).cell(share).cell(rate.reason()));
+        }
+        maud! { section.card { h2 { "Calculation" } (facts) @if !rates.is_empty() { (rates) } } }.render_to(buffer);
+    }
 }
 
 impl CommissionRow {
@@ -118,7 +187,7 @@ impl CommissionRow {
     }
 
     /// The word of its status; a line in a payout is still earned.
-    fn badge(&self) -> Badge {
+    pub fn badge(&self) -> Badge {
         match (self.status.as_str(), &self.payout_id) {
             ("earned", Some(_)) => Badge::new("In a payout", Tone::Active),
             ("pending", _) => Badge::new("On hold", Tone::Active),
@@ -171,12 +240,13 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         Filter::words("status", "Status", STATUSES),
         Filter::text("affiliate_id", "Partner", "aff_…"),
         Filter::text("referral_id", "Referral", "ref_…"),
+        Filter::text("payout_id", "Payout", "pay_…"),
         Filter::text("currency", "Currency", "usd"),
         Filter::date("created_after", "From"),
         Filter::date("created_before", "Before"),
     ];
     let query = context.query();
-    let call = ["status", "affiliate_id", "referral_id", "currency", "cursor"]
+    let call = ["status", "affiliate_id", "referral_id", "payout_id", "currency", "cursor"]
         .iter()
         .fold(Call::new("list_affiliate_commissions"), |call, name| call.query(*name, query.get(name).trim()));
     let call = ["created_after", "created_before"]
@@ -215,7 +285,8 @@ async fn load(context: &Context<'_>) -> Result<CommissionRow, Failure> {
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
-    let line = &load(context).await?;
+    let CommissionAnswer { commission, formula, calculation } = context.read(&get_call(context)).await?;
+    let line = &commission;
     let partners = PartnerNames::load(context, [line.affiliate_id.as_str()].into_iter()).await;
     let referral: Result<ReferralAnswer, _> =
         context.read(&Call::new("get_affiliate_referral").id(&line.referral_id)).await;
@@ -224,12 +295,10 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let is_open = matches!(line.status.as_str(), "pending" | "earned") && line.payout_id.is_none();
     let may_reverse = is_open && context.allows("reverse_affiliate_commission");
     let may_reinstate = line.status == "reversed" && context.allows("reinstate_affiliate_commission");
-    let sale = Money { amount: line.sale_amount_cents, currency: &line.currency };
     let facts = Facts::new()
         .row("Status", line.badge())
         .row("Partner", partners.link(&line.affiliate_id))
         .row("Referral", maud! { a href=(referral_path(&line.referral_id)) { (person) } })
-        .optional("Base: paid, without tax and refunds", (line.sale_amount_cents > 0).then_some(sale))
         .row("Currency", line.currency.to_uppercase())
         .row("On hold until", time_or_dash(line.earns_at.as_deref()))
         .row("Earned", time_or_dash(line.earned_at.as_deref()))
@@ -242,9 +311,10 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .row("Written", time_or_dash(line.created_at.as_deref()))
         .row("Id", maud! { code { (line.id) } });
     let body = maud! {
-        p.formula { (line.formula()) }
+        p.formula { @if formula.is_empty() { (line.formula()) } @else { (formula) } }
         p.soft { (line.description) }
         section.card { (facts) }
+        @if let Some(calculation) = &calculation { (CalculationCard(calculation)) }
     };
     let path = line.path();
     let page = Page::new(line.money().text(), body).below(COMMISSIONS_PATH, "Commissions").actions(maud! {

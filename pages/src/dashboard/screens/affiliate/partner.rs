@@ -174,10 +174,12 @@ impl PartnerView<'_> {
 
     fn lists(&self) -> impl Renderable {
         let id = encode(&self.partner.id);
+        let (ledger, path) = (self.context.allows("list_affiliate_ledger"), partner_path(&self.partner.id));
         maud! {
             p.links-row {
                 a href={ (PATH) "/referrals?affiliate_id=" (id) } { "Referrals" }
                 a href={ (PATH) "/commissions?affiliate_id=" (id) } { "Commissions" }
+                @if ledger { a href={ (path) "/ledger" } { "Ledger" } }
                 a href={ (PATH) "/payouts/all?affiliate_id=" (id) } { "Payouts" }
             }
         }

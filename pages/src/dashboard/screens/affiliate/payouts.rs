@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::commissions::{CommissionRow, commission_table};
 use super::payout_runs::{PAYOUTS_PATH, PayoutTabs, run_path};
-use super::{AffiliateList, PartnerNames, encode, method_name, read_list, set_up_first};
+use super::{AffiliateList, PATH, PartnerNames, encode, method_name, read_list, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Field, Form};
@@ -20,9 +20,6 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
-
-/// Pages of a partner's commissions that are searched for those of a payout.
-const SEARCHED_PAGES: usize = 3;
 
 pub const PAGES: &[PageRow] = &[
     PageRow {
@@ -181,30 +178,22 @@ async fn load(context: &Context<'_>) -> Result<PayoutRow, Failure> {
     Ok(found.payout)
 }
 
-/// The commissions of a payout. The API has no filter by payout, so the partner's newest ones are searched.
-async fn load_lines(context: &Context<'_>, payout: &PayoutRow) -> Result<Vec<CommissionRow>, Failure> {
-    let (mut lines, mut cursor) = (Vec::new(), String::new());
-    for _ in 0..SEARCHED_PAGES {
-        let call = Call::new("list_affiliate_commissions")
-            .query("affiliate_id", &payout.affiliate_id)
-            .query("currency", &payout.currency)
-            .query("status", "earned,paid")
-            .query("limit", "100")
-            .query("cursor", cursor);
-        let page: AffiliateList<CommissionRow> = context.read(&call).await?;
-        lines.extend(page.data.into_iter().filter(|line| line.payout_id.as_deref() == Some(&payout.id)));
-        match page.next_cursor {
-            Some(next) => cursor = next,
-            None => break,
-        }
-    }
-    Ok(lines)
+/// The commissions of a payout.
+fn lines_call(payout: &PayoutRow) -> Call {
+    Call::new("list_affiliate_commissions").query("payout_id", &payout.id)
+}
+
+/// The first commissions of a payout, and whether there are more.
+async fn load_lines(context: &Context<'_>, payout: &PayoutRow) -> Result<(Vec<CommissionRow>, bool), Failure> {
+    let page: AffiliateList<CommissionRow> = context.read(&lines_call(payout).query("limit", "100")).await?;
+    Ok((page.data, page.next_cursor.is_some()))
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let payout = &load(context).await?;
     let partners = PartnerNames::load(context, [payout.affiliate_id.as_str()].into_iter()).await;
-    let lines = load_lines(context, payout).await?;
+    let (lines, has_more) = load_lines(context, payout).await?;
+    let all_lines = format!("{PATH}/commissions?payout_id={}", encode(&payout.id));
     let sum: i64 = lines.iter().map(|line| line.amount_cents).fold(0, i64::saturating_add);
     let table = commission_table(&lines, &partners, true);
     let facts = Facts::new()
@@ -227,10 +216,14 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
             @if table.is_empty() {
                 p.soft {
                     @if payout.status == "failed" { "The commissions of a failed payout are earned again, and the next run takes them." }
-                    @else { "None of the partner's newest commissions is in this payout." }
+                    @else { "No commission is in this payout." }
                 }
             } @else {
-                p { (lines.len()) " commissions, " (Money { amount: sum, currency: &payout.currency }) " in all." }
+                @if has_more {
+                    p { "The newest 100 commissions. " a href=(all_lines) { "Show all" } }
+                } @else {
+                    p { (lines.len()) " commissions, " (Money { amount: sum, currency: &payout.currency }) " in all." }
+                }
                 (table)
             }
         }

@@ -20,8 +20,6 @@ use crate::dashboard::page::Page;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
 const REVIEWS_PATH: &str = "/dashboard/affiliate/reviews";
-/// Pages of reviews that are searched for one referral.
-const SEARCHED_PAGES: usize = 3;
 
 pub const PAGES: &[PageRow] = &[
     PageRow {
@@ -34,7 +32,7 @@ pub const PAGES: &[PageRow] = &[
     PageRow {
         path: "/affiliate/reviews/{id}",
         access: PageAccess::SignedIn,
-        reads: &["list_affiliate_reviews", "get_affiliate_referral"],
+        reads: &["get_affiliate_review", "get_affiliate_referral"],
         show: |context| Box::pin(detail(context)),
         forms: &[
             FormRow {
@@ -135,21 +133,18 @@ fn decision_badge(status: &str) -> Badge {
     }
 }
 
-/// Finds a referral's review. The API lists reviews and has no operation for one.
+#[derive(Debug, Deserialize)]
+struct ReviewAnswer {
+    review: ReviewRow,
+}
+
+/// Finds a referral's review; `None` if it was never held.
 async fn find_review(context: &Context<'_>, id: &str) -> Result<Option<ReviewRow>, Failure> {
-    let mut cursor = String::new();
-    for _ in 0..SEARCHED_PAGES {
-        let call = Call::new("list_affiliate_reviews").query("limit", "100").query("cursor", cursor);
-        let page: AffiliateList<ReviewRow> = context.read(&call).await?;
-        if let Some(found) = page.data.into_iter().find(|review| review.referral_id == id) {
-            return Ok(Some(found));
-        }
-        match page.next_cursor {
-            Some(next) => cursor = next,
-            None => break,
-        }
+    match context.read::<ReviewAnswer>(&Call::new("get_affiliate_review").id(id)).await {
+        Ok(found) => Ok(Some(found.review)),
+        Err(failure) if failure.status == 404 => Ok(None),
+        Err(failure) => Err(failure),
     }
-    Ok(None)
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {

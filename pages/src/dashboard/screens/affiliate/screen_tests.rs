@@ -85,7 +85,19 @@ fn live() -> FakeBackend {
         .answer("list_affiliate_referrals", list(referral()))
         .answer("get_affiliate_referral", json!({"referral": referral()}))
         .answer("list_affiliate_commissions", list(commission()))
-        .answer("get_affiliate_commission", json!({"commission": commission()}))
+        .answer("get_affiliate_commission", json!({
+            "commission": commission(), "formula": HOSTILE,
+            "calculation": {"currency": "usd", "paid_cents": 5_900, "tax_cents": 1_000, "base_cents": 4_900,
+                "remaining_base_cents": 4_900, "paying_customers": 2, "rates": [
+                    {"base_cents": 4_900, "commission_bps": 2000, "rule": "product", "product": HOSTILE}]},
+        }))
+        .answer("list_affiliate_ledger", list(json!({
+            "commission": commission(), "formula": HOSTILE, "balance_after_cents": 1_960,
+        })))
+        .answer("list_affiliate_backfills", list(json!({
+            "id": "bkf_1", "status": "done", "since": TIME, "invoices_seen": 7, "lines_written": 3, "created_at": TIME,
+        })))
+        .answer("get_affiliate_review", json!({"review": review}))
         .answer("list_affiliate_reviews", list(review))
         .answer("list_affiliate_payouts", list(payout()))
         .answer("get_affiliate_payout", json!({"payout": payout()}))
@@ -93,7 +105,10 @@ fn live() -> FakeBackend {
         .answer("get_affiliate_payout_run", run("draft"))
         .answer("list_affiliate_processor_events", list(event))
         .answer("list_affiliate_postbacks", list(json!({"type": HOSTILE, "status": "failed", "error": HOSTILE})))
-        .answer("audit_affiliate_program", json!({"ok": false, "checked": {}, "broken": [broken]}))
+        .answer("audit_affiliate_program", json!({
+            "ok": false, "checked": {}, "broken": [broken],
+            "invariants": [{"invariant": "I2", "description": "Sums", "violations": 1}],
+        }))
 }
 
 #[test]
@@ -105,6 +120,7 @@ fn texts_of_strangers_are_harmless() {
         "/processor/events",
         "/partners",
         "/partners/aff_1",
+        "/partners/aff_1/ledger",
         "/partners/aff_1/edit",
         "/partners/aff_1/payout-method",
         "/partners/aff_1/suspend",
@@ -133,6 +149,22 @@ fn texts_of_strangers_are_harmless() {
         assert_eq!(answer.status, 200, "{path}");
         assert_harmless(&html(answer));
     }
+}
+
+#[test]
+fn amounts_are_explained_by_the_api() {
+    let backend = live();
+    let page = html(backend.get("/affiliate/commissions/com_1"));
+    for part in ["Calculation", "59.00", "Paying customers of the partner", "20"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let page = html(backend.get("/affiliate/partners/aff_1/ledger"));
+    assert!(page.contains("19.60"), "{page}");
+    let page = html(backend.get("/affiliate/backfill"));
+    assert!(page.contains("/dashboard/affiliate/backfill/bkf_1"), "{page}");
+    backend.get("/affiliate/payouts/pay_1");
+    let lines = backend.calls("list_affiliate_commissions");
+    assert!(lines.iter().any(|call| call.query.contains(&("payout_id".to_owned(), "pay_1".to_owned()))), "{lines:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::definition_text::definition_text;
-use super::step_card::{CardContext, Comparisons, CountedRun, InsertStep, StepCard, count_steps};
+use super::step_card::{CardContext, Comparisons, InsertStep, StepCard, StepCounts};
 use super::step_form::{OPERATORS, find, trigger_fields};
 use super::working_copy::WorkingCopy;
 use super::{AutomationDetail, automation_page, call, path, read_automation};
@@ -22,8 +22,6 @@ use crate::dashboard::table::{Outcome, View};
 pub const FORM: &str = "steps";
 /// The id of the form, by which the script moves steps.
 const FORM_ID: &str = "steps-form";
-/// Runs that are looked at for the counts beside the steps.
-const RUNS_COUNTED: usize = 100;
 
 #[derive(Debug, Deserialize)]
 struct TemplateNames {
@@ -37,9 +35,19 @@ struct TemplateName {
     name: String,
 }
 
-#[derive(Debug, Deserialize)]
-struct CountedRuns {
-    runs: Vec<CountedRun>,
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StepCountsAnswer {
+    step_counts: CountedSteps,
+}
+
+/// The runs of the current version by step.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CountedSteps {
+    steps: Vec<StepCounts>,
+    runs: u64,
+    has_more: bool,
 }
 
 /// The templates that a step can send, with the ones that the steps name already.
@@ -61,12 +69,12 @@ async fn template_choices(context: &Context<'_>, copy: &WorkingCopy) -> Vec<(Str
     choices
 }
 
-async fn latest_runs(context: &Context<'_>, automation: &AutomationDetail) -> Vec<CountedRun> {
-    if automation.activated_at.is_none() || !context.allows("list_automation_runs") {
-        return Vec::new();
+async fn read_counts(context: &Context<'_>, automation: &AutomationDetail) -> CountedSteps {
+    if automation.activated_at.is_none() || !context.allows("count_automation_steps") {
+        return CountedSteps::default();
     }
-    let latest = call("list_automation_runs", &automation.id).query("limit", RUNS_COUNTED.to_string());
-    context.read::<CountedRuns>(&latest).await.map(|found| found.runs).unwrap_or_default()
+    let counts = context.read::<StepCountsAnswer>(&call("count_automation_steps", &automation.id)).await;
+    counts.unwrap_or_default().step_counts
 }
 
 /// The page.
@@ -78,21 +86,20 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let focus = if context.is_preview() { copy.apply(&action(context.form())) } else { None };
     let failure = context.refused.as_ref().map(|refused| with_one_mode(&refused.failure));
     let templates = template_choices(context, &copy).await;
-    let runs = latest_runs(context, automation).await;
-    let counts = count_steps(&runs, automation.version, automation.steps.len());
+    let counted = read_counts(context, automation).await;
     let fields = copy.fields();
     let card = CardContext {
         fields: &fields,
         failure: failure.as_ref(),
         templates: &templates,
         stored: &stored.steps,
-        counts: &counts,
+        counts: &counted.steps,
         focus,
         steps: copy.steps.len(),
         may_edit: context.allows("update_automation"),
         path: &context.request.path,
     };
-    let editor = StepsEditor { context, automation, copy: &copy, card: &card, counted: runs.len() };
+    let editor = StepsEditor { context, automation, copy: &copy, card: &card, counted: &counted };
     let mut page = automation_page(context, automation, &automation.name, editor);
     page.trail.pop();
     page = page.actions(StatusButtons { context, automation });
@@ -158,7 +165,7 @@ struct StepsEditor<'e> {
     automation: &'e AutomationDetail,
     copy: &'e WorkingCopy,
     card: &'e CardContext<'e>,
-    counted: usize,
+    counted: &'e CountedSteps,
 }
 
 impl StepsEditor<'_> {
@@ -189,7 +196,7 @@ impl Renderable for StepsEditor<'_> {
         let (context, card, automation) = (self.context, self.card, self.automation);
         let shown = self.shown();
         let failure = card.failure.filter(|_| context.failure_of(FORM).is_some());
-        let replay = format!("{}/replay", path(&automation.id));
+        let base = path(&automation.id);
         maud! {
             form.steps-form id=(FORM_ID) method="post" action=(context.request.path) data-preview="changes" data-once="" {
                 input type="hidden" name="csrf" value=(context.csrf());
@@ -219,8 +226,11 @@ impl Renderable for StepsEditor<'_> {
                     div.buttons.save-bar {
                         button.button.primary type="submit" name="save" value="1" { (self.save_label()) }
                         button.button type="submit" name="preview" value="1" formaction={ (card.path) "#changes" } { "Show the changes" }
-                        @if context.allows("send_event") && context.allows("create_automation") {
-                            button.button type="submit" formaction=(replay) { "Replay past events…" }
+                        @if context.allows("dry_run_automation") {
+                            button.button type="submit" formaction={ (base) "/test" } { "Test these steps…" }
+                        }
+                        @if context.allows("replay_automation") {
+                            button.button type="submit" formaction={ (base) "/replay" } { "Replay past events…" }
                         }
                     }
                 }
@@ -232,7 +242,7 @@ impl Renderable for StepsEditor<'_> {
 
 struct CountsNote<'e> {
     automation: &'e AutomationDetail,
-    counted: usize,
+    counted: &'e CountedSteps,
 }
 
 impl Renderable for CountsNote<'_> {
@@ -242,7 +252,11 @@ impl Renderable for CountsNote<'_> {
         maud! {
             (grouped(counts.running + counts.waiting)) " on their way, " (grouped(counts.completed)) " completed, "
             (grouped(counts.failed)) " failed, " (grouped(counts.cancelled)) " canceled. "
-            "The counts beside the steps are of version " (automation.version) " in the latest " (self.counted) " runs. "
+            @if self.counted.has_more {
+                "The counts beside the steps are of version " (automation.version) ", in the latest 1,000 runs. "
+            } @else {
+                "The counts beside the steps are of the " (grouped(self.counted.runs)) " runs of version " (automation.version) ". "
+            }
             a href=(runs) { "All runs" }
             @if automation.status == "active" { ". Runs that have begun stay on their version." }
         }

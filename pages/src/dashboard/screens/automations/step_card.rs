@@ -11,44 +11,16 @@ use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::text::input_value;
 use crate::dashboard::request::Fields;
 
-/// How many of the looked-at runs are at a step, and what became of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The runs that are at a step, and what became of the others there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct StepCounts {
-    pub waiting: u32,
-    pub passed: u32,
-    pub failed: u32,
-}
-
-/// A run with its steps, for counts.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct CountedRun {
-    pub automation_version: u32,
-    pub steps: Vec<CountedStep>,
-}
-
-/// A step of a run.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct CountedStep {
-    pub status: String,
-}
-
-/// Counts the runs of a version by step. Runs of other versions have other steps.
-#[must_use]
-pub fn count_steps(runs: &[CountedRun], version: u32, steps: usize) -> Vec<StepCounts> {
-    let mut counts = vec![StepCounts::default(); steps];
-    for run in runs.iter().filter(|run| run.automation_version == version) {
-        for (count, step) in counts.iter_mut().zip(&run.steps) {
-            match step.status.as_str() {
-                "waiting" | "running" => count.waiting += 1,
-                "completed" => count.passed += 1,
-                "failed" => count.failed += 1,
-                _ => {}
-            }
-        }
-    }
-    counts
+    pub waiting: u64,
+    pub passed: u64,
+    pub failed: u64,
+    /// Completed although other steps follow.
+    pub ended: u64,
+    pub cancelled: u64,
 }
 
 /// A step in a line.
@@ -298,7 +270,9 @@ impl Renderable for StepState<'_> {
                 }
                 @if counts.waiting > 0 { (Badge::new(format!("{} here", counts.waiting), Tone::Warning)) }
                 @if counts.passed > 0 { (Badge::new(format!("{} passed", counts.passed), Tone::Good)) }
+                @if counts.ended > 0 { (Badge::new(format!("{} ended here", counts.ended), Tone::Neutral)) }
                 @if counts.failed > 0 { (Badge::new(format!("{} failed", counts.failed), Tone::Bad)) }
+                @if counts.cancelled > 0 { (Badge::new(format!("{} canceled", counts.cancelled), Tone::Neutral)) }
             }
         }
         .render_to(buffer);
@@ -379,18 +353,5 @@ mod tests {
         assert_eq!(of(json!({"type": "wait_for_event", "event": "e", "timeout": "3d"})), "e, at most 3d");
         let condition = json!({"type": "condition", "any": [{"field": "event.email", "op": "ends_with", "value": "@a"}], "on_false": "stop"});
         assert_eq!(of(condition), "event.email ends with @a, else end");
-    }
-
-    #[test]
-    fn runs_of_other_versions_are_not_counted() {
-        let run = |version, statuses: &[&str]| CountedRun {
-            automation_version: version,
-            steps: statuses.iter().map(|status| CountedStep { status: (*status).into() }).collect(),
-        };
-        let runs =
-            [run(2, &["completed", "waiting"]), run(2, &["failed", "skipped"]), run(1, &["completed", "completed"])];
-        let counts = count_steps(&runs, 2, 2);
-        assert_eq!(counts[0], StepCounts { waiting: 0, passed: 1, failed: 1 });
-        assert_eq!(counts[1], StepCounts { waiting: 1, passed: 0, failed: 0 });
     }
 }

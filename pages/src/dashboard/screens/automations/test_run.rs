@@ -4,6 +4,7 @@ use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::editor::entered_definition;
 use super::runs::{RunDetail, RunSteps};
 use super::{AutomationDetail, automation_page, call, path, read_automation};
 use crate::dashboard::backend::{Call, Failure};
@@ -151,12 +152,51 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let form = test_form(&event.clone());
     let is_sent = mode == "test_send";
     let body = maud! {
-        (TestResult { automation, event, run: &run, is_sent })
+        (TestResult { automation, event, run: &run, is_sent, is_entered: false })
         section.card { h2 { "Again" } (form.within(context)) }
     };
     let page = automation_page(context, automation, "Test result", body)
         .below(format!("{}/test", path(&automation.id)), "Test")
         .same_as(same);
+    Ok(Outcome::Once(Box::new(page)))
+}
+
+/// Runs the steps of the editor's form, which are not saved, with the latest event of the trigger's name.
+pub async fn run_entered(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let automation = &read_automation(context, &call("get_automation", context.id())).await?;
+    let definition = entered_definition(context)?;
+    let name = definition["trigger"]["event"].as_str().unwrap_or_default();
+    let latest = Call::new("list_events").query("name", name).query("limit", "1");
+    let past = match context.allows("list_events") {
+        true => context.read::<PastEvents>(&latest).await.map(|found| found.events).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let is_past = !past.is_empty();
+    let own = || PastEvent {
+        name: name.to_owned(),
+        email: context.viewer.map(|viewer| viewer.email.clone()),
+        data: json!({}),
+        ..PastEvent::default()
+    };
+    let event = &past.into_iter().next().unwrap_or_else(own);
+    let mut body = json!({"trigger": definition["trigger"], "steps": definition["steps"], "data": event.data});
+    for (name, value) in [("user_id", &event.user_id), ("email", &event.email)] {
+        if let Some(value) = value {
+            body[name] = json!(value);
+        }
+    }
+    let same = call("dry_run_automation", &automation.id).json(body);
+    let run = context.read::<TestedEvent>(&same).await?.run;
+    let page = maud! {
+        p {
+            "The steps as you entered them, which are not saved, ran "
+            @if is_past { "with the latest " code { (name) } " event" } @else { "with an example of the event " code { (name) } }
+            " of " (event.person()) "."
+        }
+        p.help { "Go back in your browser to continue editing." }
+        (TestResult { automation, event, run: &run, is_sent: false, is_entered: true })
+    };
+    let page = automation_page(context, automation, "Test result", page).same_as(same);
     Ok(Outcome::Once(Box::new(page)))
 }
 
@@ -166,6 +206,8 @@ struct TestResult<'r> {
     event: &'r PastEvent,
     run: &'r RunDetail,
     is_sent: bool,
+    /// The steps are not saved: their emails have no address for a frame.
+    is_entered: bool,
 }
 
 impl TestResult<'_> {
@@ -175,8 +217,8 @@ impl TestResult<'_> {
         let text = |value: &Option<String>| encode(value.as_deref().unwrap_or_default());
         let (email, user) = (text(&self.event.email), text(&self.event.user_id));
         let base = path(&self.automation.id);
-        let fits = data.len() <= DATA_BYTES_MAX;
-        fits.then(|| format!("{base}/mail?step={step}&email={email}&user_id={user}&data={}", encode(&data)))
+        let has_address = !self.is_entered && data.len() <= DATA_BYTES_MAX;
+        has_address.then(|| format!("{base}/mail?step={step}&email={email}&user_id={user}&data={}", encode(&data)))
     }
 }
 
@@ -206,6 +248,7 @@ impl Renderable for TestResult<'_> {
                         (true, Some(source)) => {
                             iframe.mail sandbox="" src=(source) loading="lazy" title={ "The email of step " (step.index + 1) } {}
                         }
+                        _ if output["text"].is_null() => { p.soft { "The HTML is shown when the steps are saved." } }
                         _ => { pre.wrap tabindex="0" { (output["text"].as_str().unwrap_or_default()) } }
                     }
                 }

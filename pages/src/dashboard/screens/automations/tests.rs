@@ -40,7 +40,6 @@ fn fake() -> FakeBackend {
         .answer("list_automations", json!({"automations": [automation()], "next_cursor": null}))
         .answer("get_automation", json!({"automation": automation()}))
         .answer("update_automation", json!({"automation": automation()}))
-        .answer("create_automation", json!({"automation": {"id": "aut_draft"}}))
         .answer("delete_automation", json!({"ok": true}))
         .answer("list_templates", json!({"templates": [{"id": "tpl_1", "alias": HOSTILE, "name": HOSTILE}]}))
         .answer("list_automation_runs", json!({"runs": [run()], "next_cursor": null}))
@@ -52,6 +51,26 @@ fn fake() -> FakeBackend {
         .answer("list_events", json!({"events": [event()], "next_cursor": null}))
         .answer("get_event", json!({"event": event()}))
         .answer("send_event", json!({"run": run()}))
+        .answer("dry_run_automation", json!({"run": run()}))
+        .answer("replay_automation", json!({"replay": replay()}))
+        .answer("count_automation_steps", json!({"step_counts": {
+            "version": 3, "runs": 1_200, "has_more": true,
+            "steps": [{"index": 0, "passed": 7, "ended": 2}, {"index": 1, "waiting": 5, "cancelled": 1}],
+        }}))
+}
+
+fn replay() -> Value {
+    json!({
+        "totals": {"events": 2, "runs": 1, "reached": 1, "messages": 1, "failed": 0, "past_runs": 1, "past_messages": 3},
+        "events": [
+            {"event_id": "ae_1", "created_at": "2026-11-26T11:00:00Z", "email": HOSTILE, "effect": "run",
+             "messages": [{"step_index": 0, "type": "send_email", "text": HOSTILE}], "status": "completed",
+             "ended_by": "condition", "last_step_index": 1,
+             "past_run": {"id": "run_1", "automation_version": 2, "status": "completed", "messages_sent": 3}},
+            {"event_id": "ae_2", "created_at": "2026-11-26T10:00:00Z", "user_id": "u", "effect": "filtered"},
+        ],
+        "complete": false,
+    })
 }
 
 #[test]
@@ -146,20 +165,37 @@ fn errors_stand_beside_their_controls() {
 }
 
 #[test]
-fn a_replay_of_entered_steps_leaves_no_draft() {
+fn entered_steps_are_replayed_and_tested_without_being_saved() {
     let fake = fake();
-    let page = html(fake.post(&format!("{PATH}/replay"), "steps", &[("trigger.event", "user.created")]));
-    assert!(page.contains("not saved") && page.contains("run_1"), "{page}");
-    assert_eq!(fake.calls("delete_automation")[0].path, [("id", "aut_draft".to_owned())]);
-    let CallBody::Json(sent) = &fake.calls("send_event")[0].body else { panic!("no body") };
-    assert_eq!((&sent["dry_run"], &sent["automation_id"]), (&json!(true), &json!("aut_draft")));
+    let entered = [("trigger.event", "user.created"), ("steps[0].type", "delay"), ("steps[0].duration", "5d")];
+    let page = html(fake.post(&format!("{PATH}/replay"), "steps", &entered));
+    for part in ["not saved", "run_1", "3 messages", "Ends at step 2", "the filter refuses", "no time for more"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let CallBody::Json(sent) = &fake.calls("replay_automation")[0].body else { panic!("no body") };
+    assert_eq!((&sent["limit"], &sent["steps"][0]["duration"]), (&json!(100), &json!("5d")));
+    let page = html(fake.post(&format!("{PATH}/test"), "steps", &entered));
+    assert_harmless(&page);
+    assert!(page.contains("which are not saved, ran") && !page.contains("<iframe"), "{page}");
+    let CallBody::Json(sent) = &fake.calls("dry_run_automation")[0].body else { panic!("no body") };
+    assert_eq!((&sent["email"], &sent["trigger"]["event"]), (&json!(HOSTILE), &json!("user.created")));
+    assert!(fake.calls("update_automation").is_empty() && fake.calls("create_automation").is_empty());
+}
+
+#[test]
+fn the_runs_are_counted_beside_the_steps() {
+    let page = html(fake().get(PATH));
+    for part in ["7 passed", "2 ended here", "5 here", "1 canceled", "in the latest 1,000 runs"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
 }
 
 #[test]
 fn readers_get_no_buttons() {
-    let fake = fake().forbid("update_automation").forbid("send_event").forbid("list_templates");
+    let forbidden = ["update_automation", "send_event", "list_templates", "dry_run_automation", "replay_automation"];
+    let fake = forbidden.into_iter().fold(fake(), FakeBackend::forbid);
     let page = html(fake.get(PATH));
-    for hidden in ["Remove", "Insert a step", "Activate", "Replay past events", ">Save"] {
+    for hidden in ["Remove", "Insert a step", "Activate", "Replay past events", "Test these steps", ">Save"] {
         assert!(!page.contains(hidden), "{hidden}");
     }
     assert_eq!(fake.get(&format!("{PATH}/test")).status, 403);

@@ -9,20 +9,45 @@ use crate::dashboard::context::Context;
 use crate::dashboard::csv::CsvText;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl, RefusedFilter, or_refused};
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
+use crate::dashboard::screens::emails::day_start;
 use crate::dashboard::screens::encode;
 use crate::dashboard::table::View;
 
 /// Most calls of an export, of 100 conversions each.
 const CALLS_MAX: usize = 100;
 
+/// The call with the filters of the page.
+fn list_call(context: &Context<'_>) -> Call {
+    let query = context.query();
+    let call = Call::new("list_conversions")
+        .query("created_after", day_start(query.get("after"), 0))
+        .query("created_before", day_start(query.get("before"), 1));
+    ["kind", "source", "email"].iter().fold(call, |call, name| call.query(*name, query.get(name).trim()))
+}
+
+fn filters() -> [Filter; 5] {
+    let kinds = [("", "All"), ("sign_up", "Sign-ups"), ("subscription", "Subscriptions")];
+    let kinds = kinds.map(|(word, title)| (word.to_owned(), title.to_owned()));
+    [
+        Filter { name: "kind", label: "What", control: FilterControl::Select(kinds.into()) },
+        Filter::text("source", "Source", "google.com"),
+        Filter::text("email", "Person", "grace@example.net"),
+        Filter::date("after", "From"),
+        Filter::date("before", "Up to and including"),
+    ]
+}
+
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let call = Call::new("list_conversions").query("cursor", context.query().get("cursor"));
-    let found: ConversionList = context.read(&call).await?;
+    let call = list_call(context).query("cursor", context.query().get("cursor"));
+    let filters = filters();
+    let bar = FilterBar { context, filters: &filters };
+    let (found, refused): (ConversionList, _) = or_refused(context.read(&call).await)?;
     let columns = ["Person", "What", "Source", "Came from", "Value", "When", "Emails before"];
     let mut table = Table::new("Conversions", &columns).numbers(&["Value"]);
     for one in &found.conversions {
@@ -40,6 +65,11 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 .link(format!("{LIST}/{}", encode(&one.event_id)), "Show"),
         );
     }
+    let none = EmptyState {
+        title: "No such conversion",
+        text: "No sign-up or subscription fits the filters, or older ones are on the next page.",
+        action: Some((LIST, "Show all")),
+    };
     let empty = EmptyState {
         title: "No conversions yet",
         text: "Send user.created when somebody signs up and subscription.started when somebody pays, with data.id. Each \
@@ -47,13 +77,17 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         action: context.allows("send_event").then_some(("/dashboard/events/new", "Send a test event")),
     };
     let body = maud! {
+        (bar)
         div.flow data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) }
+            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @else if !table.is_empty() { (table) }
+            @else if bar.is_active() { (none) } @else { (empty) }
             (Pager { context, next_cursor: found.next_cursor.as_deref() })
         }
     };
+    let export = context.query().with("cursor", "").with("done", "").to_query();
     let actions = maud! {
-        @if !found.conversions.is_empty() { a.button href={ (LIST) "/export.csv" } { "Export as CSV" } }
+        @if !found.conversions.is_empty() { a.button href={ (LIST) "/export.csv?" (export) } { "Export as CSV" } }
     };
     let page = Page::new("Conversions", body)
         .lead("Sign-ups and subscriptions, each counted once, with where they came from.");
@@ -78,7 +112,7 @@ pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
     let mut csv = CsvText::new(&columns);
     let mut cursor = String::new();
     for _ in 0..CALLS_MAX {
-        let call = Call::new("list_conversions").query("limit", "100").query("cursor", &cursor);
+        let call = list_call(context).query("limit", "100").query("cursor", &cursor);
         let found: ConversionList = context.read(&call).await?;
         for one in found.conversions {
             let text = |text: Option<String>| text.unwrap_or_default();

@@ -30,7 +30,13 @@ fn conversions_are_listed_and_exported() {
     let page = html(backend().get("/conversions"));
     assert_harmless(&page);
     assert!(page.contains("29.00 EUR") && page.contains("/dashboard/conversions/ae_1"));
+    let filtered = backend();
+    filtered.get("/conversions?kind=sign_up&source=+google.com&before=2026-11-26");
+    let expected = [("created_before", "2026-11-27T00:00:00Z"), ("kind", "sign_up"), ("source", "google.com")];
+    let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(filtered.calls("list_conversions")[0].query, expected);
     let none = FakeBackend::new().answer("list_conversions", json!({"conversions": []}));
+    assert!(html(none.get("/conversions?kind=sign_up")).contains("No such conversion"));
     assert!(html(none.get("/conversions")).contains("No conversions yet"));
     let PageContent::File { content, .. } = backend().get("/conversions/export.csv").content else { panic!("no file") };
     assert!(content.contains("ae_1,subscription"));

@@ -3,7 +3,7 @@
 use hypertext::{maud_borrow, prelude::*};
 use serde_json::json;
 
-use super::{Credential, CredentialPages, OneCredential, addresses_field, domains, name_field, smtp_settings};
+use super::{Credential, CredentialPages, OneCredential, addresses_field, domains, name_field, policy, smtp_settings};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -26,6 +26,7 @@ fn form<'a>(pages: &CredentialPages, domains: &[(String, String)]) -> Form<'a> {
     fields.push(Field::new("domain_id", "May send from", Control::Select(choices)));
     fields.push(addresses_field());
     fields.push(Field::new("expires_at", "Expires", Control::DateTime).help("In UTC. Empty: never."));
+    fields.extend(policy::fields(pages.is_api_key, None));
     Form::new("create", if pages.is_api_key { "Create API key" } else { "Create SMTP credential" }, fields)
 }
 

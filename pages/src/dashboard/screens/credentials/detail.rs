@@ -4,7 +4,7 @@ use hypertext::{maud_borrow, prelude::*};
 use serde_json::json;
 
 use super::activity::{KeyActivity, KeyActivityView};
-use super::{Credential, CredentialPages, addresses_field, domain_cell, domains, name_field, smtp_settings};
+use super::{Credential, CredentialPages, addresses_field, domain_cell, domains, name_field, policy, smtp_settings};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Field, Form};
@@ -52,6 +52,7 @@ fn facts(
             },
         )
         .row("Expires", maud_borrow! { @if credential.expires_at.is_some() { (time_or_dash(credential.expires_at.as_deref())) } @else { span.soft { "Never" } } })
+        .optional("Policy", credential.policy.as_ref().map(|policy| policy.summary()))
         .row("Created", time_or_dash(Some(&credential.created_at)))
 }
 
@@ -87,15 +88,17 @@ pub(super) async fn switch(context: &Context<'_>, pages: &CredentialPages) -> Re
     Ok(Outcome::done(pages.page_of(context.id()), "changed"))
 }
 
-fn edit_form<'a>(credential: Option<&Credential>) -> Form<'a> {
+fn edit_form<'a>(pages: &CredentialPages, credential: Option<&Credential>) -> Form<'a> {
     let (name, addresses) =
         credential.map_or_else(Default::default, |one| (one.name.clone(), one.allowed_ips.join("\n")));
-    Form::new("edit", "Save", vec![name_field().value(name), addresses_field().value(addresses)])
+    let mut fields = vec![name_field().value(name), addresses_field().value(addresses)];
+    fields.extend(policy::fields(pages.is_api_key, credential.and_then(|one| one.policy.as_ref())));
+    Form::new("edit", "Save", fields)
 }
 
 pub(super) async fn show_edit(context: &Context<'_>, pages: &CredentialPages) -> Result<View, Failure> {
     let credential = pages.read(context).await?;
-    let form = edit_form(Some(&credential));
+    let form = edit_form(pages, Some(&credential));
     let body = maud_borrow! {
         div.card { (form.within(context)) }
         @if let Some(ip) = &credential.last_used_ip { p.help { "It was last used from " code { (ip) } "." } }
@@ -106,7 +109,7 @@ pub(super) async fn show_edit(context: &Context<'_>, pages: &CredentialPages) ->
 }
 
 pub(super) async fn edit(context: &Context<'_>, pages: &CredentialPages) -> Result<Outcome, Failure> {
-    let body = edit_form(None).read(context.form())?;
+    let body = edit_form(pages, None).read(context.form())?;
     context.perform(&Call::new(pages.update).id(context.id()).json(body)).await?;
     Ok(Outcome::done(pages.page_of(context.id()), "changed"))
 }

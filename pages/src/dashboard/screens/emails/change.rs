@@ -106,18 +106,21 @@ pub(super) async fn show_resend(context: &Context<'_>) -> Result<View, Failure> 
             @if count == 1 { "the recipient" } @else { "all " (count) " recipients, also to those who have it already" }
             ". Tracking and unsubscribe links are made anew."
         }
-        @if !email.attachments.is_empty() {
-            (Notice { tone: Tone::Warning, text: "The attached files are not sent again: their content is not kept apart." })
+        @match email.attachments.len() {
+            0 => {}
+            1 => { p { "The attached file is sent again." } }
+            files => { p { "The " (files) " attached files are sent again." } }
         }
         (form.within(context))
     };
-    Ok(page("Send again", email, body).same_as(Call::new("resend_email").id(context.id())).into())
+    let call = Call::new("resend_email").id(context.id()).json(json!({"attachments": true}));
+    Ok(page("Send again", email, body).same_as(call).into())
 }
 
-/// The call that sends an email again, once per shown form.
+/// The call that sends an email again with its attached files, once per shown form.
 pub(super) fn resend_call(context: &Context<'_>, id: &str) -> Call {
     let idempotency_key = form_key::request_key(context, &[b"resend", id.as_bytes()]);
-    Call { idempotency_key, ..Call::new("resend_email").id(id) }
+    Call { idempotency_key, ..Call::new("resend_email").id(id).json(json!({"attachments": true})) }
 }
 
 pub(super) async fn resend(context: &Context<'_>) -> Result<Outcome, Failure> {

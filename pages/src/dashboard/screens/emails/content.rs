@@ -11,6 +11,7 @@ use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
 use crate::dashboard::table::View;
 
 /// Most bytes of a source on a page; the file has all of it.
@@ -65,7 +66,7 @@ impl Renderable for EmailContent<'_> {
                 @match shown {
                     "html" => { (MailFrame::new(self.context, &frame_path, self.email.html.as_deref().unwrap_or_default())) }
                     "text" => { (Code::new("The email as text", self.email.text.as_deref().unwrap_or_default()).wrapped()) }
-                    _ => { (EmailFieldTables(self.email)) }
+                    _ => { (EmailFieldTables { email: self.email, may_download: self.context.allows("get_email_attachment") }) }
                 }
             }
         }
@@ -74,11 +75,14 @@ impl Renderable for EmailContent<'_> {
 }
 
 /// Header fields and attached files.
-struct EmailFieldTables<'c>(&'c WholeEmail);
+struct EmailFieldTables<'c> {
+    email: &'c WholeEmail,
+    may_download: bool,
+}
 
 impl Renderable for EmailFieldTables<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let email = self.0;
+        let email = self.email;
         let mut fields = Table::new("Header fields", &["Field", "Value"]);
         let mut field = |name: &str, value: &str| {
             if !value.is_empty() {
@@ -98,7 +102,11 @@ impl Renderable for EmailFieldTables<'_> {
         let mut files = Table::new("Attached files", &["File", "Type", "Size"]).numbers(&["Size"]);
         for file in &email.attachments {
             let name = file.name.as_deref().unwrap_or("(no name)");
-            files.push(Row::new().cell(name).cell(&file.content_type).cell(file_size(file.size)));
+            let path = format!("{}/attachments/{}", email_path(&email.item.id), encode(&file.id));
+            let may_download = self.may_download;
+            let row =
+                Row::new().cell(maud! { @if may_download { a href=(path) download { (name) } } @else { (name) } });
+            files.push(row.cell(&file.content_type).cell(file_size(file.size)));
         }
         maud! {
             (fields)
@@ -137,6 +145,15 @@ pub(in crate::dashboard::screens) fn source(raw: &[u8], file: &str) -> impl Rend
         }
         (Code::new("Source of the email", &text).wrapped())
     }
+}
+
+pub(super) async fn download_attachment(context: &Context<'_>) -> Result<View, Failure> {
+    let email = WholeEmail::read(context, context.id()).await?;
+    let id = context.parameter("attachment");
+    let file = email.attachments.iter().find(|file| file.id == id).ok_or_else(Failure::not_found)?;
+    let file_name = file.name.clone().unwrap_or_else(|| file.id.clone());
+    let call = Call::new("get_email_attachment").id(context.id()).parameter("att_id", id);
+    Ok(View::Download { call, file_name })
 }
 
 pub(super) async fn download(context: &Context<'_>) -> Result<View, Failure> {

@@ -104,6 +104,7 @@ impl WholeEmail {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct SentAttachment {
+    pub id: String,
     pub name: Option<String>,
     pub content_type: String,
     pub size: u64,

@@ -1,10 +1,10 @@
-//! The rates of a range by domain, tag, template or provider: over time for the largest, and as a table.
+//! The rates of a range by domain, category, tag, template or provider: over time for the largest, and as a table.
 
 use hypertext::{Buffer, prelude::*};
 
+use super::PATH;
 use super::counts::{Counts, CountsByValue, MetricsAnswer, Rate};
-use super::selection::{Dimension, Selection};
-use super::{PATH, call};
+use super::selection::{CountedEmails, Dimension, Selection, UNKNOWN_CATEGORY};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit};
@@ -20,9 +20,10 @@ const ROWS_MAX: usize = 50;
 pub(super) async fn read(
     context: &Context<'_>,
     range: DateRange,
+    emails: &CountedEmails,
     by: Dimension,
 ) -> Result<Option<CountsByValue>, Failure> {
-    match context.read::<MetricsAnswer>(&call(range, Some(by))).await {
+    match context.read::<MetricsAnswer>(&emails.breakdown_call(range, by)).await {
         Ok(answer) => Ok(Some(answer.metrics.by_value(range))),
         Err(failure) if failure.fields.contains_key("dimensions") => Ok(None),
         Err(failure) => Err(failure),
@@ -80,8 +81,14 @@ impl Breakdown<'_> {
         for (value, periods) in table.rows.iter().take(ROWS_MAX) {
             let sum = Counts::sum(periods);
             let volume = if self.is_provider() { sum.settled() } else { sum.sent };
-            let only = Selection::new(self.by, value);
-            let mut row = Row::new().link(self.link("only", &only.key()), value).cell(grouped(volume));
+            let row = match self.by {
+                Dimension::Category if value == UNKNOWN_CATEGORY => {
+                    Row::new().cell("Counted before there were categories")
+                }
+                Dimension::Category => Row::new().link(self.link("category", value), value),
+                _ => Row::new().link(self.link("only", &Selection::new(self.by, value).key()), value),
+            };
+            let mut row = row.cell(grouped(volume));
             for rate in [Rate::Delivery, Rate::Bounce, Rate::Complaint, Rate::Open, Rate::Click] {
                 row = row.cell(self.percent(&sum, rate));
             }
@@ -96,7 +103,7 @@ impl Renderable for Breakdown<'_> {
         let rate = self.rate();
         maud! {
             section #breakdown {
-                h2 { "By domain, tag, template and provider" }
+                h2 { "By domain, category, tag, template and provider" }
                 nav.tabs aria-label="Group the figures by" {
                     @for by in Dimension::ALL {
                         a href={ (self.link("by", by.word())) "#breakdown" } aria-current=[(by == self.by).then_some("page")] { (by.title()) }

@@ -5,7 +5,7 @@ use hypertext::{Buffer, prelude::*};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::selection::{Dimension, Selection, domain_id};
+use super::selection::{CountedEmails, Dimension, domain_id};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit};
@@ -40,15 +40,16 @@ pub(super) struct InboxTime {
 pub(super) async fn read(
     context: &Context<'_>,
     range: DateRange,
-    only: Option<&Selection>,
+    emails: &CountedEmails,
 ) -> Result<InboxTime, Failure> {
     let mut call = Call::new("list_emails")
         .query("status", "delivered")
         .query("created_after", range.from.to_string())
         .query("created_before", range.to.to_string())
+        .query("category", emails.category.unwrap_or_default())
         .query("limit", MEASURED);
     let mut is_listed = context.allows("list_emails");
-    if let Some(only) = only {
+    if let Some(only) = &emails.only {
         match only.dimension {
             Dimension::Domain => match domain_id(context, &only.value).await {
                 Some(id) => call = call.query("domain_id", id),
@@ -56,6 +57,7 @@ pub(super) async fn read(
             },
             Dimension::Tag => call = call.query("tag", &only.value),
             Dimension::Template => call = call.query("template", &only.value),
+            Dimension::Category => call = call.query("category", &only.value),
             Dimension::Provider => is_listed = false,
         }
     }

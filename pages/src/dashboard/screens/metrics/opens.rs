@@ -4,9 +4,8 @@ use hypertext::{Buffer, prelude::*};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::call;
 use super::counts::MetricsAnswer;
-use super::selection::Selection;
+use super::selection::CountedEmails;
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::chart::HeatMap;
@@ -19,9 +18,9 @@ const DAYS_BY_VALUE_MAX: i64 = 28;
 
 pub(super) struct Opens(Option<HeatMap>);
 
-pub(super) async fn read(context: &Context<'_>, range: DateRange, only: Option<&Selection>) -> Result<Opens, Failure> {
-    let hours = range.last_days_by_hour(if only.is_some() { DAYS_BY_VALUE_MAX } else { DAYS_MAX });
-    let call = call(hours, only.map(|only| only.dimension)).query("metrics", "opened");
+pub(super) async fn read(context: &Context<'_>, range: DateRange, emails: &CountedEmails) -> Result<Opens, Failure> {
+    let hours = range.last_days_by_hour(if emails.has_total_rows() { DAYS_MAX } else { DAYS_BY_VALUE_MAX });
+    let call = emails.call(hours).query("metrics", "opened");
     let answer: MetricsAnswer = match context.read(&call).await {
         Ok(answer) => answer,
         // There are more values than an answer has rows.
@@ -29,7 +28,7 @@ pub(super) async fn read(context: &Context<'_>, range: DateRange, only: Option<&
         Err(failure) => return Err(failure),
     };
     let mut map = HeatMap::new(format!("When emails are opened, {}", hours.words()), "opens");
-    for row in answer.metrics.rows.iter().filter(|row| only.is_none_or(|only| only.value == row.value)) {
+    for row in answer.metrics.rows.iter().filter(|row| emails.value().is_none_or(|value| value == row.value)) {
         if let Ok(start) = row.period_start.parse::<Timestamp>() {
             let start = start.to_zoned(TimeZone::UTC);
             let weekday = usize::try_from(start.weekday().to_monday_zero_offset()).unwrap_or_default();

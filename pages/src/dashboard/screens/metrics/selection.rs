@@ -1,10 +1,13 @@
-//! The emails that are counted: all, or those with one value of a dimension.
+//! The emails that are counted: all, those with one value of a dimension, or those of a category, alone or together with
+//! a domain.
 
 use serde::Deserialize;
 
 use crate::dashboard::backend::Call;
 use crate::dashboard::context::Context;
+use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::kit::filter::{Filter, FilterControl};
+use crate::dashboard::request::Fields;
 
 /// A property by which the API counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,10 +16,15 @@ pub(super) enum Dimension {
     Tag,
     Template,
     Provider,
+    Category,
 }
 
+/// The category of emails that were counted before counts had categories.
+pub(super) const UNKNOWN_CATEGORY: &str = "(unknown)";
+const CATEGORIES: [&str; 3] = ["transactional", "product", "newsletter"];
+
 impl Dimension {
-    pub(super) const ALL: [Self; 4] = [Self::Domain, Self::Tag, Self::Template, Self::Provider];
+    pub(super) const ALL: [Self; 5] = [Self::Domain, Self::Category, Self::Tag, Self::Template, Self::Provider];
 
     /// The name in the API.
     pub(super) const fn word(self) -> &'static str {
@@ -25,6 +33,7 @@ impl Dimension {
             Self::Tag => "tag",
             Self::Template => "template",
             Self::Provider => "provider",
+            Self::Category => "category",
         }
     }
 
@@ -34,6 +43,7 @@ impl Dimension {
             Self::Tag => "Tag",
             Self::Template => "Template",
             Self::Provider => "Provider",
+            Self::Category => "Category",
         }
     }
 
@@ -69,6 +79,92 @@ impl Selection {
     pub(super) fn label(&self) -> String {
         format!("{} {}", self.dimension.title(), self.value)
     }
+}
+
+/// The emails that are counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct CountedEmails {
+    pub(super) only: Option<Selection>,
+    /// The API counts categories alone, or together with a domain.
+    pub(super) category: Option<&'static str>,
+    /// A category was chosen that cannot be combined with the selection.
+    pub(super) is_category_ignored: bool,
+}
+
+impl CountedEmails {
+    /// Reads the filters `only` and `category`.
+    pub(super) fn read(query: &Fields) -> Self {
+        let only = Selection::parse(query.get("only"));
+        let category = CATEGORIES.into_iter().find(|word| *word == query.get("category"));
+        let is_combined = only.as_ref().is_none_or(|only| only.dimension == Dimension::Domain);
+        Self {
+            only,
+            category: category.filter(|_| is_combined),
+            is_category_ignored: category.is_some() && !is_combined,
+        }
+    }
+
+    pub(super) fn domain(&self) -> Option<&str> {
+        self.only.as_ref().filter(|only| only.dimension == Dimension::Domain).map(|only| only.value.as_str())
+    }
+
+    /// The selection whose rows are taken from the answer; domains and categories are filters of the API.
+    fn selected_rows(&self) -> Option<&Selection> {
+        self.only.as_ref().filter(|only| only.dimension != Dimension::Domain)
+    }
+
+    /// Whether the answer has one row for each period.
+    pub(super) fn has_total_rows(&self) -> bool {
+        self.selected_rows().is_none()
+    }
+
+    /// The value of the rows that are counted; `None` for all rows.
+    pub(super) fn value(&self) -> Option<&str> {
+        self.selected_rows().map(|only| only.value.as_str())
+    }
+
+    pub(super) fn is_provider(&self) -> bool {
+        self.only.as_ref().is_some_and(|only| only.dimension == Dimension::Provider)
+    }
+
+    /// The call that counts these emails.
+    pub(super) fn call(&self, range: DateRange) -> Call {
+        range
+            .within(Call::new("get_email_metrics"))
+            .query("dimensions", self.selected_rows().map_or("", |only| only.dimension.word()))
+            .query("domain", self.domain().unwrap_or_default())
+            .query("category", self.category.unwrap_or_default())
+    }
+
+    /// The call that compares the values of a dimension. Domains are compared within the category, and categories within
+    /// the domain; the others are of all emails.
+    pub(super) fn breakdown_call(&self, range: DateRange, by: Dimension) -> Call {
+        let call = range.within(Call::new("get_email_metrics")).query("dimensions", by.word());
+        match by {
+            Dimension::Domain => call.query("category", self.category.unwrap_or_default()),
+            Dimension::Category => call.query("domain", self.domain().unwrap_or_default()),
+            Dimension::Tag | Dimension::Template | Dimension::Provider => call,
+        }
+    }
+
+    /// `All emails`, `Domain example.com, newsletter`.
+    pub(super) fn label(&self) -> String {
+        match (&self.only, self.category) {
+            (None, None) => "All emails".to_owned(),
+            (None, Some(category)) => format!("Category {category}"),
+            (Some(only), None) => only.label(),
+            (Some(only), Some(category)) => format!("{}, category {category}", only.label()),
+        }
+    }
+}
+
+/// The filter by category.
+pub(super) fn category_filter() -> Filter {
+    let all = (String::new(), "All categories".to_owned());
+    let choices = [("transactional", "Transactional"), ("product", "Product"), ("newsletter", "Newsletter")];
+    let choices = choices.map(|(word, title)| (word.to_owned(), title.to_owned()));
+    let control = FilterControl::Select(std::iter::once(all).chain(choices).collect());
+    Filter { name: "category", label: "Category", control }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -121,5 +217,16 @@ mod tests {
         for wrong in ["", "domain", "domain:", "color:red"] {
             assert_eq!(Selection::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_category_is_combined_with_a_domain_only() {
+        let read = |query: &str| CountedEmails::read(&Fields::parse(query.as_bytes()));
+        let both = read("only=domain:a.example&category=product");
+        assert_eq!((both.domain(), both.category, both.value()), (Some("a.example"), Some("product"), None));
+        assert_eq!(both.label(), "Domain a.example, category product");
+        let tag = read("only=tag:x:y&category=product");
+        assert_eq!((tag.category, tag.is_category_ignored, tag.value()), (None, true, Some("x:y")));
+        assert_eq!(read("category=spam"), CountedEmails::default());
     }
 }

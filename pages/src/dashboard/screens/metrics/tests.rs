@@ -49,11 +49,34 @@ fn filters_reach_the_operations() {
         |name: &str, value: &str| calls.iter().any(|call| call.query.iter().any(|(a, b)| a == name && b == value));
     assert!(has("from", "2026-11-20T00:00:00Z") && has("to", "2026-11-22T00:00:00Z"), "the range");
     assert!(has("from", "2026-11-18T00:00:00Z"), "the range before");
-    assert!(has("dimensions", "domain") && has("dimensions", "tag") && has("granularity", "hour"));
+    assert!(has("domain", "b.example") && has("dimensions", "tag") && has("granularity", "hour"));
     let emails = backend.calls("list_emails");
     assert!(emails[0].query.contains(&("domain_id".to_owned(), "dom_1".to_owned())));
     let page = html(backend.get("/metrics?from=2026-11-21&to=2026-11-20"));
     assert!(page.contains("The first day is after the last day."));
+}
+
+#[test]
+fn figures_are_of_a_category_and_a_domain() {
+    let by_category = metrics(json!([
+        {"period_start": "2026-11-20T00:00:00.000Z", "value": "newsletter", "sent": 10, "delivered": 9},
+        {"period_start": "2026-11-20T00:00:00.000Z", "value": "(unknown)", "sent": 1_234},
+    ]));
+    let backend = backend().answer("get_email_metrics", by_category);
+    let page = html(backend.get("/metrics?only=domain:b.example&category=newsletter&by=category"));
+    assert!(page.contains("Domain b.example, category newsletter,"), "{page}");
+    assert!(page.contains("1\u{202f}234 recipients of this range were counted before"), "{page}");
+    assert!(page.contains("category=newsletter&amp;by=category") || page.contains("category=newsletter"), "{page}");
+    let calls = backend.calls("get_email_metrics");
+    let of_both = |call: &&crate::dashboard::backend::Call| {
+        let has = |name: &str, value: &str| call.query.iter().any(|(a, b)| a == name && b == value);
+        has("domain", "b.example") && has("category", "newsletter")
+    };
+    assert!(calls.iter().filter(of_both).count() >= 3, "now, before, opens: {calls:?}");
+    let emails = backend.calls("list_emails");
+    assert!(emails[0].query.contains(&("category".to_owned(), "newsletter".to_owned())));
+    let page = html(backend.get("/metrics?only=tag:a:b&category=newsletter"));
+    assert!(page.contains("The figures are of all categories"), "{page}");
 }
 
 #[test]
@@ -80,6 +103,6 @@ fn figures_are_exported() {
         panic!("no file")
     };
     assert_eq!(file_name, "email-metrics-2026-11-26.csv");
-    assert_eq!(content.lines().count(), 2);
+    assert_eq!(content.lines().count(), 3);
     assert!(content.contains("2026-11-21T00:00:00.000Z,b.example,50,47,3,0,0,1,25,0,0,0"));
 }

@@ -1,7 +1,5 @@
 //! Imports a list: first a dry run that says what would happen to each line, then the import.
 
-use std::collections::HashMap;
-
 use bytes::Bytes;
 use hypertext::maud_borrow;
 use hypertext::prelude::*;
@@ -9,8 +7,6 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::LIST;
-use super::address_list::{self, ListEntry};
-use super::check::{CheckReply, CheckedAddress};
 use super::object::reason_badge;
 use crate::dashboard::backend::{Call, CallBody, Failure};
 use crate::dashboard::context::Context;
@@ -23,22 +19,46 @@ use crate::dashboard::page::Page;
 use crate::dashboard::screens::encode;
 use crate::dashboard::table::{Outcome, View};
 
-/// Addresses of one call.
-const CHECKED_AT_ONCE: usize = 1_000;
-/// Most lines that the dry run checks.
-const CHECKED_MAX: usize = 10_000;
-/// Most lines that are shown.
-const SHOWN_MAX: usize = 100;
+const EXAMPLE: &str = "email,reason\ngrace@example.net,bounce\n";
+/// Lines of a result that the API lists.
+const LISTED: u64 = 100;
 
-/// The result that an import would have for a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum LineOutcome {
-    Added,
-    /// Nothing is sent to the address already, for this reason.
-    Exists(String),
-    /// The same address as on an earlier line.
-    Repeated(usize),
-    Refused(String),
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DryRunReply {
+    dry_run: DryRun,
+}
+
+/// The result that an import would have.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DryRun {
+    counts: DryRunCounts,
+    left_out: Vec<ListLine>,
+    lines: Vec<ListLine>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DryRunCounts {
+    total: u64,
+    created: u64,
+    exists: u64,
+    repeated: u64,
+    invalid: u64,
+    refused: u64,
+}
+
+/// A line of the list with its result.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ListLine {
+    line: u64,
+    email: Option<String>,
+    reason: Option<String>,
+    result: String,
+    existing_reason: Option<String>,
+    message: Option<String>,
 }
 
 fn form() -> Form<'static> {
@@ -55,11 +75,15 @@ fn form() -> Form<'static> {
 
 pub(super) fn show(context: &Context<'_>) -> View {
     let form = form();
+    let lists_imports = context.allows("list_suppression_imports");
     let body = maud_borrow! { div.card { (form.within(context)) } };
     Page::new("Import suppressions", body)
         .below(LIST, "Suppressions")
         .lead("Nothing is changed yet: the next page shows what would happen to each line.")
-        .same_as(Call::new("import_suppressions").json(json!({"csv": "email,reason\ngrace@example.net,bounce\n"})))
+        .actions(maud! {
+            @if lists_imports { a.button href={ (LIST) "/imports" } { "Earlier imports" } }
+        })
+        .same_as(Call::new("import_suppressions").json(json!({"csv": EXAMPLE})))
         .into()
 }
 
@@ -83,136 +107,85 @@ fn list_text(context: &Context<'_>) -> Result<String, Failure> {
 pub(super) async fn dry_run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let text = list_text(context)?;
     let is_file = context.request.files.iter().any(|file| !file.content.is_empty());
-    let entries =
-        address_list::read(&text).map_err(|message| Failure::field(if is_file { "file" } else { "csv" }, message))?;
-    let outcomes = outcomes(context, &entries[..entries.len().min(CHECKED_MAX)]).await?;
+    let list = Bytes::from(text.clone());
+    let call = Call { body: CallBody::File("text/csv", list), ..Call::new("dry_run_suppression_import") };
+    let reply: DryRunReply = context.read(&call).await.map_err(|mut failure| {
+        // The list is in one of two fields.
+        let message = if is_file { failure.fields.remove("csv") } else { None };
+        failure.fields.extend(message.map(|message| ("file".to_owned(), message)));
+        failure
+    })?;
+    let report = reply.dry_run;
     let mut import = Form::new("import", "Import the list", vec![Field::hidden("csv", text)]);
     import.multipart = true;
-    let report = DryRun { entries: &entries, outcomes: &outcomes };
-    let is_useless =
-        report.count(|outcome| matches!(outcome, LineOutcome::Added)) == 0 && entries.len() == outcomes.len();
     let body = maud_borrow! {
         section.card {
             (report.facts())
-            @if outcomes.len() < entries.len() {
-                p.soft { "Only the first " (grouped(outcomes.len() as u64)) " lines were checked; the import reads all " (grouped(entries.len() as u64)) "." }
-            }
-            @if is_useless {
+            @if report.counts.created == 0 {
                 p { "The import would change nothing." }
             }
             (import.within(context))
             p { a href={ (LIST) "/import" } { "Choose another list" } }
         }
-        (report.section("Lines that would be left out", |outcome| matches!(outcome, LineOutcome::Refused(_))))
-        (report.section("Other lines", |outcome| !matches!(outcome, LineOutcome::Refused(_))))
+        (section("Lines that would be left out", &report.left_out, report.counts.invalid))
+        (section("Other lines", &report.lines, report.counts.total - report.counts.invalid.min(report.counts.total)))
     };
     let page = Page::new("What the import would do", body)
         .below(LIST, "Suppressions")
         .below(format!("{LIST}/import"), "Import")
-        .lead("Nothing is changed yet.");
+        .lead("Nothing is changed yet.")
+        .same_as(Call::new("dry_run_suppression_import").json(json!({"csv": EXAMPLE})));
     Ok(Outcome::Once(Box::new(page)))
 }
 
-/// The result that an import would have for each line.
-async fn outcomes(context: &Context<'_>, entries: &[ListEntry]) -> Result<Vec<LineOutcome>, Failure> {
-    let mut first_lines: HashMap<String, usize> = HashMap::new();
-    let mut unique: Vec<&str> = Vec::new();
-    for address in entries.iter().filter_map(|entry| entry.address.as_deref()).filter(|address| !address.is_empty()) {
-        if !first_lines.contains_key(address) {
-            first_lines.insert(address.to_owned(), 0);
-            unique.push(address);
-        }
-    }
-    let mut checked: HashMap<&str, CheckedAddress> = HashMap::new();
-    for part in unique.chunks(CHECKED_AT_ONCE) {
-        let call = Call::new("check_suppressions").json(json!({"emails": part}));
-        let answer: CheckReply = context.read(&call).await?;
-        checked.extend(part.iter().copied().zip(answer.data));
-    }
-    first_lines.clear();
-    let outcomes = entries.iter().map(|entry| {
-        let address = match entry.address.as_deref() {
-            None => return LineOutcome::Refused("A quote is not closed, or the line is too long".to_owned()),
-            Some("") => return LineOutcome::Refused("The address is missing".to_owned()),
-            Some(address) => address,
-        };
-        let Some(status) = checked.get(address) else {
-            return LineOutcome::Refused("The address could not be checked".to_owned());
-        };
-        if let Some(error) = &status.error {
-            return LineOutcome::Refused(error.clone());
-        }
-        // The API answers with the address as it is compared.
-        match first_lines.get(&status.email) {
-            Some(line) => return LineOutcome::Repeated(*line),
-            None => first_lines.insert(status.email.clone(), entry.line),
-        };
-        if status.suppressed {
-            return LineOutcome::Exists(status.reason.clone().unwrap_or_default());
-        }
-        LineOutcome::Added
-    });
-    Ok(outcomes.collect())
-}
-
-/// The result of a dry run.
-struct DryRun<'r> {
-    entries: &'r [ListEntry],
-    outcomes: &'r [LineOutcome],
-}
-
-impl DryRun<'_> {
-    fn count(&self, is_wanted: impl Fn(&LineOutcome) -> bool) -> u64 {
-        self.outcomes.iter().filter(|outcome| is_wanted(outcome)).count() as u64
-    }
-
+impl DryRun {
     fn facts(&self) -> Facts {
-        let count = |is_wanted: fn(&LineOutcome) -> bool| grouped(self.count(is_wanted));
+        let counts = &self.counts;
+        let exists = counts.exists.saturating_sub(counts.repeated);
         Facts::new()
-            .row("Lines with entries", grouped(self.entries.len() as u64))
-            .row("Would be added", count(|outcome| matches!(outcome, LineOutcome::Added)))
-            .row("Suppressed already", count(|outcome| matches!(outcome, LineOutcome::Exists(_))))
-            .row("Repeated in the list", count(|outcome| matches!(outcome, LineOutcome::Repeated(_))))
-            .row("Would be left out", count(|outcome| matches!(outcome, LineOutcome::Refused(_))))
+            .row("Lines with entries", grouped(counts.total))
+            .row("Would be added", grouped(counts.created))
+            .row("Suppressed already", grouped(exists))
+            .row("Repeated in the list", grouped(counts.repeated))
+            .row("Would be left out", grouped(counts.invalid))
+            .optional("Your plan has no room for", (counts.refused > 0).then(|| grouped(counts.refused)))
     }
+}
 
-    /// The first lines with some outcomes.
-    fn section(&self, title: &'static str, is_wanted: fn(&LineOutcome) -> bool) -> impl Renderable + use<> {
-        let wanted = || self.entries.iter().zip(self.outcomes).filter(|(_, outcome)| is_wanted(outcome));
-        let all = wanted().count();
-        let mut table =
-            Table::new(title, &["Line", "Address", "Reason in the list", "Result", "Remarks"]).numbers(&["Line"]);
-        for (entry, outcome) in wanted().take(SHOWN_MAX) {
-            let (badge, remark) = match outcome {
-                LineOutcome::Added => (Badge::new("Added", Tone::Good), String::new()),
-                LineOutcome::Exists(_) => (Badge::new("Already there", Tone::Neutral), String::new()),
-                LineOutcome::Repeated(line) => (Badge::new("Repeated", Tone::Neutral), format!("As on line {line}")),
-                LineOutcome::Refused(reason) => (Badge::new("Left out", Tone::Warning), reason.clone()),
-            };
-            let reason = match outcome {
-                LineOutcome::Exists(reason) if !reason.is_empty() => Some(reason),
-                _ => None,
-            };
-            let dash = |text: &str| if text.is_empty() { "–".to_owned() } else { text.chars().take(200).collect() };
-            table.push(
-                Row::new()
-                    .cell(entry.line)
-                    .cell(dash(entry.address.as_deref().unwrap_or_default()))
-                    .cell(dash(&entry.reason))
-                    .cell(badge)
-                    .cell(maud! {
-                        (remark)
-                        @if let Some(reason) = reason { (reason_badge(reason)) }
-                    }),
-            );
-        }
-        maud! {
-            @if all > 0 {
-                section {
-                    h2 { (title) }
-                    (table)
-                    @if all > SHOWN_MAX { p.soft.small { "The first " (SHOWN_MAX) " of " (grouped(all as u64)) " are shown." } }
-                }
+/// Lines with their results. `all` is the number of lines of which these are the first.
+fn section(title: &'static str, lines: &[ListLine], all: u64) -> impl Renderable + use<> {
+    let mut table =
+        Table::new(title, &["Line", "Address", "Reason in the list", "Result", "Remarks"]).numbers(&["Line"]);
+    for line in lines {
+        let badge = match line.result.as_str() {
+            "created" => Badge::new("Added", Tone::Good),
+            "exists" => Badge::new("Already there", Tone::Neutral),
+            "repeated" => Badge::new("Repeated", Tone::Neutral),
+            _ => Badge::new("Left out", Tone::Warning),
+        };
+        let remark = line.message.as_deref().unwrap_or_default().replace('`', "");
+        let existing = line.existing_reason.as_deref().map(reason_badge);
+        table.push(
+            Row::new()
+                .cell(line.line)
+                .cell(line.email.clone().unwrap_or_else(|| "–".to_owned()))
+                .cell(match line.reason.as_deref() {
+                    Some(reason) => reason_badge(reason),
+                    None => Badge::new("–", Tone::Neutral),
+                })
+                .cell(badge)
+                .cell(maud! {
+                    (remark)
+                    @if let Some(existing) = &existing { (existing) }
+                }),
+        );
+    }
+    maud! {
+        @if all > 0 {
+            section {
+                h2 { (title) }
+                (table)
+                @if all > LISTED { p.soft.small { "The first " (LISTED) " of " (grouped(all)) " are shown." } }
             }
         }
     }

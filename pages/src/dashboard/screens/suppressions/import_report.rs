@@ -1,4 +1,4 @@
-//! The progress of an import, and its report.
+//! The imports with their progress, and the report of one.
 
 use hypertext::maud_borrow;
 use hypertext::prelude::*;
@@ -8,7 +8,9 @@ use super::LIST;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::progress::Progress;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
@@ -66,6 +68,49 @@ impl Import {
     }
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ImportPage {
+    imports: Vec<Import>,
+    next_cursor: Option<String>,
+}
+
+/// The imports, newest first.
+pub(super) async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("list_suppression_imports").query("cursor", context.query().get("cursor"));
+    let found: ImportPage = context.read(&call).await?;
+    let columns = ["Started", "Status", "Lines read", "Added", "Suppressed already", "Left out"];
+    let mut table = Table::new("Imports", &columns).numbers(&columns[2..]);
+    for import in &found.imports {
+        let counts = &import.counts;
+        let read = format!("{} of {}", grouped(counts.processed), grouped(counts.total));
+        let path = format!("{LIST}/imports/{}", super::encode(&import.id));
+        table.push(
+            Row::new()
+                .cell(maud! { a href=(path) { (time_or_dash(Some(&import.created_at))) } })
+                .cell(import_badge(&import.status))
+                .cell(read)
+                .cell(grouped(counts.created))
+                .cell(grouped(counts.exists))
+                .cell(grouped(counts.invalid.saturating_add(counts.refused))),
+        );
+    }
+    let empty = EmptyState {
+        title: "No list was imported yet",
+        text: "If you move from another service, import its list of bounces and complaints before you send.",
+        action: context.allows("import_suppressions").then_some(("/dashboard/suppressions/import", "Import a list")),
+    };
+    let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
+    let body = maud_borrow! {
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) }
+            (pager)
+        }
+    };
+    let page = Page::new("Imports of suppressions", body).below(LIST, "Suppressions");
+    Ok(page.lead("The newest 100 imports are kept.").same_as(call).live().into())
+}
+
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_suppression_import").id(context.id());
     let found: OneImport = context.read(&call).await?;
@@ -107,7 +152,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             }
         }
     };
-    let mut page = Page::new("Import of suppressions", body).below(LIST, "Suppressions").same_as(call);
+    let mut page = Page::new("Import of suppressions", body)
+        .below(LIST, "Suppressions")
+        .below(format!("{LIST}/imports"), "Imports")
+        .same_as(call);
     page.live = !import.is_over();
     Ok(page.into())
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::dashboard::answer::PageContent;
-use crate::dashboard::backend::CallBody;
+use crate::dashboard::backend::{CallBody, Failure};
 use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html, location};
 use crate::dashboard::request::UploadedFile;
 
@@ -16,6 +16,12 @@ fn suppression(reason: &str) -> Value {
     })
 }
 
+fn import() -> Value {
+    json!({"id": "imp_1", "status": "running",
+        "counts": {"total": 4, "processed": 2, "created": 1, "exists": 0, "invalid": 1, "refused": 0},
+        "errors": [{"line": 2, "message": HOSTILE}], "created_at": "2026-11-26T10:00:00Z", "completed_at": null})
+}
+
 fn backend(reason: &str) -> FakeBackend {
     let opt_out = json!({"id": "opt_1", "email": HOSTILE, "category": "newsletter", "category_label": "Newsletter",
         "source": "recipient", "email_id": "msg_1", "created_at": "2026-11-26T10:00:00Z"});
@@ -25,12 +31,8 @@ fn backend(reason: &str) -> FakeBackend {
         .answer("delete_suppression", json!({"ok": true}))
         .answer("list_category_opt_outs", json!({"category_opt_outs": [opt_out], "next_cursor": null}))
         .answer("delete_category_opt_out", json!({"ok": true}))
-        .answer(
-            "get_suppression_import",
-            json!({"import": {"id": "imp_1", "status": "running",
-                "counts": {"total": 4, "processed": 2, "created": 1, "exists": 0, "invalid": 1, "refused": 0},
-                "errors": [{"line": 2, "message": HOSTILE}], "created_at": "2026-11-26T10:00:00Z", "completed_at": null}}),
-        )
+        .answer("get_suppression_import", json!({"import": import()}))
+        .answer("list_suppression_imports", json!({"imports": [import()], "next_cursor": null}))
 }
 
 #[test]
@@ -48,6 +50,16 @@ fn texts_of_strangers_are_harmless() {
         assert_harmless(&html(answer));
     }
     assert_eq!(backend.get("/suppressions/opt-outs/opt_2/delete?email=x").status, 404);
+}
+
+#[test]
+fn imports_are_listed_with_their_progress() {
+    let page = html(backend("import").get("/suppressions/imports"));
+    for part in ["/dashboard/suppressions/imports/imp_1", "2 of 4", "Running"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let none = FakeBackend::new().answer("list_suppression_imports", json!({"imports": []}));
+    assert!(html(none.get("/suppressions/imports")).contains("No list was imported yet"));
 }
 
 #[test]
@@ -116,29 +128,45 @@ fn checked_addresses_say_whether_mail_goes_to_them() {
 
 #[test]
 fn a_list_is_tried_before_it_is_imported() {
-    let checked = json!({"data": [
-        {"email": "a@example.net", "suppressed": false},
-        {"email": "b@example.net", "suppressed": true, "reason": "manual"},
-        {"email": HOSTILE, "suppressed": false, "error": {"message": "is no address"}},
-    ]});
+    let dry_run = json!({"dry_run": {
+        "counts": {"total": 1_004, "created": 1, "exists": 2, "repeated": 1, "invalid": 1_001, "refused": 3},
+        "left_out": [{"line": 4, "email": null, "result": "invalid", "message": HOSTILE}],
+        "lines": [
+            {"line": 2, "email": HOSTILE, "reason": "hard_bounce", "result": "created"},
+            {"line": 3, "email": "b@example.net", "reason": "import", "result": "exists", "existing_reason": "manual"},
+            {"line": 5, "email": "a@example.net", "reason": "import", "result": "repeated"},
+        ],
+    }});
     let backend = backend("manual")
-        .answer("check_suppressions", checked)
+        .answer("dry_run_suppression_import", dry_run)
         .answer("import_suppressions", json!({"import": {"id": "imp_1"}}));
     assert_eq!(backend.post("/suppressions/import", "dry-run", &[("csv", "")]).status, 400);
-    let list = format!(
-        "email,reason\na@example.net,bounce\nb@example.net,\n\"{}\",\na@example.net,\n",
-        HOSTILE.replace('"', "\"\"")
-    );
-    let file = UploadedFile { field: "file".into(), file_name: "list.csv".into(), content: Bytes::from(list.clone()) };
+    let list = "email,reason\na@example.net,bounce\n";
+    let file = UploadedFile { field: "file".into(), file_name: "list.csv".into(), content: Bytes::from(list) };
     let page = html(backend.post_files("/suppressions/import", "dry-run", &[("csv", "")], vec![file]));
     assert_harmless(&page);
-    for text in ["As on line 2", "Already there", "is no address", "Import the list", "bounce"] {
+    for text in
+        ["Repeated", "Already there", "The first 100 of 1\u{202f}001", "Your plan has no room for", "Import the list"]
+    {
         assert!(page.contains(text), "{text}: {page}");
     }
+    let sent = CallBody::File("text/csv", Bytes::from(list));
+    assert_eq!(backend.calls("dry_run_suppression_import")[0].body, sent);
     assert!(backend.calls("import_suppressions").is_empty());
-    let done = backend.post("/suppressions/import", "import", &[("csv", &list)]);
+    let done = backend.post("/suppressions/import", "import", &[("csv", list)]);
     assert_eq!(location(done), "/dashboard/suppressions/imports/imp_1?done=imported");
-    assert_eq!(backend.calls("import_suppressions")[0].body, CallBody::File("text/csv", Bytes::from(list)));
+    assert_eq!(backend.calls("import_suppressions")[0].body, sent);
+}
+
+#[test]
+fn errors_of_the_list_are_beside_its_field() {
+    let refused = Failure::field("csv", "no address column found");
+    let backend = backend("manual").refuse("dry_run_suppression_import", refused);
+    let page = html(backend.post("/suppressions/import", "dry-run", &[("csv", "name")]));
+    assert!(page.contains("id=\"dry-run-csv-error\""), "{page}");
+    let file = UploadedFile { field: "file".into(), file_name: "x.csv".into(), content: Bytes::from("name") };
+    let page = html(backend.post_files("/suppressions/import", "dry-run", &[], vec![file]));
+    assert!(page.contains("id=\"dry-run-file-error\""), "{page}");
 }
 
 #[test]

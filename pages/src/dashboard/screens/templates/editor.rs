@@ -1,11 +1,14 @@
 //! The editor of a draft: subject, bodies, variables and sample data, beside the preview.
 //!
-//! A preview saves the draft first: the API renders what is stored, and emails use the published version only.
+//! A preview renders what is entered and saves nothing. The frame of the HTML body is filled by posting the form into
+//! it: unsaved content has no address.
 
 use hypertext::{Buffer, prelude::*};
 use serde_json::{Map, Value, json};
 
-use super::preview::{self, PreviewPanel, PreviewViews, RenderedPreview, parse_sample, render_version};
+use super::preview::{
+    self, PreviewFrame, PreviewPanel, PreviewViews, RenderedPreview, parse_sample, render_entered, render_version,
+};
 use super::{StatusBadges, TemplateDetail, call, path, read_template, template_page};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
@@ -113,6 +116,18 @@ fn read_fallback(kind: &str, entered: &str) -> Result<Option<Value>, String> {
     }
 }
 
+/// What is entered in place of the draft's content, and the sample data.
+///
+/// # Errors
+/// A field cannot be read.
+pub(super) fn read_entered(form: &Fields) -> Result<(Value, Value), Failure> {
+    let mut changes = read_body(&without_gaps(form))?;
+    if let Some(members) = changes.as_object_mut() {
+        members.remove("if_version");
+    }
+    Ok((changes, parse_sample("sample", form.get("sample"))?))
+}
+
 /// Reads the body of the change.
 fn read_body(fields: &Fields) -> Result<Value, Failure> {
     let mut body = read_fields(&content_fields(), fields)?;
@@ -161,47 +176,71 @@ struct EditorState {
     sample: Value,
     /// `None` if it cannot be rendered: the failure says why.
     rendered: Option<RenderedPreview>,
+    /// What is rendered is entered and not saved.
+    is_entered: bool,
+    /// The version of the draft that the person saw first.
+    seen_version: u32,
 }
 
 async fn load(context: &Context<'_>) -> Result<EditorState, Failure> {
-    let id = context.id();
     let mut failure = context.failure_of(FORM).filter(|failure| !failure.message.is_empty()).cloned();
-    let mut template = None;
-    if context.is_preview() {
-        match store(context).await {
-            Ok(stored) => template = Some(stored),
-            Err(error) => failure = Some(error),
-        }
-    }
-    let template = match template {
-        Some(template) => template,
-        None => read_template(context, &call("get_template", id)).await?,
-    };
-    let is_entered = context.failure_of(FORM).is_some();
-    let may_render = context.allows("preview_template");
-    let (fields, sample) = if is_entered {
-        let sample = parse_sample("sample", context.form().get("sample")).unwrap_or_else(|error| {
-            failure.get_or_insert(error);
-            json!({})
-        });
-        (without_gaps(context.form()), sample)
-    } else {
-        // Without a role that renders, the page shows the source alone.
-        let suggested = match may_render {
-            true => render_version(context, id, "draft", &json!({})).await.ok(),
-            false => None,
-        };
-        let sample = suggested.map_or_else(|| json!({}), |rendered| rendered.suggested_variables);
-        (fields_of(&template, &sample), sample)
-    };
-    let rendered = match may_render {
-        true => render_version(context, id, "draft", &sample)
-            .await
-            .map_err(|error| failure.get_or_insert(error).clone())
-            .ok(),
+    let is_save = context.is_preview() && context.form().get("preview") == "save";
+    let stored = match is_save {
+        true => store(context).await.map_err(|error| failure = Some(error)).ok(),
         false => None,
     };
-    Ok(EditorState { template, fields, failure, sample, rendered })
+    let is_entered = context.failure_of(FORM).is_some() && stored.is_none();
+    let template = match stored {
+        Some(template) => template,
+        None => read_template(context, &call("get_template", context.id())).await?,
+    };
+    let seen = context.form().get("if_version").parse().ok().filter(|_| is_entered && !is_save && context.is_preview());
+    let seen_version = seen.unwrap_or(template.draft_version);
+    if !is_entered {
+        let (sample, rendered) = stored_preview(context, is_save.then(|| context.form()), &mut failure).await;
+        let fields = if is_save { without_gaps(context.form()) } else { fields_of(&template, &sample) };
+        return Ok(EditorState { template, fields, failure, sample, rendered, is_entered, seen_version });
+    }
+    let (mut sample, mut rendered) = (json!({}), None);
+    match read_entered(context.form()) {
+        Ok((changes, entered)) => {
+            if context.allows("preview_template") {
+                let result = render_entered(context, context.id(), &changes, &entered).await;
+                rendered = result.map_err(|error| failure.get_or_insert(error).clone()).ok();
+            }
+            sample = entered;
+        }
+        Err(error) => drop(failure.get_or_insert(error)),
+    }
+    let fields = without_gaps(context.form());
+    Ok(EditorState { template, fields, failure, sample, rendered, is_entered, seen_version })
+}
+
+/// The sample data, and the stored draft rendered with them: those of the form, or the suggested ones.
+async fn stored_preview(
+    context: &Context<'_>,
+    form: Option<&Fields>,
+    failure: &mut Option<Failure>,
+) -> (Value, Option<RenderedPreview>) {
+    // Without a role that renders, the page shows the source alone.
+    let may_render = context.allows("preview_template");
+    let sample = match form {
+        Some(form) => parse_sample("sample", form.get("sample")).unwrap_or_else(|error| {
+            failure.get_or_insert(error);
+            json!({})
+        }),
+        None if may_render => {
+            let suggested = render_version(context, context.id(), "draft", &json!({})).await;
+            suggested.map_or_else(|_| json!({}), |rendered| rendered.suggested_variables)
+        }
+        None => json!({}),
+    };
+    if !may_render {
+        return (sample, None);
+    }
+    let rendered = render_version(context, context.id(), "draft", &sample).await;
+    let rendered = rendered.map_err(|error| failure.get_or_insert(error).clone()).ok();
+    (sample, rendered)
 }
 
 /// The editor.
@@ -245,11 +284,16 @@ impl Renderable for Editor<'_> {
         shown.push(sample.clone());
         shown.push(Field::text("variables", "Variables"));
         let id = state.template.id.as_str();
+        let frame = match state.is_entered {
+            true => PreviewFrame::Entered,
+            false => PreviewFrame::Stored { version: "draft", revision: state.template.draft_version },
+        };
         let remote = state.fields.get("remote") == "true";
         maud! {
             form.editor method="post" action=(context.request.path) data-preview="preview" data-once="" {
                 input type="hidden" name="csrf" value=(context.csrf());
                 input type="hidden" name="form" value=(FORM);
+                input type="hidden" name="if_version" value=(state.seen_version);
                 @if let Some(failure) = &state.failure { (FormErrors { failure, fields: &shown }) }
                 div.editor-source {
                     div.card.editor-fields {
@@ -261,6 +305,7 @@ impl Renderable for Editor<'_> {
                         div.buttons.save-bar {
                             button.button.primary type="submit" { "Save the draft" }
                             button.button type="submit" name="preview" value="save" { "Save and preview" }
+                            button.button type="submit" name="preview" value="look" { "Preview without saving" }
                             span.help { "Emails use the published version until you publish the draft." }
                         }
                     }
@@ -269,7 +314,6 @@ impl Renderable for Editor<'_> {
                     h2 #preview-title { "Preview" }
                     (PreviewViews { chosen: state.fields.get("view") })
                     div data-fragment="preview" {
-                        input type="hidden" name="if_version" value=(state.template.draft_version);
                         @if let Some(failure) = state.failure.as_ref().filter(|_| context.is_preview()) {
                             div.notice.bad {
                                 @if failure.fields.is_empty() { p { (failure.message) } }
@@ -277,10 +321,7 @@ impl Renderable for Editor<'_> {
                             }
                         }
                         @if let Some(rendered) = &state.rendered {
-                            (PreviewPanel {
-                                id, version: "draft", revision: state.template.draft_version, sample: &state.sample,
-                                rendered, remote,
-                            })
+                            (PreviewPanel { id, frame, sample: &state.sample, rendered, remote })
                         } @else {
                             p.empty { "Nothing to show yet." }
                         }

@@ -4,7 +4,7 @@ use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{call, path};
+use super::{call, editor, path};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::Field;
@@ -51,6 +51,22 @@ pub async fn render_version(
     context.read(&preview_call(id, version, sample)).await
 }
 
+/// Renders content that is not saved in place of the draft's. Errors of its fields have the fields' own names.
+pub async fn render_entered(
+    context: &Context<'_>,
+    id: &str,
+    changes: &Value,
+    sample: &Value,
+) -> Result<RenderedPreview, Failure> {
+    let body = json!({"changes": changes, "variables": sample});
+    context.read(&call("preview_template", id).json(body)).await.map_err(|mut failure| {
+        let own = |name: &str| name.strip_prefix("changes.").unwrap_or(name).to_owned();
+        failure.fields = failure.fields.into_iter().map(|(name, text)| (own(&name), text)).collect();
+        failure.message = failure.message.replace("`changes.", "`");
+        failure
+    })
+}
+
 /// Reads sample data.
 ///
 /// # Errors
@@ -70,8 +86,14 @@ pub fn sample_field(name: &'static str, sample: &Value) -> Field {
     Field::new(name, "Sample data", crate::dashboard::form::Control::Json { rows: 6 }).value(value)
 }
 
-/// The HTML body, for the frame.
+/// The HTML body, for the frame: of what the editor's form posts into it, or of a version.
 pub async fn show_frame(context: &Context<'_>) -> Result<View, Failure> {
+    if context.is_preview() {
+        let (changes, sample) = editor::read_entered(context.form())?;
+        let rendered = render_entered(context, context.id(), &changes, &sample).await?;
+        let remote = context.form().get("remote") == "true";
+        return Ok(View::Foreign { html: framed_html(&rendered.html.unwrap_or_default()), remote });
+    }
     let query = context.query();
     let sample = parse_sample("sample", query.get("sample"))?;
     let rendered = render_version(context, context.id(), query.get("version"), &sample).await?;
@@ -101,13 +123,24 @@ impl Renderable for PreviewViews<'_> {
     }
 }
 
+/// The source of the frame with the HTML body.
+#[derive(Debug, Clone, Copy)]
+pub enum PreviewFrame<'p> {
+    /// A stored version has an address.
+    Stored {
+        /// `draft`, or a number.
+        version: &'p str,
+        /// Changes with the content, so that a browser loads the frame again.
+        revision: u32,
+    },
+    /// The editor's form is posted into the frame.
+    Entered,
+}
+
 /// A rendered version.
 pub struct PreviewPanel<'p> {
     pub id: &'p str,
-    /// `draft`, or a number.
-    pub version: &'p str,
-    /// Changes with the content, so that a browser loads the frame again.
-    pub revision: u32,
+    pub frame: PreviewFrame<'p>,
     pub sample: &'p Value,
     pub rendered: &'p RenderedPreview,
     /// Pictures of other hosts are loaded.
@@ -115,12 +148,29 @@ pub struct PreviewPanel<'p> {
 }
 
 impl PreviewPanel<'_> {
-    fn frame_path(&self) -> Option<String> {
-        let sample = self.sample.to_string();
-        let remote = if self.remote { "&remote=1" } else { "" };
-        let (base, version, revision) = (path(self.id), encode(self.version), self.revision);
+    /// The frame of an HTML body.
+    fn html_frame(&self) -> impl Renderable {
+        let base = path(self.id);
+        let (sample, remote) = (self.sample.to_string(), if self.remote { "&remote=1" } else { "" });
+        let frame = self.frame;
         let fits = sample.len() <= SAMPLE_BYTES_MAX;
-        fits.then(|| format!("{base}/frame?version={version}&revision={revision}{remote}&sample={}", encode(&sample)))
+        maud! {
+            @match frame {
+                PreviewFrame::Entered => {
+                    iframe.mail sandbox="" title="The email as HTML" name="entered-mail" {}
+                    button.button type="submit" name="preview" value="frame" data-press="" formnovalidate
+                        formaction={ (base) "/frame" } formtarget="entered-mail" { "Show the HTML" }
+                }
+                PreviewFrame::Stored { .. } if !fits => {
+                    p.empty { "The sample data are too long for the frame; shorten them." }
+                }
+                PreviewFrame::Stored { version, revision } => {
+                    iframe.mail sandbox="" title="The email as HTML" src={
+                        (base) "/frame?version=" (encode(version)) "&revision=" (revision) (remote) "&sample=" (encode(&sample))
+                    } {}
+                }
+            }
+        }
     }
 }
 
@@ -130,12 +180,9 @@ impl Renderable for PreviewPanel<'_> {
         maud! {
             p.subject-line { span.soft { "Subject " } (rendered.subject.as_deref().unwrap_or("(none)")) }
             div.as-html {
-                @match (&rendered.html, self.frame_path()) {
-                    (None, _) => { p.empty { "There is no HTML body. Recipients see the plain text." } }
-                    (Some(_), None) => { p.empty { "The sample data are too long for the frame; shorten them." } }
-                    (Some(_), Some(source)) => {
-                        iframe.mail sandbox="" title="The email as HTML" src=(source) {}
-                    }
+                @match &rendered.html {
+                    None => { p.empty { "There is no HTML body. Recipients see the plain text." } }
+                    Some(_) => { (self.html_frame()) }
                 }
             }
             div.as-text {

@@ -71,9 +71,37 @@ fn a_preview_saves_the_draft_and_shows_it() {
 }
 
 #[test]
-fn markup_that_cannot_be_saved_is_named_in_the_preview() {
-    let fake = fake().refuse("update_template", Failure::field("html", "a block is not closed"));
+fn a_live_preview_saves_nothing() {
+    let fake = fake();
+    let entered = [("subject", "New"), ("if_version", "3"), ("sample", "{\"a\": 1}"), ("remote", "true")];
+    let with = |preview: &'static str| [&entered[..], &[("preview", preview)]].concat();
+    let page = html(fake.post(PATH, "content", &with("1")));
+    assert!(page.contains("name=\"if_version\" value=\"3\""), "the version that was seen stays: {page}");
+    assert!(page.contains("formaction=\"/dashboard/templates/tpl_1/frame\""), "{page}");
+    let frame = fake.post(&format!("{PATH}/frame"), "content", &with("frame"));
+    assert!(matches!(frame.content, PageContent::Foreign { remote: true, .. }));
+    assert!(fake.calls("update_template").is_empty());
+    let expected = json!({
+        "changes": {"subject": "New", "preheader": null, "html": null, "text": null, "variables": []},
+        "variables": {"a": 1},
+    });
+    for call in fake.calls("preview_template") {
+        assert_eq!(call.body, CallBody::Json(expected.clone()));
+    }
+}
+
+#[test]
+fn markup_that_cannot_be_rendered_is_named_in_the_preview() {
+    let fake = fake().refuse("preview_template", Failure::field("changes.html", "a block is not closed"));
     let answer = fake.post(PATH, "content", &[("html", "{{#if x}}"), ("preview", "1")]);
+    assert_eq!(answer.status, 200);
+    assert!(html(answer).contains("id=\"content-html-error\""));
+}
+
+#[test]
+fn markup_that_cannot_be_saved_is_named() {
+    let fake = fake().refuse("update_template", Failure::field("html", "a block is not closed"));
+    let answer = fake.post(PATH, "content", &[("html", "{{#if x}}"), ("preview", "save")]);
     assert_eq!(answer.status, 200);
     assert!(html(answer).contains("id=\"content-html-error\""));
 }

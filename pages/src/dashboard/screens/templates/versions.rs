@@ -4,7 +4,7 @@ use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::preview::{PreviewPanel, PreviewViews, render_version};
+use super::preview::{PreviewFrame, PreviewPanel, PreviewViews, render_version};
 use super::{TemplateDetail, call, path, read_template, template_page};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -241,7 +241,8 @@ pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
                 h2 #preview-title { "Preview with sample data" }
                 (PreviewViews { chosen: "" })
                 (PreviewPanel {
-                    id: &template.id, version: number, revision: 0, sample: &sample, rendered, remote: false,
+                    id: &template.id, frame: PreviewFrame::Stored { version: number, revision: 0 }, sample: &sample,
+                    rendered, remote: false,
                 })
             }
         }

@@ -1,0 +1,294 @@
+//! Approvals: requests that the policy of a client holds until a person decides them.
+//!
+//! ```text
+//! request ─► policy::decide ─► permit  ─► handler
+//!                          └─► hold    ─► 202, and mail to the owner ─► a person approves ─► execute ─► result
+//! ```
+//!
+//! A client sees its own approvals; a person, and a client without a policy, all of the account's. A person may approve
+//! what their own role permits.
+
+mod execute;
+mod hold;
+pub(crate) mod policy;
+mod view;
+
+use std::sync::Arc;
+
+use http::Method;
+use mail::approval::{Approval, ApprovalState, ApprovalStatus, Decision};
+use mail::credential::{ApiKeyScope, CredentialId};
+use mail::id::ApprovalId;
+use serde_json::value::RawValue;
+use store::access::{SignedInUser, Tenant};
+use store::engine::{Batch, CommitError};
+
+pub(crate) use self::execute::recover;
+pub(crate) use self::hold::hold;
+use self::view::{ApprovalList, ApprovalResponse, ApprovalView};
+use crate::access::role_table;
+use crate::fields;
+use crate::operation::{Operation, SessionSubject, operation};
+use crate::paging::{self, KIND_APPROVAL, PageParameters, after_id};
+use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{RequestObject, body_spec, read_body};
+use crate::schema::{self, Schemas};
+use crate::state::AppState;
+
+/// Maximum number of approvals scanned for a page.
+const SCANNED_ROWS_MAX: usize = 500;
+/// Length of a hash in hexadecimal.
+const HASH_CHARS: usize = 64;
+
+/// The operations, for the operation table.
+pub(crate) fn operations() -> Vec<Operation> {
+    let tag = "approvals";
+    vec![
+        operation(Method::GET, "/approvals", "list_approvals")
+            .about(tag, "List requests that wait for approval and decided ones, newest first")
+            .domain_scoped()
+            .sdk("approvals.list")
+            .api_key_or_session(ApiKeyScope::Sending, list),
+        operation(Method::GET, "/approvals/{id}", "get_approval")
+            .about(tag, "Get an approval, with the response once the request was executed")
+            .domain_scoped()
+            .sdk("approvals.get")
+            .api_key_or_session(ApiKeyScope::Sending, get),
+        operation(Method::POST, "/approvals/{id}/approve", "approve_request")
+            .about(tag, "Approve a request and execute it")
+            .errors(&[ErrorCode::GONE])
+            .session(SessionSubject::Account, approve),
+        operation(Method::POST, "/approvals/{id}/reject", "reject_request")
+            .about(tag, "Reject a request")
+            .errors(&[ErrorCode::GONE])
+            .session(SessionSubject::Account, reject),
+    ]
+}
+
+/// Query of the list.
+#[derive(Debug)]
+struct ListApprovals {
+    page: PageParameters,
+    status: Option<ApprovalStatus>,
+}
+
+impl FromRequest for ListApprovals {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let mut parameters = PageParameters::parameters();
+        let words = serde_json::json!({"type": "string", "enum": ApprovalStatus::WORDS});
+        parameters.push(schema::query_parameter("status", "Filter by status", words));
+        RequestSpec { parameters, ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let parameters = paging::parse_query(&call.query)?;
+        let status = match paging::single_value(&parameters, "status")? {
+            None => None,
+            Some(word) => Some(ApprovalStatus::from_word(word).ok_or_else(|| {
+                Problem::field("status", format!("must be one of {}", ApprovalStatus::WORDS.join(", ")))
+            })?),
+        };
+        Ok(Self { page: PageParameters::from_query(&call.query)?, status })
+    }
+}
+
+/// Path of an approval.
+#[derive(Debug, Clone, Copy)]
+struct ApprovalPath(ApprovalId);
+
+fn parse_id(call: &Request) -> Result<ApprovalId, Problem> {
+    call.path_parameter("id").parse().map_err(|_| not_found())
+}
+
+fn id_parameter() -> serde_json::Value {
+    schema::path_parameter("id", "The approval's id (`apr_…`)")
+}
+
+fn not_found() -> Problem {
+    Problem::not_found("approval")
+}
+
+impl FromRequest for ApprovalPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![id_parameter()], ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        parse_id(call).map(Self)
+    }
+}
+
+/// The decision
+#[derive(Debug, RequestObject)]
+struct DecisionFields {
+    /// The `hash` of the request as it was shown
+    #[field(parse = parse_hash, schema = hash_schema)]
+    hash: String,
+}
+
+fn parse_hash(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_text(value)?;
+    let is_hash = text.len() == HASH_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hash { Ok(text.to_ascii_lowercase()) } else { Err("must be the `hash` of the approval".to_owned()) }
+}
+
+fn hash_schema(_: &mut Schemas) -> serde_json::Value {
+    serde_json::json!({"type": "string", "minLength": HASH_CHARS, "maxLength": HASH_CHARS})
+}
+
+/// Path and body of a decision.
+#[derive(Debug)]
+struct DecideApproval {
+    id: ApprovalId,
+    hash: String,
+}
+
+impl FromRequest for DecideApproval {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<DecisionFields>(schemas, vec![id_parameter()], Self::BODY_BYTES_MAX)
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let id = parse_id(call)?;
+        let DecisionFields { hash } = read_body(call)?;
+        Ok(Self { id, hash })
+    }
+}
+
+/// The client to whose own approvals the caller is restricted.
+fn restricted_to(tenant: &Tenant) -> Option<CredentialId> {
+    let is_restricted = !tenant.policy().is_empty() || tenant.confined_to().is_some() || tenant.bound_to().is_some();
+    tenant.actor().credential().filter(|_| is_restricted)
+}
+
+/// `GET /approvals`.
+///
+/// # Errors
+/// The cursor is invalid; the store cannot be read.
+async fn list(state: Arc<AppState>, tenant: Tenant, query: ListApprovals) -> Result<ApprovalList, Problem> {
+    let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
+    let before = query.page.before_id(KIND_APPROVAL)?.map(ApprovalId::from_bytes);
+    let rows = store::approval::list(store, account, before, SCANNED_ROWS_MAX).await?;
+    let all_scanned = rows.len() < SCANNED_ROWS_MAX;
+    let client = restricted_to(&tenant);
+    let is_wanted = |approval: &Approval| {
+        client.is_none_or(|client| approval.client == client)
+            && query.status.is_none_or(|status| approval.status(now) == status)
+    };
+    let (mut approvals, mut last) = (Vec::new(), None);
+    let mut rest = rows.into_iter().peekable();
+    while approvals.len() < query.page.limit
+        && let Some(approval) = rest.next()
+    {
+        last = Some(approval.id);
+        if is_wanted(&approval) {
+            approvals.push(ApprovalView::new(&state, &approval));
+        }
+    }
+    let has_more = !all_scanned || rest.any(|approval| is_wanted(&approval));
+    let next_cursor = last.filter(|_| has_more).map(|id| after_id(KIND_APPROVAL, id.to_bytes()));
+    Ok(ApprovalList { approvals, has_more, next_cursor })
+}
+
+/// `GET /approvals/{id}`.
+///
+/// # Errors
+/// The approval does not exist; the store cannot be read.
+async fn get(
+    state: Arc<AppState>,
+    tenant: Tenant,
+    ApprovalPath(id): ApprovalPath,
+) -> Result<ApprovalResponse, Problem> {
+    let found = store::approval::get(state.intake.store(), tenant.account().id, id).await?;
+    let client = restricted_to(&tenant);
+    let found = found.filter(|found| client.is_none_or(|client| found.client == client)).ok_or_else(not_found)?;
+    Ok(ApprovalResponse { approval: ApprovalView::new(&state, &found) })
+}
+
+/// Reads an approval that a user decides, and checks that the user may.
+async fn find_for_decision(
+    state: &AppState,
+    user: &SignedInUser,
+    request: &DecideApproval,
+) -> Result<Approval, Problem> {
+    let (store, now) = (state.intake.store(), state.intake.clock().now());
+    let found = store::approval::get(store, user.tenant().account().id, request.id).await?.ok_or_else(not_found)?;
+    let role = user.user().role;
+    let operation = state.router.operation(&found.request.operation);
+    if !operation.is_some_and(|operation| role_table::role_allows(role, operation)) {
+        let text = format!("The role `{}` does not permit this operation, so it cannot approve it", role.word());
+        return Err(Problem::new(ErrorCode::FORBIDDEN, text));
+    }
+    if found.request.hash() != request.hash {
+        let text = "The request differs from the one that was shown; read it again";
+        return Err(Problem::new(ErrorCode::CONFLICT, text));
+    }
+    match found.status(now) {
+        ApprovalStatus::Pending => Ok(found),
+        ApprovalStatus::Expired => Err(Problem::new(ErrorCode::GONE, "The time for a decision is over")),
+        decided => {
+            let text = format!("The request was decided before: it is {}", decided.word());
+            Err(Problem::new(ErrorCode::CONFLICT, text))
+        }
+    }
+}
+
+async fn store_decision(state: &AppState, before: &Approval, after: &Approval) -> Result<(), Problem> {
+    let mut batch = Batch::progress();
+    store::approval::update(&mut batch, before, after);
+    match state.intake.store().commit(batch).await {
+        Ok(()) => Ok(()),
+        Err(CommitError::Conflict { .. }) => {
+            Err(Problem::new(ErrorCode::CONFLICT, "The request was decided at the same time"))
+        }
+        Err(error) => Err(Problem::outage(error)),
+    }
+}
+
+/// `POST /approvals/{id}/approve`: stores the decision, executes the request and responds with its result.
+///
+/// # Errors
+/// The approval does not exist, has expired, was decided before, or differs from what was shown; 403 if the user's role
+/// does not permit the operation.
+async fn approve(
+    state: Arc<AppState>,
+    user: SignedInUser,
+    request: DecideApproval,
+) -> Result<ApprovalResponse, Problem> {
+    let before = find_for_decision(&state, &user, &request).await?;
+    let now = state.intake.clock().now();
+    let approved = Decision { by: user.user().id, at: now };
+    let executing = Approval {
+        state: ApprovalState::Executing { approved, lease_until: execute::lease_until(now) },
+        ..before.clone()
+    };
+    store_decision(&state, &before, &executing).await?;
+    let done = match execute::execute(&state, &executing).await {
+        Ok(done) => done,
+        // It is executed after its lease.
+        Err(problem) => {
+            tracing::warn!(approval.id = %executing.id, cause = problem.cause(), "approved request is executed later");
+            executing
+        }
+    };
+    Ok(ApprovalResponse { approval: ApprovalView::new(&state, &done) })
+}
+
+/// `POST /approvals/{id}/reject`.
+///
+/// # Errors
+/// As [`approve`].
+async fn reject(
+    state: Arc<AppState>,
+    user: SignedInUser,
+    request: DecideApproval,
+) -> Result<ApprovalResponse, Problem> {
+    let before = find_for_decision(&state, &user, &request).await?;
+    let rejected = Decision { by: user.user().id, at: state.intake.clock().now() };
+    let after = Approval { state: ApprovalState::Rejected { rejected }, ..before.clone() };
+    store_decision(&state, &before, &after).await?;
+    Ok(ApprovalResponse { approval: ApprovalView::new(&state, &after) })
+}

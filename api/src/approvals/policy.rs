@@ -1,0 +1,116 @@
+//! Decides whether the policy of a client permits an operation, before its handler runs.
+//!
+//! Rules that concern an email (recipients, sender, category, sends a day) are checked where email is accepted.
+
+use mail::client_policy::{ApprovalKind, ClientPolicy};
+
+use crate::operation::Operation;
+use crate::problem::Problem;
+use crate::sdk::Risk;
+
+/// Nouns whose operations could lift the policy of the client that calls them.
+const CREDENTIAL_TAGS: [&str; 5] = ["api_keys", "smtp_credentials", "users", "grants", "oauth"];
+
+/// What the policy says about an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PolicyDecision {
+    Permit,
+    /// A person approves it first.
+    Hold(ApprovalKind),
+}
+
+/// The kind of approval that covers an operation; `None` if it only reads.
+fn approval_kind(risk: Risk) -> Option<ApprovalKind> {
+    match risk {
+        Risk::Read => None,
+        Risk::Send => Some(ApprovalKind::Send),
+        Risk::Delete => Some(ApprovalKind::Delete),
+        Risk::Write | Risk::Secret | Risk::Money | Risk::Team | Risk::Payout => Some(ApprovalKind::Manage),
+    }
+}
+
+/// Decides whether a client with this policy may call an operation.
+///
+/// # Errors
+/// 403 `policy_violation`: the operation reveals secrets, moves money, could lift the policy, or causes email that the
+/// policy's limits do not see.
+pub(crate) fn decide(policy: &ClientPolicy, operation: &Operation) -> Result<PolicyDecision, Problem> {
+    let Some(kind) = approval_kind(operation.risk).filter(|_| !policy.is_empty()) else {
+        return Ok(PolicyDecision::Permit);
+    };
+    let is_sensitive = matches!(operation.risk, Risk::Secret | Risk::Money | Risk::Team | Risk::Payout);
+    if is_sensitive || CREDENTIAL_TAGS.contains(&operation.tag) {
+        let text = "A client with a policy may not manage credentials, secrets or money; use the dashboard";
+        return Err(Problem::policy_violation("credentials", text));
+    }
+    if policy.approve.contains(&kind) {
+        return Ok(PolicyDecision::Hold(kind));
+    }
+    if operation.mails_later && policy.limits_sending() {
+        let text = "The policy of this client limits the email that it sends, and this operation causes email later; \
+                    a person can do it in the dashboard, or the policy can ask for an approval (`approve: manage`)";
+        return Err(Problem::policy_violation("sends", text));
+    }
+    Ok(PolicyDecision::Permit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::operations::operation_table;
+
+    fn decisions(policy: &ClientPolicy) -> BTreeMap<&'static str, Result<PolicyDecision, Problem>> {
+        let table = operation_table();
+        table.iter().filter(|operation| operation.scope().is_some()).map(|o| (o.id, decide(policy, o))).collect()
+    }
+
+    #[test]
+    fn without_a_policy_everything_is_permitted() {
+        for (id, decision) in decisions(&ClientPolicy::default()) {
+            assert_eq!(decision, Ok(PolicyDecision::Permit), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_client_with_a_policy_cannot_lift_it() {
+        let policy = ClientPolicy { sends_per_day: Some(1), ..ClientPolicy::default() };
+        let all = decisions(&policy);
+        for id in [
+            "create_api_key",
+            "update_api_key",
+            "delete_api_key",
+            "rotate_api_key",
+            "create_smtp_credential",
+            "create_webhook",
+            "mark_affiliate_payout_paid",
+            "activate_automation",
+            "send_event",
+            "update_webhook",
+        ] {
+            // The actions of an automation share one operation.
+            let id = if id == "activate_automation" { "update_automation" } else { id };
+            assert!(all[id].is_err(), "{id}: {:?}", all[id]);
+        }
+        for id in ["send_email", "list_emails", "create_template", "delete_suppression", "preview_template"] {
+            assert_eq!(all[id], Ok(PolicyDecision::Permit), "{id}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_held() {
+        let policy = ClientPolicy { approve: ApprovalKind::ALL.into(), ..ClientPolicy::default() };
+        let all = decisions(&policy);
+        for (id, kind) in [
+            ("send_email", ApprovalKind::Send),
+            ("reply_to_received_email", ApprovalKind::Send),
+            ("delete_domain", ApprovalKind::Delete),
+            ("create_template", ApprovalKind::Manage),
+            ("send_event", ApprovalKind::Manage),
+        ] {
+            assert_eq!(all[id], Ok(PolicyDecision::Hold(kind)), "{id}");
+        }
+        assert_eq!(all["list_emails"], Ok(PolicyDecision::Permit));
+    }
+}

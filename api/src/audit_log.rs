@@ -1,0 +1,203 @@
+//! The audit log: `GET /audit-log`. It lists the requests that changed something, sent email or revealed a secret, with
+//! the credential or user that made them; for 90 days.
+//!
+//! The entries are those of the request log ([`crate::request_log`]). Emails and events that an API key without a policy
+//! sends are not in it: they name the key themselves.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::Method;
+use jiff::Timestamp;
+use mail::credential::ApiKeyScope;
+use mail::id::{ApiKeyId, GrantId, RequestId, UserId};
+use mail::request_log::{LoggedRequest, RequestSurface};
+use serde::Serialize;
+use serde_json::json;
+use store::access::Tenant;
+use store::request_log::LogPart;
+
+use crate::json_timestamp::JsonTimestamp;
+use crate::operation::{Operation, operation};
+use crate::paging::{self, KIND_AUDIT, PageParameters, after_id};
+use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
+
+/// Maximum number of entries scanned per page.
+const SCANNED_ROWS_MAX: usize = 2_000;
+/// No filter is longer.
+const FILTER_BYTES_MAX: usize = 200;
+
+/// The operations, for the operation table.
+pub(crate) fn operations() -> Vec<Operation> {
+    vec![
+        operation(Method::GET, "/audit-log", "list_audit_log")
+            .about("audit_log", "List what credentials and users did in the last 90 days, newest first")
+            .sdk("auditLog.list")
+            .api_key_or_session(ApiKeyScope::Full, list),
+    ]
+}
+
+/// Something that a credential or a user did
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AuditEntry")]
+struct AuditEntryView {
+    /// `req_…`, the response's `x-request-id`
+    id: RequestId,
+    /// The operation
+    operation: String,
+    /// The id of the object, if the operation concerns one
+    object_id: Option<String>,
+    /// The path; email addresses are redacted
+    path: String,
+    /// The response status
+    status: u16,
+    /// The error's code
+    error_code: Option<String>,
+    /// The way by which the request came; `approval` is a request that a person approved
+    #[schema(enum = RequestSurface::WORDS)]
+    surface: String,
+    /// The API key of the request
+    api_key_id: Option<ApiKeyId>,
+    /// The grant of the app that made the request
+    grant_id: Option<GrantId>,
+    /// The user whose session made the request
+    user_id: Option<UserId>,
+    /// The IP address of the request
+    ip: Option<String>,
+    /// When it was received
+    created_at: JsonTimestamp,
+}
+
+impl AuditEntryView {
+    fn from_request(request: LoggedRequest) -> Self {
+        let audit = request.audit;
+        Self {
+            id: request.id,
+            operation: request.operation,
+            object_id: audit.as_ref().and_then(|audit| audit.object.clone()),
+            path: request.path,
+            status: request.status,
+            error_code: request.error_code,
+            surface: audit.as_ref().map_or(RequestSurface::Api, |audit| audit.surface).word().to_owned(),
+            api_key_id: request.api_key,
+            grant_id: request.grant,
+            user_id: request.user,
+            ip: audit.and_then(|audit| audit.address).as_ref().map(IpAddr::to_string),
+            created_at: JsonTimestamp(request.created_at),
+        }
+    }
+}
+
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+struct AuditLog {
+    /// The entries, newest first
+    entries: Vec<AuditEntryView>,
+    /// Whether there are more
+    has_more: bool,
+    /// The `cursor` of the next page
+    next_cursor: Option<String>,
+}
+
+/// Query of `GET /audit-log`.
+#[derive(Debug)]
+struct ListAuditLog {
+    page: PageParameters,
+    api_key: Option<ApiKeyId>,
+    grant: Option<GrantId>,
+    user: Option<UserId>,
+    operation: Option<String>,
+    object: Option<String>,
+    after: Option<Timestamp>,
+    before: Option<Timestamp>,
+}
+
+impl ListAuditLog {
+    fn matches(&self, request: &LoggedRequest) -> bool {
+        let object = || request.audit.as_ref().and_then(|audit| audit.object.as_deref());
+        self.api_key.is_none_or(|id| request.api_key == Some(id))
+            && self.grant.is_none_or(|id| request.grant == Some(id))
+            && self.user.is_none_or(|id| request.user == Some(id))
+            && self.operation.as_ref().is_none_or(|operation| request.operation == *operation)
+            && self.object.as_ref().is_none_or(|id| object() == Some(id))
+            && self.after.is_none_or(|after| request.created_at > after)
+            && self.before.is_none_or(|before| request.created_at < before)
+    }
+}
+
+impl FromRequest for ListAuditLog {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let text = || json!({"type": "string", "maxLength": FILTER_BYTES_MAX});
+        let mut parameters = PageParameters::parameters();
+        parameters.extend([
+            schema::query_parameter("api_key_id", "Filter by API key", text()),
+            schema::query_parameter("grant_id", "Filter by the grant of an app", text()),
+            schema::query_parameter("user_id", "Filter by user", text()),
+            schema::query_parameter("operation", "Filter by operation, like `delete_domain`", text()),
+            schema::query_parameter("object_id", "Filter by the id of the object", text()),
+            schema::time_parameter("created_after", "Only entries after this time"),
+            schema::time_parameter("created_before", "Only entries before this time"),
+        ]);
+        RequestSpec { parameters, ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let parameters = paging::parse_query(&call.query)?;
+        let text = |name: &'static str| match paging::single_value(&parameters, name)? {
+            Some(text) if text.len() > FILTER_BYTES_MAX => {
+                Err(Problem::field(name, format!("is longer than {FILTER_BYTES_MAX} bytes")))
+            }
+            found => Ok(found.map(str::to_owned)),
+        };
+        let time = |name: &'static str| match text(name)? {
+            None => Ok(None),
+            Some(text) => {
+                text.parse().map(Some).map_err(|_| Problem::field(name, "must be a time like `2026-01-01T10:00:00Z`"))
+            }
+        };
+        let api_key = text("api_key_id")?.map(|id| id.parse()).transpose();
+        let grant = text("grant_id")?.map(|id| id.parse()).transpose();
+        let user = text("user_id")?.map(|id| id.parse()).transpose();
+        Ok(Self {
+            page: PageParameters::from_query(&call.query)?,
+            api_key: api_key.map_err(|_| Problem::field("api_key_id", "must be the id of an API key (`key_…`)"))?,
+            grant: grant.map_err(|_| Problem::field("grant_id", "must be the id of a grant (`grant_…`)"))?,
+            user: user.map_err(|_| Problem::field("user_id", "must be the id of a user (`user_…`)"))?,
+            operation: text("operation")?,
+            object: text("object_id")?,
+            after: time("created_after")?,
+            before: time("created_before")?,
+        })
+    }
+}
+
+/// `GET /audit-log`.
+///
+/// # Errors
+/// The cursor is invalid; the store cannot be read.
+async fn list(state: Arc<AppState>, tenant: Tenant, query: ListAuditLog) -> Result<AuditLog, Problem> {
+    let (store, account) = (state.intake.store(), tenant.account().id);
+    state.request_log.flush(store).await;
+    let since = query.after.map(|after| RequestId::new(after, 0));
+    // A cursor is always before the requested end, because it was issued for the same filters.
+    let cursor = query.page.before_id(KIND_AUDIT)?.map(RequestId::from_bytes);
+    let before = cursor.or(query.before.map(|before| RequestId::new(before, u128::MAX)));
+    let rows = store::request_log::list_part(store, LogPart::Audit, account, since, before, SCANNED_ROWS_MAX).await?;
+    let all_scanned = rows.len() < SCANNED_ROWS_MAX;
+    let (mut entries, mut last) = (Vec::with_capacity(query.page.limit), None);
+    let mut rest = rows.into_iter().peekable();
+    while entries.len() < query.page.limit
+        && let Some(request) = rest.next()
+    {
+        last = Some(request.id);
+        if query.matches(&request) {
+            entries.push(AuditEntryView::from_request(request));
+        }
+    }
+    let has_more = !all_scanned || rest.any(|request| query.matches(&request));
+    let next_cursor = last.filter(|_| has_more).map(|id| after_id(KIND_AUDIT, id.to_bytes()));
+    Ok(AuditLog { entries, has_more, next_cursor })
+}

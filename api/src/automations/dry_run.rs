@@ -1,0 +1,106 @@
+//! `POST /automations/{id}/dry-run`: a run of stored or unsaved steps with an event that is not stored.
+//!
+//! `POST /events` with `dry_run` runs the stored steps for dashboard sessions; this runs steps before they are saved.
+
+use std::sync::Arc;
+
+use mail::automation::run::RunMode;
+use mail::automation::{Automation, AutomationDefinition};
+use mail::trigger_event::TriggerEvent;
+use queue::product_events::IncomingProductEvent;
+use serde_json::{Map, Value};
+use store::access::Tenant;
+
+use super::current_version;
+use super::path::{AutomationPath, find};
+use super::request::{AutomationEdit, REQUEST_BYTES_MAX, read_steps, read_trigger};
+use super::view::{AutomationRunResponse, AutomationRunView, steps_schema, trigger_schema};
+use crate::events::send::{data_schema, email_schema, parse_data, parse_email, parse_user_id, user_id_schema};
+use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec};
+use crate::request_object::{RequestObject, body_spec, read_optional_body};
+use crate::schema::Schemas;
+use crate::state::AppState;
+
+/// Longest body: a definition and an event's data.
+const BODY_BYTES_MAX: usize = REQUEST_BYTES_MAX + (128 << 10);
+
+/// A definition to run without storing it
+#[derive(Debug, RequestObject)]
+pub(super) struct UnsavedDefinition {
+    /// The trigger; the stored one if omitted
+    #[field(read = read_trigger, schema = trigger_schema)]
+    trigger: Option<Value>,
+    /// The steps; the stored ones if omitted
+    #[field(read = read_steps, schema = steps_schema)]
+    steps: Option<Value>,
+}
+
+impl UnsavedDefinition {
+    /// The automation, and its definition with these changes.
+    ///
+    /// # Errors
+    /// The automation does not exist; the definition is invalid.
+    pub(super) async fn load(
+        self,
+        state: &AppState,
+        tenant: &Tenant,
+        path: AutomationPath,
+    ) -> Result<(Automation, AutomationDefinition), Problem> {
+        let automation = find(state, tenant, path).await?.automation;
+        let stored = current_version(state, &automation).await?.definition;
+        let definition = match (self.trigger, self.steps) {
+            (None, None) => stored,
+            (trigger, steps) => AutomationEdit::unsaved(trigger, steps).apply(&stored)?,
+        };
+        Ok((automation, definition))
+    }
+}
+
+/// The steps to run, and the event to run them with. Delays are skipped, and waits count as timed out
+#[derive(Debug, RequestObject)]
+#[schema(name = "DryRunAutomation", examples = [{"email": "grace@example.net", "data": {"plan": "trial"}}])]
+pub struct DryRunAutomation {
+    #[field(flatten)]
+    definition: UnsavedDefinition,
+    /// The person's user id in your product
+    #[field(aliases = ["userId"], parse = parse_user_id, schema = user_id_schema)]
+    user_id: Option<String>,
+    /// The person's email address
+    #[field(parse = parse_email, schema = email_schema)]
+    email: Option<String>,
+    #[field(parse = parse_data, schema = data_schema, absent = Value::Object(Map::new()))]
+    data: Value,
+}
+
+impl FromRequest for (AutomationPath, DryRunAutomation) {
+    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
+    const MEDIA: Media = Media::OptionalJson;
+
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<DryRunAutomation>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let body = read_optional_body(call)?;
+        Ok((AutomationPath::from_request(call), body))
+    }
+}
+
+/// `POST /automations/{id}/dry-run`.
+///
+/// # Errors
+/// The automation does not exist; the definition is invalid.
+pub async fn dry_run(
+    state: Arc<AppState>,
+    tenant: Tenant,
+    (path, request): (AutomationPath, DryRunAutomation),
+) -> Result<AutomationRunResponse, Problem> {
+    let DryRunAutomation { definition, user_id, email, data } = request;
+    let (automation, definition) = definition.load(&state, &tenant, path).await?;
+    let incoming = IncomingProductEvent { name: definition.trigger.event.clone(), user_id, email, data };
+    let event = state.intake.product_events().with_id_and_time(&tenant, incoming);
+    let (signal, mode) = (TriggerEvent::from(&event), RunMode::DryRun);
+    let run = state.intake.dry_run_definition(&tenant, &automation, &definition, &signal, mode).await;
+    Ok(AutomationRunResponse { run: AutomationRunView::from_run_in_mode(&run, mode) })
+}

@@ -1,0 +1,358 @@
+//! `POST /automations/{id}/replay`: past events against stored or unsaved steps, to see who would have got what.
+//!
+//! ```text
+//! past events of the trigger, newest first ─► filter ─► reentry ─► dry run ─► messages, beside the run of then
+//! ```
+//!
+//! Events are read in pages and only the results are kept. A replay ends after [`TIME_MAX`]: the response then says
+//! that it is not complete.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mail::automation::Automation;
+use mail::automation::context::{self, EventFacts};
+use mail::automation::definition::{AutomationDefinition, Reentry, StepAction};
+use mail::automation::person_key::{self, PersonKey};
+use mail::automation::run::{AutomationRun, CompletionReason, RunMode, RunStatus, StepState, StepStatus};
+use mail::id::{ProductEventId, RunId};
+use mail::product_event::ProductEvent;
+use mail::trigger_event::TriggerEvent;
+use serde::Serialize;
+use store::access::Tenant;
+use store::product_event::ProductEventFilter;
+
+use super::dry_run::UnsavedDefinition;
+use super::path::AutomationPath;
+use super::request::REQUEST_BYTES_MAX;
+use crate::json_timestamp::JsonTimestamp;
+use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec};
+use crate::request_object::{RequestObject, body_spec, read_optional_body};
+use crate::request_value::Integer;
+use crate::schema::{Schemas, ToSchema};
+use crate::state::AppState;
+
+/// Most events of a replay.
+const EVENTS_MAX: i64 = 1_000;
+const EVENTS_DEFAULT: usize = 100;
+/// Events per read: their data is in memory at a time.
+const PAGE: usize = 50;
+/// The longest time that a replay takes.
+const TIME_MAX: Duration = Duration::from_secs(8);
+/// Runs among which the run of an event is searched.
+const RUNS_MAX: usize = 2_000;
+/// Messages of a response; a replay with more ends early.
+const MESSAGES_MAX: usize = 10_000;
+/// Subjects and texts are truncated to this length.
+const TEXT_CHARS_MAX: usize = 200;
+
+/// The steps to run, and how many past events to run them with
+#[derive(Debug, RequestObject)]
+#[schema(name = "ReplayAutomation", examples = [{"limit": 1000}])]
+pub struct ReplayAutomation {
+    #[field(flatten)]
+    definition: UnsavedDefinition,
+    /// The number of past events, newest first; default: 100
+    #[field(reader = Integer<usize, 1, EVENTS_MAX>)]
+    limit: Option<usize>,
+}
+
+impl FromRequest for (AutomationPath, ReplayAutomation) {
+    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
+    const MEDIA: Media = Media::OptionalJson;
+
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<ReplayAutomation>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let body = read_optional_body(call)?;
+        Ok((AutomationPath::from_request(call), body))
+    }
+}
+
+/// What an event would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum ReplayEffect {
+    /// It starts a run.
+    Run,
+    /// The trigger's filter refuses it.
+    Filtered,
+    /// The person had a run before, and may have one only.
+    Repeated,
+}
+
+impl ReplayEffect {
+    const WORDS: &'static [&'static str] = &["run", "filtered", "repeated"];
+}
+
+/// A message that would be sent
+#[derive(Debug, Serialize, ToSchema)]
+struct ReplayedMessage {
+    /// The position of its step, from 0
+    step_index: usize,
+    /// The step type
+    #[schema(enum = StepAction::WORDS)]
+    r#type: &'static str,
+    /// The email's subject, or the beginning of the text message
+    text: String,
+}
+
+/// The run that the event started then
+#[derive(Debug, Clone, Serialize, ToSchema)]
+struct PastRun {
+    /// The run's id (`run_…`)
+    id: RunId,
+    /// The version that it followed
+    automation_version: u32,
+    /// Its status
+    status: RunStatus,
+    /// Emails and text messages that it has sent
+    messages_sent: usize,
+}
+
+impl PastRun {
+    fn from_run(run: &AutomationRun) -> Self {
+        let is_sent = |step: &&StepState| {
+            step.status == StepStatus::Completed && (step.r#type == "sms" || step.output["email_id"].is_string())
+        };
+        let messages_sent = run.steps.iter().filter(is_sent).count();
+        Self { id: run.id, automation_version: run.version, status: run.status, messages_sent }
+    }
+}
+
+/// A past event, and what the steps would do with it
+#[derive(Debug, Serialize, ToSchema)]
+struct ReplayedEvent {
+    /// The event's id (`ae_…`)
+    event_id: ProductEventId,
+    /// When it was received
+    created_at: JsonTimestamp,
+    /// The person's user id
+    user_id: Option<String>,
+    /// The person's email address
+    email: Option<String>,
+    /// `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: an earlier event of the replay
+    /// started the person's only run
+    #[schema(as = String, enum = ReplayEffect::WORDS)]
+    effect: ReplayEffect,
+    /// The messages that would be sent, in order
+    messages: Vec<ReplayedMessage>,
+    /// `completed` or `failed`; null without a run
+    status: Option<RunStatus>,
+    /// How the run would complete
+    ended_by: Option<CompletionReason>,
+    /// The position of its last step, from 0
+    last_step_index: Option<usize>,
+    /// Why it would fail
+    error: Option<String>,
+    /// The run that the event started then, if it is among the newest 2,000 runs
+    past_run: Option<PastRun>,
+}
+
+/// Sums of all replayed events
+#[derive(Debug, Default, Serialize, ToSchema)]
+struct ReplayTotals {
+    /// Replayed events
+    events: usize,
+    /// Events that start a run
+    runs: usize,
+    /// Events for which a message would be sent
+    reached: usize,
+    /// Messages that would be sent
+    messages: usize,
+    /// Runs that would fail
+    failed: usize,
+    /// Events that started a run then
+    past_runs: usize,
+    /// Messages that these runs have sent
+    past_messages: usize,
+}
+
+impl ReplayTotals {
+    fn add(&mut self, event: &ReplayedEvent) {
+        self.events += 1;
+        self.runs += usize::from(event.effect == ReplayEffect::Run);
+        self.reached += usize::from(!event.messages.is_empty());
+        self.messages += event.messages.len();
+        self.failed += usize::from(event.status == Some(RunStatus::Failed));
+        self.past_runs += usize::from(event.past_run.is_some());
+        self.past_messages += event.past_run.as_ref().map_or(0, |run| run.messages_sent);
+    }
+}
+
+/// The result of a replay
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AutomationReplay")]
+pub struct ReplayView {
+    totals: ReplayTotals,
+    /// The events, newest first
+    events: Vec<ReplayedEvent>,
+    /// Whether all requested events were replayed; false if the time was over
+    complete: bool,
+}
+
+/// A response with a replay
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReplayResponse {
+    replay: ReplayView,
+}
+
+/// The definition whose steps run, and what is known of earlier runs.
+struct Replay<'a> {
+    state: &'a AppState,
+    tenant: &'a Tenant,
+    automation: &'a Automation,
+    definition: &'a AutomationDefinition,
+    limit: usize,
+    /// The newest runs by the id of their event.
+    past_runs: BTreeMap<String, PastRun>,
+    /// Events of persons who had an earlier one, if a person has only one run.
+    repeated: BTreeSet<ProductEventId>,
+}
+
+/// `POST /automations/{id}/replay`.
+///
+/// # Errors
+/// The automation does not exist; the definition is invalid; the store cannot be read.
+pub async fn replay(
+    state: Arc<AppState>,
+    tenant: Tenant,
+    (path, request): (AutomationPath, ReplayAutomation),
+) -> Result<ReplayResponse, Problem> {
+    let limit = request.limit.unwrap_or(EVENTS_DEFAULT);
+    let (automation, definition) = request.definition.load(&state, &tenant, path).await?;
+    let (store, account) = (state.intake.store(), automation.account);
+    let newest = store::automation_run::list_newest(store, account, automation.id, RUNS_MAX).await?;
+    let mut replay = Replay {
+        state: &state,
+        tenant: &tenant,
+        automation: &automation,
+        definition: &definition,
+        limit,
+        past_runs: newest.iter().map(|run| (run.source.clone(), PastRun::from_run(run))).collect(),
+        repeated: BTreeSet::new(),
+    };
+    if definition.trigger.reentry == Reentry::Once {
+        replay.repeated = replay.find_repeated().await?;
+    }
+    Ok(ReplayResponse { replay: replay.run().await? })
+}
+
+impl Replay<'_> {
+    /// Reads the next page of past events, newest first; `before` is the last one of the page before.
+    async fn read_page(&self, before: &mut Option<ProductEventId>, left: usize) -> Result<Vec<ProductEvent>, Problem> {
+        let filter = ProductEventFilter {
+            name: Some(self.definition.trigger.event.clone()),
+            email: None,
+            user_id: None,
+            sent_by: self.tenant.confined_to(),
+            since: None,
+            before: *before,
+        };
+        let account = self.automation.account;
+        let page = store::product_event::list(self.state.intake.store(), account, &filter, PAGE.min(left)).await?;
+        *before = page.next;
+        Ok(page.events)
+    }
+
+    /// Returns whether the trigger's filter lets an event start a run.
+    fn passes_filter(&self, event: &ProductEvent) -> bool {
+        let facts = context::event_context(&EventFacts::from(&TriggerEvent::from(event)));
+        self.definition.trigger.filter.as_ref().is_none_or(|filter| filter.evaluate(&facts, &facts))
+    }
+
+    /// Finds the events of persons who have an earlier one that starts a run.
+    async fn find_repeated(&self) -> Result<BTreeSet<ProductEventId>, Problem> {
+        let (mut persons, mut before, mut left) = (Vec::new(), None, self.limit);
+        while left > 0 {
+            let events = self.read_page(&mut before, left).await?;
+            left = left.saturating_sub(events.len());
+            let starting = events.iter().filter(|event| self.passes_filter(event));
+            persons.extend(starting.filter_map(|event| Some((event.id, person_of(event)?))));
+            if before.is_none() {
+                break;
+            }
+        }
+        let mut seen = BTreeSet::new();
+        Ok(persons.into_iter().rev().filter(|(_, person)| !seen.insert(*person)).map(|(id, _)| id).collect())
+    }
+
+    async fn run(&self) -> Result<ReplayView, Problem> {
+        let clock = self.state.intake.clock();
+        let begun_at = clock.now();
+        let (mut totals, mut results, mut before) = (ReplayTotals::default(), Vec::new(), None);
+        while results.len() < self.limit {
+            for event in self.read_page(&mut before, self.limit - results.len()).await? {
+                let is_late = clock.now().duration_since(begun_at).unsigned_abs() > TIME_MAX;
+                if is_late || totals.messages >= MESSAGES_MAX {
+                    return Ok(ReplayView { totals, events: results, complete: false });
+                }
+                let result = self.replay_event(event).await;
+                totals.add(&result);
+                results.push(result);
+            }
+            if before.is_none() {
+                break;
+            }
+        }
+        Ok(ReplayView { totals, events: results, complete: true })
+    }
+
+    async fn replay_event(&self, event: ProductEvent) -> ReplayedEvent {
+        let effect = match (self.passes_filter(&event), self.repeated.contains(&event.id)) {
+            (false, _) => ReplayEffect::Filtered,
+            (true, true) => ReplayEffect::Repeated,
+            (true, false) => ReplayEffect::Run,
+        };
+        let run = match effect {
+            ReplayEffect::Run => {
+                let signal = TriggerEvent::from(&event);
+                let intake = &self.state.intake;
+                let running =
+                    intake.dry_run_definition(self.tenant, self.automation, self.definition, &signal, RunMode::DryRun);
+                Some(running.await)
+            }
+            ReplayEffect::Filtered | ReplayEffect::Repeated => None,
+        };
+        let past_run = self.past_runs.get(&event.id.to_string()).cloned();
+        let run = run.as_ref();
+        ReplayedEvent {
+            event_id: event.id,
+            created_at: JsonTimestamp(event.created_at),
+            user_id: event.user_id,
+            email: event.email,
+            effect,
+            messages: run.map(|run| self.messages(run)).unwrap_or_default(),
+            status: run.map(|run| run.status),
+            ended_by: run.and_then(|run| run.ended_by),
+            last_step_index: run.map(|run| run.index),
+            error: run.and_then(|run| run.error.clone()),
+            past_run,
+        }
+    }
+
+    /// The messages of a dry run.
+    fn messages(&self, run: &AutomationRun) -> Vec<ReplayedMessage> {
+        let steps = self.definition.steps.iter().zip(&run.steps).enumerate();
+        let messages = steps.filter_map(|(step_index, (step, state))| {
+            let text = match &step.action {
+                StepAction::SendEmail(_) => state.output["subject"].as_str()?,
+                StepAction::Sms(_) => state.output["body"].as_str()?,
+                StepAction::Delay(_) | StepAction::WaitForEvent(_) | StepAction::Condition(_) => return None,
+            };
+            let text = text.chars().take(TEXT_CHARS_MAX).collect();
+            Some(ReplayedMessage { step_index, r#type: step.action.word(), text })
+        });
+        messages.collect()
+    }
+}
+
+/// The person of an event: by user id, or by address.
+fn person_of(event: &ProductEvent) -> Option<PersonKey> {
+    let by_user = event.user_id.as_deref().map(person_key::user_key);
+    by_user.or_else(|| event.email.as_deref().map(person_key::email_key))
+}

@@ -1,0 +1,52 @@
+//! A service of another crate under a path of the API's port, which calls operations as clients do: the MCP server.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::request::Parts;
+
+use crate::problem::Problem;
+
+/// A service under one path.
+pub trait MountedService: Debug + Send + Sync + 'static {
+    /// Its path. No API operation has it.
+    fn path(&self) -> &'static str;
+
+    /// Largest body of a request.
+    fn body_bytes_max(&self) -> usize;
+
+    /// Refuses a request by its head, before its body is read.
+    fn refusal(&self, head: &Parts) -> Option<http::Response<Bytes>>;
+
+    /// Answers a request that it does not refuse.
+    fn answer(
+        self: Arc<Self>,
+        operations: Arc<dyn OperationDispatcher>,
+        head: Parts,
+        body: Bytes,
+    ) -> BoxFuture<'static, http::Response<Bytes>>;
+}
+
+/// The operations of the API, called as over HTTP: with authentication, rate limit, and the request log.
+pub trait OperationDispatcher: Send + Sync + 'static {
+    /// Answers a request. The address of the client is an extension of the request.
+    ///
+    /// # Errors
+    /// The response is larger than a mounted service takes.
+    fn dispatch(
+        self: Arc<Self>,
+        request: http::Request<Bytes>,
+    ) -> BoxFuture<'static, Result<http::Response<Bytes>, ResponseTooLarge>>;
+
+    /// Checks the credentials of a request, and counts it against the rate limit of its account.
+    ///
+    /// # Errors
+    /// 401 if they are unknown, revoked or expired; 403, 429 or 503 otherwise.
+    fn authenticate<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<(), Problem>>;
+}
+
+/// The response of an operation is larger than a mounted service takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResponseTooLarge;

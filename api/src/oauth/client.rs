@@ -1,0 +1,106 @@
+//! Clients: built in, registered (RFC 7591), or described by a metadata document at the URL that is their id.
+
+use mail::id::OAuthClientId;
+use mail::oauth::redirect_uri;
+use mail::oauth::{ClientReference, OAuthClient};
+use store::engine::Batch;
+
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// The id of the command line's client.
+pub const CLI_CLIENT_ID: &str = "postrider-cli";
+/// Its redirect URIs: any port of this machine.
+const CLI_REDIRECT_URIS: [&str; 2] = ["http://127.0.0.1/callback", "http://[::1]/callback"];
+/// Longer ids belong to no client.
+const CLIENT_ID_BYTES_MAX: usize = 512;
+
+/// How the client is known, for the person who decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientIdentity {
+    /// Part of this program.
+    BuiltIn,
+    /// Registered by anybody: nothing about it is verified.
+    Registered,
+    /// The owner of this host published the document.
+    Document(String),
+}
+
+/// A client of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedClient {
+    pub reference: ClientReference,
+    pub identity: ClientIdentity,
+    pub redirect_uris: Vec<String>,
+    pub uses_device_codes: bool,
+}
+
+impl ResolvedClient {
+    /// Returns whether a redirect URI of a request is the client's.
+    #[must_use]
+    pub fn has_redirect_uri(&self, requested: &str) -> bool {
+        self.redirect_uris.iter().any(|registered| redirect_uri::matches(registered, requested))
+    }
+}
+
+/// Why a client id leads to no client.
+#[derive(Debug)]
+pub enum ClientError {
+    /// A sentence for the client's developer.
+    Unknown(String),
+    Problem(Problem),
+}
+
+/// Finds a client. A metadata document is fetched, unless it is cached.
+///
+/// # Errors
+/// There is no such client, or its document is unusable; the store cannot be read.
+pub async fn resolve(state: &AppState, client_id: &str) -> Result<ResolvedClient, ClientError> {
+    let unknown = |text: &str| Err(ClientError::Unknown(text.to_owned()));
+    if client_id.len() > CLIENT_ID_BYTES_MAX {
+        return unknown("The client id is too long");
+    }
+    if client_id == CLI_CLIENT_ID {
+        return Ok(ResolvedClient {
+            reference: ClientReference { id: CLI_CLIENT_ID.to_owned(), name: "postrider command line".to_owned() },
+            identity: ClientIdentity::BuiltIn,
+            redirect_uris: CLI_REDIRECT_URIS.map(str::to_owned).to_vec(),
+            uses_device_codes: true,
+        });
+    }
+    if client_id.contains("://") {
+        return state.client_documents.client(state, client_id).await.map_err(ClientError::Unknown);
+    }
+    let Ok(id) = client_id.parse::<OAuthClientId>() else {
+        return unknown("The client id is unknown; register the client again");
+    };
+    let found = store::oauth::client::get(state.intake.store(), id).await;
+    match found.map_err(|error| ClientError::Problem(error.into()))? {
+        Some(client) if state.intake.clock().now() < client.expires_at => Ok(ResolvedClient {
+            reference: ClientReference { id: client_id.to_owned(), name: client.name },
+            identity: ClientIdentity::Registered,
+            redirect_uris: client.redirect_uris,
+            uses_device_codes: client.uses_device_codes,
+        }),
+        _ => unknown("The client id is unknown or was deleted; register the client again"),
+    }
+}
+
+/// Extends the life of a registered client, because a grant of it is created or refreshed. The commit conflicts if the
+/// client was changed meanwhile.
+///
+/// # Errors
+/// The store cannot be read.
+pub(super) async fn note_use(
+    state: &AppState,
+    batch: &mut Batch,
+    client: &ClientReference,
+) -> Result<(), store::engine::ReadError> {
+    let Ok(id) = client.id.parse::<OAuthClientId>() else { return Ok(()) };
+    let found: Option<OAuthClient> = store::oauth::client::get(state.intake.store(), id).await?;
+    let Some(before) = found else { return Ok(()) };
+    if let Some(after) = before.extended(state.intake.clock().now()) {
+        store::oauth::client::update(batch, &before, &after);
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! The decision of a user about a request: approve with some of the scopes, or deny.
+
+use mail::oauth::Grantor;
+use mail::oauth::scope::{OAuthScope, ScopeSet};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use store::access::SignedInUser;
+
+use super::client::{ClientIdentity, ResolvedClient};
+use crate::access;
+use crate::fields;
+use crate::problem::{ErrorCode, Problem};
+use crate::request_object::{RequestObject, RequestValue};
+use crate::schema::{Schemas, ToSchema};
+
+/// The user's decision
+#[derive(Debug, RequestObject)]
+pub(super) struct Decision {
+    /// False denies the request
+    pub(super) approve: bool,
+    /// The scopes to allow, at most the requested ones; all of them if absent
+    #[field(reader = Scopes)]
+    pub(super) scopes: Option<ScopeSet>,
+}
+
+/// A list of scopes.
+pub(super) struct Scopes;
+
+impl RequestValue for Scopes {
+    type Value = ScopeSet;
+
+    fn schema(_: &mut Schemas) -> Value {
+        let words = OAuthScope::ALL.map(OAuthScope::word);
+        json!({"type": "array", "items": {"type": "string", "enum": words}, "maxItems": words.len()})
+    }
+
+    fn parse(value: &RawValue) -> Result<ScopeSet, String> {
+        let entries = fields::parse_list(value, OAuthScope::ALL.len())?;
+        entries.into_iter().map(|entry| fields::parse_text(entry)?.parse::<OAuthScope>()).collect()
+    }
+}
+
+/// The client of a request
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OAuthClient")]
+pub(super) struct ClientView {
+    /// The client's id
+    id: String,
+    /// The name that the client gave itself; it is not verified
+    name: String,
+    /// The host that published the client's metadata document; null for other clients
+    host: Option<String>,
+    /// `built_in`, `registered` (by anybody) or `document` (published by `host`)
+    identity: &'static str,
+}
+
+impl ClientView {
+    pub(super) fn from_client(client: &ResolvedClient) -> Self {
+        let (host, identity) = match &client.identity {
+            ClientIdentity::BuiltIn => (None, "built_in"),
+            ClientIdentity::Registered => (None, "registered"),
+            ClientIdentity::Document(host) => (Some(host.clone()), "document"),
+        };
+        Self { id: client.reference.id.clone(), name: client.reference.name.clone(), host, identity }
+    }
+}
+
+/// A requested scope
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "RequestedScope")]
+pub(super) struct ScopeView {
+    /// `read`, `send` or `manage`
+    scope: &'static str,
+    /// Whether the user's role allows giving it
+    permitted: bool,
+}
+
+/// The requested scopes, for a user.
+pub(super) fn scope_views(requested: ScopeSet, user: &SignedInUser) -> Vec<ScopeView> {
+    let permitted = requested.permitted_for(user.user().role);
+    requested.iter().map(|scope| ScopeView { scope: scope.word(), permitted: permitted.contains(scope) }).collect()
+}
+
+/// The scopes that a user allows.
+///
+/// # Errors
+/// 400 if none is left, or one was not requested; 403 if the user's role does not allow one, or the user must prove
+/// their identity again.
+pub(super) fn approved_scopes(
+    decision: &Decision,
+    requested: ScopeSet,
+    user: &SignedInUser,
+) -> Result<ScopeSet, Problem> {
+    let role = user.user().role;
+    let scopes = decision.scopes.unwrap_or_else(|| requested.permitted_for(role));
+    if scopes.is_empty() {
+        return Err(Problem::field("scopes", "Choose at least one"));
+    }
+    if !scopes.is_subset_of(requested) {
+        return Err(Problem::field("scopes", "The program did not request one of these"));
+    }
+    if scopes.permitted_for(role) != scopes {
+        let text = format!("Your role `{}` does not allow you to give these permissions", role.word());
+        return Err(Problem::new(ErrorCode::FORBIDDEN, text));
+    }
+    // As for API keys: a grant outlives the session.
+    if scopes.contains(OAuthScope::Send) || scopes.contains(OAuthScope::Manage) {
+        access::require_recent_authentication(user)?;
+    }
+    Ok(scopes)
+}
+
+/// The user as grantor.
+pub(super) fn grantor(user: &SignedInUser) -> Grantor {
+    Grantor { account: user.user().account, user: user.user().id, role: user.user().role }
+}
+
+/// A problem for the person, who cannot repair the client's request.
+pub(super) fn client_problem(text: impl Into<String>) -> Problem {
+    Problem::new(ErrorCode::VALIDATION_ERROR, text)
+}

@@ -1,0 +1,244 @@
+//! The device authorization grant (RFC 8628): a device shows a user code, which the user enters on a page of the
+//! dashboard.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
+use mail::oauth::{Audience, DEVICE_CODE_TTL, DeviceAuthorization, DeviceDecision, user_code};
+use serde::Serialize;
+use serde_json::Value;
+use store::access::SignedInUser;
+use store::engine::{Batch, CommitError};
+
+use super::DEVICE_PAGE;
+use super::authorization::{requested_scopes, resource_words};
+use super::client::{self, ClientError, ResolvedClient};
+use super::decision::{ClientView, Decision, ScopeView, approved_scopes, client_problem, grantor, scope_views};
+use super::device_polls::POLL_INTERVAL;
+use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
+use super::form::{OAuthFields, OAuthForm};
+use crate::json_timestamp::JsonTimestamp;
+use crate::ok_response::OkResponse;
+use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{body_spec, read_body};
+use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
+
+/// Attempts to find a user code that is not in use.
+const TRIES_MAX: usize = 3;
+const CODE: &str = "code";
+
+/// The fields of the device authorization request.
+#[derive(Debug)]
+pub struct DeviceFields;
+
+impl OAuthFields for DeviceFields {
+    const ABOUT: &'static str = "The device authorization request (RFC 8628 3.1), as a form";
+    const FIELDS: &'static [(&'static str, &'static str)] = &[
+        ("client_id", "The client's id"),
+        ("scope", "`read`, `send`, `manage`, separated by spaces; `read` if absent"),
+        ("resource", "The URI of the API or of the MCP server (RFC 8707); both if absent"),
+    ];
+}
+
+/// A device authorization (RFC 8628 3.2)
+#[derive(Serialize, ToSchema)]
+#[schema(name = "DeviceAuthorization")]
+pub struct DeviceResponse {
+    /// For the token endpoint
+    device_code: String,
+    /// For the user: letters with a hyphen
+    user_code: String,
+    /// The page where the user enters the code
+    verification_uri: String,
+    /// The page with the code in its URL
+    verification_uri_complete: String,
+    /// Seconds until both codes expire
+    expires_in: u64,
+    /// Least seconds between token requests
+    interval: u64,
+}
+
+/// `POST /oauth/device`.
+///
+/// # Errors
+/// 429 after too many requests from a network; the store cannot be written.
+pub async fn begin(
+    state: Arc<AppState>,
+    form: OAuthForm<DeviceFields>,
+) -> Result<OAuthResponse<DeviceResponse>, Problem> {
+    OAuthResponse::from_result(begin_form(&state, &form).await)
+}
+
+async fn begin_form(state: &AppState, form: &OAuthForm<DeviceFields>) -> Result<DeviceResponse, OAuthFailure> {
+    let now = state.intake.clock().now();
+    state.sign_in_limiter.count_oauth_request(form.client_ip, "device", now)?;
+    let client = client::resolve(state, form.parameters.require("client_id")?).await.map_err(|error| match error {
+        ClientError::Unknown(text) => OAuthFailure::from(OAuthError::new(OAuthErrorCode::InvalidClient, text)),
+        ClientError::Problem(problem) => problem.into(),
+    })?;
+    if !client.uses_device_codes {
+        let text = "The client did not register the grant type of RFC 8628";
+        return Err(OAuthError::new(OAuthErrorCode::UnauthorizedClient, text).into());
+    }
+    let scopes = requested_scopes(&form.parameters)?;
+    let base_url = &state.options.base_url;
+    let audience = form.parameters.audience(base_url)?.unwrap_or(Audience::Both);
+    let expires_at = now.checked_add(DEVICE_CODE_TTL).map_err(Problem::internal)?;
+    let secret = OAuthSecret::new(OAuthSecretKind::DeviceCode, expires_at, state.intake.entropy().secret());
+    for _ in 0..TRIES_MAX {
+        let user_code = user_code::make(state.intake.entropy().secret());
+        let shown = user_code::display(&user_code);
+        let device = DeviceAuthorization {
+            client: client.reference.clone(),
+            scopes,
+            audience,
+            user_code,
+            expires_at: secret.expires_at,
+            decision: DeviceDecision::Pending,
+        };
+        let mut batch = Batch::intake();
+        store::oauth::device::create(&mut batch, &secret, &device);
+        match state.intake.store().commit(batch).await {
+            Ok(()) => {
+                let verification_uri = format!("{base_url}{DEVICE_PAGE}");
+                return Ok(DeviceResponse {
+                    device_code: secret.text(),
+                    verification_uri_complete: format!("{verification_uri}?code={shown}"),
+                    user_code: shown,
+                    verification_uri,
+                    expires_in: DEVICE_CODE_TTL.as_secs(),
+                    interval: POLL_INTERVAL.as_secs(),
+                });
+            }
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(OAuthFailure::Problem(Problem::busy()))
+}
+
+fn code_parameter() -> Value {
+    schema::path_parameter(CODE, "The user code, with or without its hyphen")
+}
+
+/// A user code.
+#[derive(Debug)]
+pub struct UserCodePath {
+    code: Option<String>,
+    client_ip: Option<IpAddr>,
+}
+
+impl UserCodePath {
+    fn from_call(call: &Request) -> Self {
+        let code = call.path_text(CODE).and_then(|text| user_code::parse(&text));
+        Self { code, client_ip: call.client_ip }
+    }
+}
+
+impl FromRequest for UserCodePath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![code_parameter()], ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self::from_call(call))
+    }
+}
+
+/// A decision about the request of a device.
+#[derive(Debug)]
+pub struct DecideDevice {
+    path: UserCodePath,
+    decision: Decision,
+}
+
+impl FromRequest for DecideDevice {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<Decision>(schemas, vec![code_parameter()], Self::BODY_BYTES_MAX)
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self { path: UserCodePath::from_call(call), decision: read_body(call)? })
+    }
+}
+
+/// The request of a device
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "DeviceRequest")]
+pub struct DeviceRequestView {
+    /// The code as the device shows it
+    user_code: String,
+    client: ClientView,
+    /// The requested scopes
+    scopes: Vec<ScopeView>,
+    /// `api`, `mcp`: the parts of the service that accept the tokens
+    resources: Vec<&'static str>,
+    /// When the code expires
+    expires_at: JsonTimestamp,
+}
+
+/// Finds a pending request. Wrong codes are limited by network and user.
+async fn find_pending(
+    state: &AppState,
+    user: &SignedInUser,
+    path: &UserCodePath,
+) -> Result<(DeviceAuthorization, ResolvedClient), Problem> {
+    let now = state.intake.clock().now();
+    let attempt = state.sign_in_limiter.try_code(path.client_ip, &format!("device {}", user.user().email), now)?;
+    let found = match &path.code {
+        Some(code) => store::oauth::device::find_by_user_code(state.intake.store(), code).await?,
+        None => None,
+    };
+    let unknown = || Problem::new(ErrorCode::NOT_FOUND, "The code is wrong or has expired; look at the device again");
+    let found = found.filter(|device| now < device.expires_at && device.decision == DeviceDecision::Pending);
+    let device = found.ok_or_else(unknown)?;
+    attempt.discard();
+    let client = client::resolve(state, &device.client.id).await.map_err(|error| match error {
+        ClientError::Unknown(text) => client_problem(text),
+        ClientError::Problem(problem) => problem,
+    })?;
+    Ok((device, client))
+}
+
+/// `GET /auth/device-requests/{code}`.
+///
+/// # Errors
+/// 404 for a wrong, expired or decided code; 429 after too many of them.
+pub async fn get(state: Arc<AppState>, user: SignedInUser, path: UserCodePath) -> Result<DeviceRequestView, Problem> {
+    let (device, client) = find_pending(&state, &user, &path).await?;
+    Ok(DeviceRequestView {
+        user_code: user_code::display(&device.user_code),
+        client: ClientView::from_client(&client),
+        scopes: scope_views(device.scopes, &user),
+        resources: resource_words(device.audience),
+        expires_at: JsonTimestamp(device.expires_at),
+    })
+}
+
+/// `POST /auth/device-requests/{code}`.
+///
+/// # Errors
+/// As [`get`]; 400 for scopes that were not requested; 403 when the user's role does not allow a scope, or the user must
+/// prove their identity again; 409 when the request was decided at the same time.
+pub async fn decide(state: Arc<AppState>, user: SignedInUser, request: DecideDevice) -> Result<OkResponse, Problem> {
+    let DecideDevice { path, decision } = request;
+    let (device, _) = find_pending(&state, &user, &path).await?;
+    let decided = match decision.approve {
+        true => DeviceDecision::Approved(grantor(&user), approved_scopes(&decision, device.scopes, &user)?),
+        false => DeviceDecision::Denied,
+    };
+    let mut batch = Batch::progress();
+    store::oauth::device::decide(state.intake.store(), &mut batch, &device, decided).await?;
+    match state.intake.store().commit(batch).await {
+        Ok(()) => Ok(OkResponse::OK),
+        Err(CommitError::Conflict { .. }) => {
+            Err(Problem::new(ErrorCode::CONFLICT, "The request was decided at the same time"))
+        }
+        Err(error) => Err(Problem::outage(error)),
+    }
+}

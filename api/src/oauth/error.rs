@@ -1,0 +1,163 @@
+//! Errors of the OAuth endpoints: `{"error": …, "error_description": …}` (RFC 6749 5.2), and the responses that carry
+//! them. Faults of the service are problems of the API.
+
+use bytes::Bytes;
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue, PRAGMA};
+use http::{HeaderName, StatusCode};
+use serde::Serialize;
+use serde_json::{Value, json};
+use store::engine::{CommitError, ReadError};
+
+use crate::problem::Problem;
+use crate::response::{IntoResponse, Response};
+use crate::schema::{Schemas, ToSchema};
+
+/// An error code, of the RFC named beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OAuthErrorCode {
+    /// RFC 6749 5.2, as the following ones.
+    InvalidRequest,
+    InvalidClient,
+    InvalidGrant,
+    UnauthorizedClient,
+    UnsupportedGrantType,
+    UnsupportedResponseType,
+    InvalidScope,
+    AccessDenied,
+    /// RFC 8707 2.
+    InvalidTarget,
+    /// RFC 8628 3.5, as the following ones.
+    AuthorizationPending,
+    SlowDown,
+    ExpiredToken,
+    /// RFC 7591 3.2.2, as the following one.
+    InvalidRedirectUri,
+    InvalidClientMetadata,
+}
+
+impl OAuthErrorCode {
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::InvalidClient => "invalid_client",
+            Self::InvalidGrant => "invalid_grant",
+            Self::UnauthorizedClient => "unauthorized_client",
+            Self::UnsupportedGrantType => "unsupported_grant_type",
+            Self::UnsupportedResponseType => "unsupported_response_type",
+            Self::InvalidScope => "invalid_scope",
+            Self::AccessDenied => "access_denied",
+            Self::InvalidTarget => "invalid_target",
+            Self::AuthorizationPending => "authorization_pending",
+            Self::SlowDown => "slow_down",
+            Self::ExpiredToken => "expired_token",
+            Self::InvalidRedirectUri => "invalid_redirect_uri",
+            Self::InvalidClientMetadata => "invalid_client_metadata",
+        }
+    }
+}
+
+/// An error with a sentence for the client's developer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuthError {
+    pub code: OAuthErrorCode,
+    pub description: String,
+}
+
+impl OAuthError {
+    #[must_use]
+    pub fn new(code: OAuthErrorCode, description: impl Into<String>) -> Self {
+        Self { code, description: description.into() }
+    }
+
+    /// `invalid_request`.
+    #[must_use]
+    pub fn request(description: impl Into<String>) -> Self {
+        Self::new(OAuthErrorCode::InvalidRequest, description)
+    }
+}
+
+/// Why an OAuth endpoint has no success response.
+#[derive(Debug)]
+pub enum OAuthFailure {
+    Refused(OAuthError),
+    Problem(Problem),
+}
+
+impl From<OAuthError> for OAuthFailure {
+    fn from(error: OAuthError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<Problem> for OAuthFailure {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl From<ReadError> for OAuthFailure {
+    fn from(error: ReadError) -> Self {
+        Self::Problem(error.into())
+    }
+}
+
+impl From<CommitError> for OAuthFailure {
+    fn from(error: CommitError) -> Self {
+        Self::Problem(Problem::outage(error))
+    }
+}
+
+/// The response of an OAuth endpoint. Pages of every origin may read it: it depends on no cookie.
+#[derive(Debug)]
+pub struct OAuthResponse<T>(Result<T, OAuthError>);
+
+impl<T> OAuthResponse<T> {
+    /// Separates refusals, which the client gets in the form of OAuth, from problems.
+    ///
+    /// # Errors
+    /// The problem.
+    pub fn from_result(result: Result<T, OAuthFailure>) -> Result<Self, Problem> {
+        match result {
+            Ok(content) => Ok(Self(Ok(content))),
+            Err(OAuthFailure::Refused(error)) => Ok(Self(Err(error))),
+            Err(OAuthFailure::Problem(problem)) => Err(problem),
+        }
+    }
+
+    /// A success response.
+    #[must_use]
+    pub fn success(content: T) -> Self {
+        Self(Ok(content))
+    }
+}
+
+const CROSS_ORIGIN: [(HeaderName, HeaderValue); 2] = [
+    (ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
+    // RFC 6749 5.1; `Cache-Control: no-store` is the default of all responses.
+    (PRAGMA, HeaderValue::from_static("no-cache")),
+];
+
+impl<T: Serialize + ToSchema + Send + 'static> IntoResponse for OAuthResponse<T> {
+    const STATUS: StatusCode = T::SUCCESS_STATUS;
+
+    fn describe(schemas: &mut Schemas) -> Value {
+        T::schema(schemas)
+    }
+
+    fn into_body(self) -> Result<Bytes, Problem> {
+        let body = match self.0 {
+            Ok(content) => serde_json::to_vec(&content),
+            Err(error) => {
+                serde_json::to_vec(&json!({"error": error.code.word(), "error_description": error.description}))
+            }
+        };
+        body.map(Bytes::from).map_err(Problem::internal)
+    }
+
+    fn into_response(self) -> Result<Response, Problem> {
+        let status = if self.0.is_ok() { Self::STATUS } else { StatusCode::BAD_REQUEST };
+        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
+        Ok(Response { status, media_type, headers: CROSS_ORIGIN.to_vec(), body: self.into_body()?, stream: None })
+    }
+}

@@ -1,0 +1,242 @@
+//! Grants of the account's users: list, get, revoke.
+
+use std::sync::Arc;
+
+use mail::client_policy::ClientPolicy;
+use mail::credential::LastUse;
+use mail::id::{GrantId, UserId};
+use mail::oauth::OAuthGrant;
+use mail::oauth::scope::OAuthScope;
+use serde::Serialize;
+use serde_json::Value;
+use store::access::{SignedInUser, Tenant};
+use store::engine::{Batch, CommitError};
+
+use super::authorization::resource_words;
+use super::error::OAuthFailure;
+use super::token::end_grant;
+use crate::credentials::policy::{policy_request_schema, policy_schema, policy_view, read_policy};
+use crate::json_timestamp::JsonTimestamp;
+use crate::ok_response::OkResponse;
+use crate::paging::{KIND_GRANT, PageParameters, after_id};
+use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::request_object::{RequestObject, body_spec, read_body};
+use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
+
+/// What a user allowed a program to do
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Grant")]
+struct GrantView {
+    /// `grant_…`
+    id: GrantId,
+    /// The client's id: `client_…`, or the URL of its metadata document
+    client_id: String,
+    /// The name that the client gave itself; it is not verified
+    client_name: String,
+    /// The user who gave the grant; it ends with the user, or with a lower role
+    user_id: UserId,
+    /// `read`, `send`, `manage`
+    scopes: Vec<&'static str>,
+    /// What the client may do below its scopes; null without a rule
+    #[schema(with = policy_schema_of)]
+    policy: Value,
+    /// `api`, `mcp`: the parts of the service that accept its tokens
+    resources: Vec<&'static str>,
+    /// When it was last used, to about a minute
+    last_used_at: Option<JsonTimestamp>,
+    /// The IP address of the last use
+    last_used_ip: Option<String>,
+    /// When it ends, unless its client refreshes it
+    expires_at: JsonTimestamp,
+    /// When it was given
+    created_at: JsonTimestamp,
+}
+
+fn policy_schema_of(_: &mut Schemas) -> Value {
+    policy_schema()
+}
+
+impl GrantView {
+    fn new(grant: &OAuthGrant, used: Option<LastUse>) -> Self {
+        Self {
+            id: grant.id,
+            client_id: grant.client.id.clone(),
+            client_name: grant.client.name.clone(),
+            user_id: grant.grantor.user,
+            scopes: grant.scopes.iter().map(OAuthScope::word).collect(),
+            policy: policy_view(&grant.policy),
+            resources: resource_words(grant.audience),
+            last_used_at: used.map(|used| JsonTimestamp(used.at)),
+            last_used_ip: used.and_then(|used| used.from).map(|address| address.to_string()),
+            expires_at: JsonTimestamp(grant.expires_at),
+            created_at: JsonTimestamp(grant.created_at),
+        }
+    }
+}
+
+/// A grant
+#[derive(Debug, Serialize, ToSchema)]
+pub struct GrantResponse {
+    grant: GrantView,
+}
+
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+pub struct GrantList {
+    /// The entries, newest first
+    grants: Vec<GrantView>,
+    /// Whether there are more
+    has_more: bool,
+    /// The `cursor` of the next page
+    next_cursor: Option<String>,
+}
+
+/// Parameters of `GET /grants`.
+#[derive(Debug)]
+pub struct ListGrants(PageParameters);
+
+impl FromRequest for ListGrants {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        PageParameters::from_query(&call.query).map(Self)
+    }
+}
+
+/// Path of a grant.
+#[derive(Debug, Clone, Copy)]
+pub struct GrantPath(GrantId);
+
+impl FromRequest for GrantPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let parameters = vec![schema::path_parameter("id", "The grant's id (`grant_…`)")];
+        RequestSpec { parameters, ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        call.path_parameter("id").parse().map(Self).map_err(|_| Problem::not_found("grant"))
+    }
+}
+
+/// `GET /grants`.
+///
+/// # Errors
+/// The cursor is invalid; the store cannot be read.
+pub async fn list(state: Arc<AppState>, tenant: Tenant, ListGrants(page): ListGrants) -> Result<GrantList, Problem> {
+    let (account, now) = (tenant.account().id, state.intake.clock().now());
+    let before = page.before_id(KIND_GRANT)?.map(GrantId::from_bytes);
+    let mut found = store::oauth::grant::list(state.intake.store(), account, before, page.limit + 1).await?;
+    let has_more = found.len() > page.limit;
+    found.truncate(page.limit);
+    let next_cursor = found.last().filter(|_| has_more).map(|grant| after_id(KIND_GRANT, grant.id.to_bytes()));
+    found.retain(|grant| now < grant.expires_at);
+    let ids: Vec<_> = found.iter().map(|grant| grant.id.to_bytes()).collect();
+    let used = state.intake.last_used(account, &ids).await?;
+    let grants = found.iter().zip(used).map(|(grant, used)| GrantView::new(grant, used)).collect();
+    Ok(GrantList { grants, has_more, next_cursor })
+}
+
+async fn find(state: &AppState, tenant: &Tenant, id: GrantId) -> Result<OAuthGrant, Problem> {
+    let found = store::oauth::grant::get(state.intake.store(), tenant.account().id, id).await?;
+    let now = state.intake.clock().now();
+    found.filter(|grant| now < grant.expires_at).ok_or_else(|| Problem::not_found("grant"))
+}
+
+/// `GET /grants/{id}`.
+///
+/// # Errors
+/// The grant does not exist; the store cannot be read.
+pub async fn get(state: Arc<AppState>, tenant: Tenant, GrantPath(id): GrantPath) -> Result<GrantResponse, Problem> {
+    let grant = find(&state, &tenant, id).await?;
+    let used = state.intake.last_used(tenant.account().id, &[id.to_bytes()]).await?;
+    Ok(GrantResponse { grant: GrantView::new(&grant, used.into_iter().next().flatten()) })
+}
+
+async fn end(state: &AppState, grant: &OAuthGrant) -> Result<OkResponse, Problem> {
+    match end_grant(state, grant.grantor.account, grant.id).await {
+        Ok(()) => Ok(OkResponse::OK),
+        Err(OAuthFailure::Problem(problem)) => Err(problem),
+        Err(OAuthFailure::Refused(error)) => Err(Problem::new(ErrorCode::CONFLICT, error.description)),
+    }
+}
+
+/// `DELETE /grants/{id}`.
+///
+/// # Errors
+/// The grant does not exist; the store cannot be read or written.
+pub async fn revoke(state: Arc<AppState>, tenant: Tenant, GrantPath(id): GrantPath) -> Result<OkResponse, Problem> {
+    end(&state, &find(&state, &tenant, id).await?).await
+}
+
+/// The fields to change
+#[derive(Debug, RequestObject)]
+struct GrantChange {
+    /// What the client may do below its scopes; null removes all rules
+    #[field(read = read_policy, schema = policy_request_schema, nullable)]
+    policy: Option<ClientPolicy>,
+}
+
+/// Path and body of `PATCH /grants/{id}`.
+#[derive(Debug)]
+pub struct UpdateGrant {
+    id: GrantId,
+    policy: Option<ClientPolicy>,
+}
+
+impl FromRequest for UpdateGrant {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let parameters = GrantPath::describe(schemas).parameters;
+        body_spec::<GrantChange>(schemas, parameters, Self::BODY_BYTES_MAX)
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let GrantPath(id) = GrantPath::read(call)?;
+        let GrantChange { policy } = read_body(call)?;
+        Ok(Self { id, policy })
+    }
+}
+
+/// `PATCH /grants/{id}`: sets the policy of a grant.
+///
+/// # Errors
+/// The grant does not exist or was changed at the same time; the store cannot be read or written.
+pub async fn update(state: Arc<AppState>, user: SignedInUser, request: UpdateGrant) -> Result<GrantResponse, Problem> {
+    let before = find(&state, user.tenant(), request.id).await?;
+    let mut after = before.clone();
+    if let Some(policy) = request.policy {
+        after.policy = policy;
+        let mut batch = Batch::progress();
+        store::oauth::grant::update(&mut batch, &before, &after);
+        match state.intake.store().commit(batch).await {
+            Ok(()) => {}
+            Err(CommitError::Conflict { .. }) => {
+                return Err(Problem::new(ErrorCode::CONFLICT, "The grant was changed at the same time; retry"));
+            }
+            Err(error) => return Err(Problem::outage(error)),
+        }
+    }
+    let used = state.intake.last_used(user.tenant().account().id, &[after.id.to_bytes()]).await?;
+    Ok(GrantResponse { grant: GrantView::new(&after, used.into_iter().next().flatten()) })
+}
+
+/// `DELETE /auth/grants/{id}`: users of every role may revoke what they gave themselves.
+///
+/// # Errors
+/// The user gave no such grant; the store cannot be read or written.
+pub async fn revoke_own(
+    state: Arc<AppState>,
+    user: SignedInUser,
+    GrantPath(id): GrantPath,
+) -> Result<OkResponse, Problem> {
+    let grant = find(&state, user.tenant(), id).await?;
+    if grant.grantor.user != user.user().id {
+        return Err(Problem::not_found("grant"));
+    }
+    end(&state, &grant).await
+}

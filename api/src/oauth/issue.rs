@@ -1,0 +1,102 @@
+//! Creating grants and tokens.
+
+use mail::client_policy::ClientPolicy;
+use mail::id::GrantId;
+use mail::oauth::scope::ScopeSet;
+use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
+use mail::oauth::{
+    ACCESS_TOKEN_TTL, Audience, ClientReference, Grantor, OAuthGrant, OAuthToken, REFRESH_TOKEN_TTL, TokenKind,
+};
+use mail::user::User;
+use store::engine::{Batch, ReadError};
+
+use super::client;
+use super::error::OAuthFailure;
+use super::token::TokenResponse;
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// What a new grant allows.
+pub(super) struct GrantTerms {
+    pub(super) grantor: Grantor,
+    pub(super) client: ClientReference,
+    pub(super) scopes: ScopeSet,
+    pub(super) audience: Audience,
+}
+
+/// The grantor as a user who may still give the grant; `None` if the user is gone or has a lower role.
+pub(super) async fn current_grantor(state: &AppState, grantor: Grantor) -> Result<Option<User>, ReadError> {
+    let user = store::user::get(state.intake.store(), grantor.account, grantor.user).await?;
+    Ok(user.filter(|user| user.role >= grantor.role))
+}
+
+/// Adds a new grant of `user` with its first tokens to the commit. Returns the grant's id and the response.
+pub(super) async fn create_grant(
+    state: &AppState,
+    batch: &mut Batch,
+    user: &User,
+    terms: GrantTerms,
+) -> Result<(GrantId, TokenResponse), OAuthFailure> {
+    let now = state.intake.clock().now();
+    let GrantTerms { grantor, client, scopes, audience } = terms;
+    client::note_use(state, batch, &client).await?;
+    store::oauth::grant::evict_oldest(state.intake.store(), batch, grantor).await?;
+    // The commit conflicts if the user is removed or gets another role meanwhile.
+    store::user::check_unchanged(batch, user);
+    let id = GrantId::new(now, state.intake.entropy().unique_bits());
+    let refresh = new_secret(state, TokenKind::Refresh)?;
+    let grant = OAuthGrant {
+        id,
+        grantor,
+        client,
+        scopes,
+        policy: ClientPolicy::default(),
+        audience,
+        refresh: refresh.hash(),
+        created_at: now,
+        expires_at: refresh.expires_at,
+    };
+    store::oauth::grant::create(batch, &grant);
+    add_tokens(state, batch, &grant, &refresh, scopes, audience).map(|response| (id, response))
+}
+
+/// Adds the tokens of a refresh to the commit: the grant's row changes, so that of two uses of a refresh token one
+/// conflicts.
+pub(super) async fn refresh_grant(
+    state: &AppState,
+    batch: &mut Batch,
+    before: &OAuthGrant,
+    scopes: ScopeSet,
+    audience: Audience,
+) -> Result<TokenResponse, OAuthFailure> {
+    client::note_use(state, batch, &before.client).await?;
+    let refresh = new_secret(state, TokenKind::Refresh)?;
+    let after = OAuthGrant { refresh: refresh.hash(), expires_at: refresh.expires_at, ..before.clone() };
+    store::oauth::grant::update(batch, before, &after);
+    add_tokens(state, batch, &after, &refresh, scopes, audience)
+}
+
+fn add_tokens(
+    state: &AppState,
+    batch: &mut Batch,
+    grant: &OAuthGrant,
+    refresh: &OAuthSecret,
+    scopes: ScopeSet,
+    audience: Audience,
+) -> Result<TokenResponse, OAuthFailure> {
+    let access = new_secret(state, TokenKind::Access)?;
+    let token =
+        |kind, scopes, audience| OAuthToken { kind, account: grant.grantor.account, grant: grant.id, scopes, audience };
+    store::oauth::token::create(batch, &access, &token(TokenKind::Access, scopes, audience));
+    store::oauth::token::create(batch, refresh, &token(TokenKind::Refresh, grant.scopes, grant.audience));
+    Ok(TokenResponse::new(&access, refresh, scopes))
+}
+
+fn new_secret(state: &AppState, kind: TokenKind) -> Result<OAuthSecret, OAuthFailure> {
+    let (kind, lifetime) = match kind {
+        TokenKind::Access => (OAuthSecretKind::AccessToken, ACCESS_TOKEN_TTL),
+        TokenKind::Refresh => (OAuthSecretKind::RefreshToken, REFRESH_TOKEN_TTL),
+    };
+    let expires_at = state.intake.clock().now().checked_add(lifetime).map_err(Problem::internal)?;
+    Ok(OAuthSecret::new(kind, expires_at, state.intake.entropy().secret()))
+}

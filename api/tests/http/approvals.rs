@@ -1,0 +1,284 @@
+//! Policies of API keys, approvals and the audit log over HTTP.
+
+use http::{Method, StatusCode};
+use mail::approval::{Approval, ApprovalState, Decision};
+use mail::credential::ApiKeyScope;
+use mail::id::{ApprovalId, UserId};
+use serde_json::{Value, json};
+use store::engine::Batch;
+
+use crate::world::{TestResponse, TestSession, World};
+
+/// An API key with a policy; returns its id and secret.
+async fn key_with_policy(world: &World, scope: &str, policy: Value) -> (String, String) {
+    let body = json!({"name": "assistant", "scope": scope, "policy": policy});
+    let response = world.call(Method::POST, "/api-keys", &body).await;
+    assert_eq!(response.status, StatusCode::OK, "{:?}", response.json());
+    let json = response.json();
+    (json["api_key"]["id"].as_str().unwrap().to_owned(), json["secret"].as_str().unwrap().to_owned())
+}
+
+fn email_to(to: &str) -> Value {
+    json!({"from": "ada@example.com", "to": [to], "subject": "Hello", "text": "Hi"})
+}
+
+async fn send(world: &World, secret: &str, email: &Value) -> TestResponse {
+    world.call_as(secret, Method::POST, "/emails", email).await
+}
+
+async fn sent(world: &World) -> usize {
+    world.get("/emails").await.json()["emails"].as_array().unwrap().len()
+}
+
+/// Sends an email that is held; returns the approval.
+async fn hold(world: &World, secret: &str) -> Value {
+    let held = send(world, secret, &email_to("grace@example.net")).await;
+    assert_eq!(held.status, StatusCode::ACCEPTED, "{:?}", held.json());
+    let held = held.json();
+    assert_eq!(held["status"], "approval_required");
+    let id = held["approval_id"].as_str().unwrap();
+    assert!(held["url"].as_str().unwrap().ends_with(&format!("/dashboard/approvals/{id}")));
+    let response = world.get_as(secret, &format!("/approvals/{id}")).await;
+    assert_eq!(response.status, StatusCode::OK, "{:?}", response.json());
+    response.json()["approval"].clone()
+}
+
+async fn decide(world: &World, session: &TestSession, approval: &Value, decision: &str, hash: &Value) -> TestResponse {
+    let path = format!("/approvals/{}/{decision}", approval["id"].as_str().unwrap());
+    world.call_with_session(session, Method::POST, &path, &json!({"hash": hash})).await
+}
+
+#[tokio::test]
+async fn a_policy_bounds_what_a_key_sends() {
+    let world = World::start().await;
+    let policy = json!({
+        "recipients": ["*@example.net"], "from": "ada@example.com", "sends_per_day": 2, "categories": ["transactional"],
+    });
+    let (id, secret) = key_with_policy(&world, "full", policy).await;
+    let shown = world.get(&format!("/api-keys/{id}")).await.json()["api_key"]["policy"].clone();
+    assert_eq!(shown["recipients"], json!(["*@example.net"]));
+    assert_eq!((&shown["sends_per_day"], &shown["from"]), (&json!(2), &json!("ada@example.com")));
+
+    let rule = async |email: Value| {
+        let response = send(&world, &secret, &email).await;
+        assert_eq!((response.status, response.code().as_str()), (StatusCode::FORBIDDEN, "policy_violation"));
+        response.json()["error"]["details"]["rule"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(rule(email_to("eve@evil.example")).await, "recipients");
+    let mut hidden = email_to("grace@example.net");
+    hidden["bcc"] = json!(["eve@evil.example"]);
+    assert_eq!(rule(hidden).await, "recipients");
+    let mut other = email_to("grace@example.net");
+    other["from"] = json!("root@example.com");
+    assert_eq!(rule(other).await, "from");
+    let mut news = email_to("grace@example.net");
+    news["category"] = json!("newsletter");
+    assert_eq!(rule(news).await, "categories");
+    assert_eq!(sent(&world).await, 0);
+    for _ in 0..2 {
+        assert_eq!(send(&world, &secret, &email_to("grace@example.net")).await.status, StatusCode::OK);
+    }
+    assert_eq!(rule(email_to("grace@example.net")).await, "sends_per_day");
+    assert_eq!(sent(&world).await, 2);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_key_cannot_lift_its_policy() {
+    let world = World::start().await;
+    let (id, secret) = key_with_policy(&world, "full", json!({"recipients": ["*@example.net"]})).await;
+    for (method, path, body) in [
+        (Method::POST, "/api-keys".to_owned(), json!({"name": "free", "scope": "full"})),
+        (Method::PATCH, format!("/api-keys/{id}"), json!({"policy": null})),
+        (Method::DELETE, format!("/api-keys/{id}"), json!({})),
+        (Method::POST, "/smtp-credentials".to_owned(), json!({"name": "free"})),
+        (Method::POST, "/webhooks".to_owned(), json!({"url": "https://evil.example/", "events": ["email.sent"]})),
+        (Method::POST, "/events".to_owned(), json!({"name": "user.created", "email": "eve@evil.example"})),
+        (Method::POST, "/automations".to_owned(), json!({"name": "a", "trigger": {"event": "x"}, "steps": []})),
+    ] {
+        let response = world.call_as(&secret, method.clone(), &path, &body).await;
+        assert_eq!(
+            (response.status, response.code().as_str()),
+            (StatusCode::FORBIDDEN, "policy_violation"),
+            "{method} {path}"
+        );
+    }
+    for (policy, field) in [
+        (json!({"recipient": ["x@example.net"]}), "policy.recipient"),
+        (json!({"recipients": ["x"]}), "policy.recipients"),
+        (json!({"sends_per_day": 0}), "policy.sends_per_day"),
+        (json!({"approve": ["everything"]}), "policy.approve"),
+        (json!("none"), "policy"),
+    ] {
+        let body = json!({"name": "k", "scope": "full", "policy": policy});
+        let response = world.call(Method::POST, "/api-keys", &body).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{policy}");
+        let fields = response.json()["error"]["details"]["fields"].clone();
+        assert!(fields.to_string().contains(&format!("\"{field}\"")), "{policy}: {fields}");
+    }
+    let body = json!({"name": "k", "policy": {"approve": ["send"]}});
+    assert_eq!(world.call(Method::POST, "/smtp-credentials", &body).await.code(), "validation_error");
+    // An owner removes the policy.
+    let removed = world.call(Method::PATCH, &format!("/api-keys/{id}"), &json!({"policy": null})).await;
+    assert_eq!(removed.json()["api_key"]["policy"], Value::Null);
+    assert_eq!(send(&world, &secret, &email_to("eve@evil.example")).await.status, StatusCode::OK);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_held_request_is_executed_once_when_a_person_approves_it() {
+    let world = World::start().await;
+    let (key, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
+    let session = world.session(1).await;
+    let approval = hold(&world, &secret).await;
+    assert_eq!((&approval["status"], &approval["operation"]), (&json!("pending"), &json!("send_email")));
+    assert_eq!((&approval["client_id"], sent(&world).await), (&json!(key), 0));
+    assert!(approval["body"].as_str().unwrap().contains("grace@example.net"));
+
+    // Another content than the one that was shown.
+    let other = decide(&world, &session, &approval, "approve", &json!("0".repeat(64))).await;
+    assert_eq!((other.status, sent(&world).await), (StatusCode::CONFLICT, 0));
+    // The client cannot approve its own request.
+    let path = format!("/approvals/{}/approve", approval["id"].as_str().unwrap());
+    let own = world.call_as(&secret, Method::POST, &path, &json!({"hash": approval["hash"]})).await;
+    assert_eq!(own.status, StatusCode::FORBIDDEN);
+
+    let done = decide(&world, &session, &approval, "approve", &approval["hash"]).await;
+    assert_eq!(done.status, StatusCode::OK, "{:?}", done.json());
+    let done = done.json()["approval"].clone();
+    assert_eq!((&done["status"], &done["response_status"]), (&json!("executed"), &json!(200)));
+    assert!(done["response"]["id"].as_str().unwrap().starts_with("msg_"), "{done}");
+    assert_eq!(sent(&world).await, 1);
+    for decision in ["approve", "reject"] {
+        let again = decide(&world, &session, &approval, decision, &approval["hash"]).await;
+        assert_eq!((again.status, sent(&world).await), (StatusCode::CONFLICT, 1), "{decision}");
+    }
+    // The client reads the result.
+    let path = format!("/approvals/{}", approval["id"].as_str().unwrap());
+    assert_eq!(world.get_as(&secret, &path).await.json()["approval"]["response"], done["response"]);
+    // Another account does not see it.
+    let stranger = world.account(2, ApiKeyScope::Full).await;
+    assert_eq!(world.get_as(&stranger, &path).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(world.get_as(&stranger, "/approvals").await.json()["approvals"], json!([]));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_rejected_request_is_never_executed() {
+    let world = World::start().await;
+    let (_, secret) = key_with_policy(&world, "full", json!({"approve": ["send", "delete", "manage"]})).await;
+    let session = world.session(1).await;
+    let approval = hold(&world, &secret).await;
+    let rejected = decide(&world, &session, &approval, "reject", &approval["hash"]).await;
+    assert_eq!(rejected.json()["approval"]["status"], "rejected");
+    let again = decide(&world, &session, &approval, "approve", &approval["hash"]).await;
+    assert_eq!((again.status, sent(&world).await), (StatusCode::CONFLICT, 0));
+    let listed = world.get("/approvals?status=rejected").await.json();
+    assert_eq!(listed["approvals"].as_array().unwrap().len(), 1);
+    // Other kinds.
+    let made = json!({"name": "t", "subject": "s", "text": "x"});
+    let held = world.call_as(&secret, Method::POST, "/templates", &made).await;
+    assert_eq!(held.status, StatusCode::ACCEPTED, "{:?}", held.json());
+    assert_eq!(world.get("/templates").await.json()["templates"], json!([]));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_idempotency_key_is_held_once() {
+    let world = World::start().await;
+    let (_, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
+    let session = world.session(1).await;
+    let post = async |email: Value| {
+        let request = http::Request::post("/emails")
+            .header("host", "test")
+            .header("authorization", format!("Bearer {secret}"))
+            .header("content-type", "application/json")
+            .header("idempotency-key", "once");
+        world.send(request.body(http_body_util::Full::new(email.to_string().into())).unwrap()).await
+    };
+    let first = post(email_to("grace@example.net")).await.json();
+    let second = post(email_to("grace@example.net")).await.json();
+    assert_eq!(first["approval_id"], second["approval_id"]);
+    assert_eq!(post(email_to("eve@example.net")).await.code(), "idempotency_conflict");
+    let path = format!("/approvals/{}", first["approval_id"].as_str().unwrap());
+    let approval = world.get_as(&secret, &path).await.json()["approval"].clone();
+    let done = decide(&world, &session, &approval, "approve", &approval["hash"]).await.json();
+    let replayed = post(email_to("grace@example.net")).await;
+    assert_eq!((replayed.status, sent(&world).await), (StatusCode::OK, 1));
+    assert_eq!(replayed.json()["id"], done["approval"]["response"]["id"]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_revoked_key_executes_nothing() {
+    let world = World::start().await;
+    let (key, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
+    let session = world.session(1).await;
+    let approval = hold(&world, &secret).await;
+    let deleted = world.call(Method::DELETE, &format!("/api-keys/{key}"), &json!({})).await;
+    assert_eq!(deleted.status, StatusCode::OK);
+    let done = decide(&world, &session, &approval, "approve", &approval["hash"]).await;
+    assert_eq!(done.json()["approval"]["response_status"], 401, "{:?}", done.json());
+    assert_eq!(sent(&world).await, 0);
+    world.end().await;
+}
+
+/// A node that stops after the decision leaves the approval as it is here.
+#[tokio::test]
+async fn an_interrupted_execution_is_finished_once() {
+    let world = World::start().await;
+    let (_, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
+    let approval = hold(&world, &secret).await;
+    let id: ApprovalId = approval["id"].as_str().unwrap().parse().unwrap();
+    let (store, account) = (world.intake.store().clone(), world.tenant().await.account().id);
+    let before = store::approval::get(&store, account, id).await.unwrap().unwrap();
+    let approved = Decision { by: UserId::from_bytes([1; 16]), at: before.created_at };
+    let state = ApprovalState::Executing { approved, lease_until: before.created_at };
+    let mut batch = Batch::progress();
+    store::approval::update(&mut batch, &before, &Approval { state, ..before.clone() });
+    store.commit(batch).await.unwrap();
+
+    // Two nodes start at the same time.
+    let second = World::with_existing_intake(world.intake.clone()).await;
+    let third = World::with_existing_intake(world.intake.clone()).await;
+    loop {
+        let found = store::approval::get(&store, account, id).await.unwrap().unwrap();
+        match found.state {
+            ApprovalState::Executing { .. } => tokio::task::yield_now().await,
+            ApprovalState::Executed { result, .. } => break assert_eq!(result.status, 200, "{}", result.body),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(sent(&world).await, 1);
+    third.end().await;
+    second.end().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_audit_log_names_actor_object_and_result() {
+    let world = World::start().await;
+    let (key, secret) = key_with_policy(&world, "full", json!({"recipients": ["*@example.net"]})).await;
+    assert_eq!(send(&world, &secret, &email_to("eve@evil.example")).await.status, StatusCode::FORBIDDEN);
+    let email = send(&world, &secret, &email_to("grace@example.net")).await.json();
+    assert_eq!(send(&world, &world.key, &email_to("grace@example.net")).await.status, StatusCode::OK);
+    let log = world.get("/audit-log").await;
+    assert_eq!(log.status, StatusCode::OK, "{:?}", log.json());
+    let log = log.json();
+    let entries = log["entries"].as_array().unwrap();
+    let seen: Vec<(&str, u64)> =
+        entries.iter().map(|e| (e["operation"].as_str().unwrap(), e["status"].as_u64().unwrap())).collect();
+    // An ordinary key's emails are in the list of emails.
+    assert_eq!(seen, [("send_email", 200), ("send_email", 403), ("create_api_key", 200)]);
+    assert_eq!((&entries[0]["object_id"], &entries[0]["api_key_id"]), (&email["id"], &json!(key)));
+    assert_eq!((&entries[1]["error_code"], &entries[0]["ip"]), (&json!("policy_violation"), &json!("127.0.0.1")));
+    assert_eq!(entries[2]["object_id"], json!(key));
+    assert!(!log.to_string().contains(&secret[4..]));
+    let by_key = world.get(&format!("/audit-log?api_key_id={key}&operation=send_email")).await.json();
+    assert_eq!(by_key["entries"].as_array().unwrap().len(), 2);
+    assert_eq!(world.get("/audit-log?api_key_id=x").await.code(), "validation_error");
+    // The request log has them, too.
+    let logs = world.get("/logs?path=/emails&status=403").await.json();
+    assert_eq!(logs["logs"].as_array().unwrap().len(), 1);
+    world.end().await;
+}

@@ -1,0 +1,105 @@
+//! `mcp`: the account's tools for an assistant that starts this program (Model Context Protocol over standard input and
+//! output).
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clap::{Arg, ArgAction, Command};
+use futures_util::future::BoxFuture;
+use http::header::CONTENT_TYPE;
+use mcp::api_tools::ApiTools;
+use mcp::backend::{Backend, NoReply, OperationCall, Reply};
+use mcp::toolset::{TOOLSETS, ToolSelection};
+use serde_json::{Map, Value, json};
+
+use super::workflow::WorkflowRun;
+use crate::client::{ApiClient, Call};
+use crate::error::{ApiError, CliError};
+use crate::example;
+use crate::operation::OperationTable;
+
+pub(super) fn command() -> Command {
+    let sets: Vec<&str> = TOOLSETS.iter().map(|(name, _)| *name).collect();
+    Command::new("mcp")
+        .about("Serve the account's tools to an assistant over standard input and output (MCP)")
+        .after_help(example::section(&["postrider mcp", "postrider mcp --toolsets affiliates,automations --read-only"]))
+        .arg(
+            Arg::new("toolsets")
+                .long("toolsets")
+                .value_name("SETS")
+                .help(format!("Tools beside the core ones: {}, or all", sets.join(", "))),
+        )
+        .arg(
+            Arg::new("read-only")
+                .long("read-only")
+                .action(ArgAction::SetTrue)
+                .help("Offer only tools that change and send nothing"),
+        )
+}
+
+pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+    let run = WorkflowRun::parse(command(), arguments, table);
+    let mut selection = ToolSelection { read_only: run.flag("read-only"), ..ToolSelection::default() };
+    selection.add(run.text("toolsets").unwrap_or_default()).map_err(CliError::Usage)?;
+    let client = run.client()?;
+    if std::io::stdin().is_terminal() {
+        eprintln!("An assistant starts this command and writes to its standard input; Ctrl-D ends it.");
+    }
+    let tools = Arc::new(ApiTools::new(selection, ClientBackend { client }));
+    let input = tokio::io::BufReader::new(tokio::io::stdin());
+    let served = mcp::stdio::serve(input, tokio::io::stdout(), tools).await;
+    served.map_err(|error| CliError::Io(format!("standard input or output: {error}")))
+}
+
+/// The operations over HTTP, with the key of a profile.
+struct ClientBackend {
+    client: ApiClient,
+}
+
+impl Backend for ClientBackend {
+    fn perform(&self, call: OperationCall) -> BoxFuture<'_, Result<Reply, NoReply>> {
+        Box::pin(async move {
+            let new_key = || call.is_idempotent.then(|| ulid::Ulid::generate().to_string());
+            let request = Call {
+                method: call.method,
+                target: call.target,
+                body: call.body.map(|body| body.to_string().into()),
+                idempotency_key: call.idempotency_key.clone().or_else(new_key),
+                if_match: call.if_match,
+                retry: call.retry,
+                ..Call::get("")
+            };
+            match self.client.call(&request).await {
+                Ok(answer) => {
+                    let media_type = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+                    let media_type = media_type.unwrap_or_default().to_owned();
+                    Ok(Reply { status: 200, media_type, body: answer.body, retry_after: None })
+                }
+                Err(CliError::Api(error)) => Ok(error_reply(*error)),
+                Err(error) => Err(NoReply(error.to_string())),
+            }
+        })
+    }
+}
+
+fn error_reply(error: ApiError) -> Reply {
+    let ApiError { status, fields, retry_after, .. } = error;
+    let body = json!({"error": Value::Object(Map::from_iter(fields))}).to_string();
+    Reply { status, media_type: "application/json".into(), body: Bytes::from(body), retry_after }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_api_keep_their_fields() {
+        let fields = Map::from_iter([("code".to_owned(), json!("forbidden")), ("message".to_owned(), json!("No"))]);
+        let error =
+            ApiError { status: 403, code: "forbidden".into(), message: "No".into(), fields, retry_after: Some(3) };
+        let reply = error_reply(error);
+        assert_eq!((reply.status, reply.retry_after), (403, Some(3)));
+        assert_eq!(&reply.body[..], br#"{"error":{"code":"forbidden","message":"No"}}"#);
+    }
+}

@@ -1,0 +1,93 @@
+//! Secrets of OAuth: codes and tokens. A text has a prefix that names its kind, its expiry and 32 random bytes. The store
+//! has the hash, at a key that begins with the expiry, so that expired rows are one range.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+
+use crate::credential::SecretHash;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OAuthSecretKind {
+    AccessToken,
+    RefreshToken,
+    AuthorizationCode,
+    DeviceCode,
+}
+
+impl OAuthSecretKind {
+    /// The prefix, which secret scanners recognise.
+    #[must_use]
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::AccessToken => "rnl_at_",
+            Self::RefreshToken => "rnl_rt_",
+            Self::AuthorizationCode => "rnl_ac_",
+            Self::DeviceCode => "rnl_dc_",
+        }
+    }
+}
+
+/// A secret in plain text. Its Debug form hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OAuthSecret {
+    pub kind: OAuthSecretKind,
+    /// Expiry, to the microsecond.
+    pub expires_at: Timestamp,
+    secret: [u8; 32],
+}
+
+impl fmt::Debug for OAuthSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OAuthSecret({:?}, hidden)", self.kind)
+    }
+}
+
+impl OAuthSecret {
+    #[must_use]
+    pub fn new(kind: OAuthSecretKind, expires_at: Timestamp, secret: [u8; 32]) -> Self {
+        let micros = expires_at.as_microsecond();
+        Self { kind, expires_at: Timestamp::from_microsecond(micros).unwrap_or(expires_at), secret }
+    }
+
+    /// Parses a secret of this kind; `None` if it is malformed.
+    #[must_use]
+    pub fn parse(kind: OAuthSecretKind, text: &str) -> Option<Self> {
+        let bytes: [u8; 40] = URL_SAFE_NO_PAD.decode(text.strip_prefix(kind.prefix())?).ok()?.try_into().ok()?;
+        let (time, secret) = bytes.split_first_chunk::<8>()?;
+        let expires_at = Timestamp::from_microsecond(i64::from_be_bytes(*time)).ok()?;
+        Some(Self { kind, expires_at, secret: secret.try_into().ok()? })
+    }
+
+    /// The secret in plain text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let time = self.expires_at.as_microsecond().to_be_bytes();
+        format!("{}{}", self.kind.prefix(), URL_SAFE_NO_PAD.encode([&time[..], &self.secret].concat()))
+    }
+
+    /// The hash to store.
+    #[must_use]
+    pub fn hash(&self) -> SecretHash {
+        SecretHash::from_bytes(&self.secret)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_round_trip_within_their_kind() {
+        let secret = OAuthSecret::new(OAuthSecretKind::AccessToken, Timestamp::from_second(7).unwrap(), [5; 32]);
+        let text = secret.text();
+        assert_eq!(OAuthSecret::parse(OAuthSecretKind::AccessToken, &text), Some(secret.clone()));
+        assert_eq!(OAuthSecret::parse(OAuthSecretKind::RefreshToken, &text), None);
+        for bad in ["", "rnl_at_", &text[1..], &format!("{text}A"), &text.replace("rnl_at_", "rnl_rt_")] {
+            assert_eq!(OAuthSecret::parse(OAuthSecretKind::AccessToken, bad), None, "{bad}");
+        }
+        assert!(!format!("{secret:?}").contains(&text[8..20]));
+    }
+}

@@ -1,0 +1,93 @@
+//! Carries out operations of the API for one caller.
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::Method;
+use serde_json::Value;
+
+/// Calls operations with the credentials of one caller. The API decides what they allow.
+pub trait Backend: Send + Sync {
+    /// Calls an operation.
+    ///
+    /// # Errors
+    /// There is no answer. An answer of the API that refuses the call is a [`Reply`].
+    fn perform(&self, call: OperationCall) -> BoxFuture<'_, Result<Reply, NoReply>>;
+
+    /// Returns whether the API knows the credentials, whatever they allow.
+    ///
+    /// # Errors
+    /// There is no answer.
+    fn knows_caller(&self) -> BoxFuture<'_, Result<bool, NoReply>> {
+        Box::pin(async move {
+            let reply = self.perform(OperationCall::get("get_account", "/account")).await?;
+            Ok(reply.status != UNAUTHORIZED)
+        })
+    }
+}
+
+pub(crate) const UNAUTHORIZED: u16 = 401;
+
+/// A call of an operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperationCall {
+    /// The operation's id, for example `list_emails`.
+    pub operation: String,
+    pub method: Method,
+    /// Path and query, encoded.
+    pub target: String,
+    pub body: Option<Value>,
+    /// `Idempotency-Key`, if the model chose one.
+    pub idempotency_key: Option<String>,
+    /// `If-Match`.
+    pub if_match: Option<String>,
+    /// True if the operation takes an `Idempotency-Key`.
+    pub is_idempotent: bool,
+    /// True if it may be repeated when its answer was lost.
+    pub retry: bool,
+}
+
+impl OperationCall {
+    /// A GET request.
+    #[must_use]
+    pub fn get(operation: &str, target: impl Into<String>) -> Self {
+        Self {
+            operation: operation.to_owned(),
+            method: Method::GET,
+            target: target.into(),
+            body: None,
+            idempotency_key: None,
+            if_match: None,
+            is_idempotent: false,
+            retry: true,
+        }
+    }
+}
+
+/// The answer of an operation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reply {
+    pub status: u16,
+    pub media_type: String,
+    pub body: Bytes,
+    /// Seconds, from `retry-after`.
+    pub retry_after: Option<u64>,
+}
+
+impl Reply {
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.media_type.starts_with("application/json")
+    }
+
+    /// The JSON body; null if it is none.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// Why there is no answer, in a sentence for people that names no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoReply(pub String);

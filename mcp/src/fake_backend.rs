@@ -1,0 +1,56 @@
+//! A backend with prepared answers, for tests and examples.
+
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use crate::backend::{Backend, NoReply, OperationCall, Reply};
+
+/// Answers each call by the first prepared answer whose operation it has; otherwise 404.
+#[derive(Debug, Default)]
+pub struct FakeBackend {
+    replies: Vec<(&'static str, Result<Reply, NoReply>)>,
+    calls: Mutex<Vec<OperationCall>>,
+}
+
+impl FakeBackend {
+    /// Answers an operation with JSON.
+    #[must_use]
+    pub fn with(self, operation: &'static str, status: u16, body: &Value) -> Self {
+        let body = body.to_string().into();
+        self.with_reply(operation, Ok(Reply { status, media_type: "application/json".into(), body, retry_after: None }))
+    }
+
+    /// Answers an operation, or does not.
+    #[must_use]
+    pub fn with_reply(mut self, operation: &'static str, reply: Result<Reply, NoReply>) -> Self {
+        self.replies.push((operation, reply));
+        self
+    }
+
+    /// The calls so far.
+    #[must_use]
+    pub fn calls(&self) -> Vec<OperationCall> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Backend for FakeBackend {
+    fn perform(&self, call: OperationCall) -> BoxFuture<'_, Result<Reply, NoReply>> {
+        let prepared = self.replies.iter().find(|(operation, _)| *operation == call.operation);
+        let reply = prepared.map(|(_, reply)| reply.clone()).unwrap_or_else(|| {
+            let error = json!({"error": {"code": "not_found", "message": "There is no such object"}});
+            let body = error.to_string().into();
+            Ok(Reply { status: 404, media_type: "application/json".into(), body, retry_after: None })
+        });
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        Box::pin(std::future::ready(reply))
+    }
+}
+
+impl Backend for std::sync::Arc<FakeBackend> {
+    fn perform(&self, call: OperationCall) -> BoxFuture<'_, Result<Reply, NoReply>> {
+        (**self).perform(call)
+    }
+}

@@ -1,0 +1,175 @@
+//! The operations of the API, read from `sdk/operations.json`, which is compiled in.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The committed table. The API's tests keep it equal to the operations.
+pub static OPERATIONS_JSON: &str = include_str!("../../sdk/operations.json");
+
+/// All operations that accept an API key, with the schemas that they refer to.
+#[derive(Debug, Clone, Deserialize)]
+pub struct OperationTable {
+    pub operations: Vec<Operation>,
+    pub schemas: BTreeMap<String, Value>,
+}
+
+/// The most serious effect of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    Read,
+    Write,
+    Send,
+    Delete,
+    /// The response contains a secret.
+    Secret,
+    Money,
+    /// An effect that this program does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+impl Risk {
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Send => "send",
+            Self::Delete => "delete",
+            Self::Secret => "secret",
+            Self::Money => "money",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// An operation.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Operation {
+    pub id: String,
+    pub http_method: String,
+    /// With `{name}` for path parameters.
+    pub path: String,
+    /// The noun, for example `received_emails`.
+    pub tag: String,
+    pub summary: String,
+    pub path_parameters: Vec<Parameter>,
+    pub query_parameters: Vec<Parameter>,
+    pub headers: Vec<Parameter>,
+    pub body: Option<RequestBody>,
+    pub response: SuccessResponse,
+    /// The field of a list's entries, if the operation has pages.
+    pub pages: Option<String>,
+    /// True if it takes an `Idempotency-Key`.
+    pub idempotent: bool,
+    /// True if a repeated call does no harm.
+    pub retry: bool,
+    pub risk: Risk,
+    /// Fields of the body that each call sends: the operation is one action of another one.
+    #[serde(default)]
+    pub fixed: Map<String, Value>,
+}
+
+/// A parameter of the path, the query or the header.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Parameter {
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub required: bool,
+    #[serde(default)]
+    pub schema: Value,
+    /// False if several values are joined by commas (OpenAPI 3.1 4.8.12.2).
+    #[serde(default)]
+    pub explode: Option<bool>,
+}
+
+/// The request body of an operation.
+#[derive(Debug, Clone, Deserialize)]
+pub struct RequestBody {
+    pub schema: Option<Value>,
+}
+
+/// The success response of an operation.
+#[derive(Debug, Clone, Deserialize)]
+pub struct SuccessResponse {
+    pub media_type: String,
+    pub schema: Option<Value>,
+}
+
+impl OperationTable {
+    /// Reads the table.
+    ///
+    /// # Panics
+    /// Never: a test reads the file that is compiled in.
+    #[must_use]
+    pub fn load() -> Self {
+        serde_json::from_str(OPERATIONS_JSON).unwrap_or_else(|error| panic!("sdk/operations.json: {error}"))
+    }
+
+    /// The name of the schema that a reference names.
+    #[must_use]
+    pub fn referred(schema: &Value) -> Option<&str> {
+        schema.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")
+    }
+
+    /// Follows a reference; any other schema is returned as it is.
+    #[must_use]
+    pub fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        Self::referred(schema).and_then(|name| self.schemas.get(name)).unwrap_or(schema)
+    }
+}
+
+impl Operation {
+    /// Returns whether a call changes nothing.
+    #[must_use]
+    pub fn only_reads(&self) -> bool {
+        self.risk == Risk::Read
+    }
+
+    pub(crate) fn takes_header(&self, name: &str) -> bool {
+        self.headers.iter().any(|header| header.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The fields of the body that a caller sets; empty without a body, and if all of it is fixed.
+    #[must_use]
+    pub fn body_fields<'a>(&'a self, table: &'a OperationTable) -> Option<&'a Map<String, Value>> {
+        let schema = self.body.as_ref()?.schema.as_ref()?;
+        if !self.fixed.is_empty() {
+            return None;
+        }
+        table.resolve(schema).get("properties")?.as_object()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_read() {
+        let table = OperationTable::load();
+        assert!(table.operations.iter().all(|operation| operation.risk != Risk::Unknown));
+        for operation in &table.operations {
+            // Path, query and body share the arguments of a tool.
+            let parameters = operation.path_parameters.iter().chain(&operation.query_parameters);
+            let mut names: Vec<&str> = parameters.map(|parameter| parameter.name.as_str()).collect();
+            names.extend(operation.body_fields(&table).into_iter().flatten().map(|(name, _)| name.as_str()));
+            names.extend(["idempotency_key", "if_match"]);
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count, "{}", operation.id);
+            let has_body = operation.body.as_ref().is_some_and(|body| body.schema.is_some());
+            assert!(
+                !has_body || !operation.fixed.is_empty() || operation.body_fields(&table).is_some(),
+                "{}: the body is no object with fields",
+                operation.id
+            );
+        }
+    }
+}

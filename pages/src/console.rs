@@ -1,0 +1,27 @@
+//! The operator's console: pages on the `[ops]` listener, below `/console`.
+//!
+//! ```text
+//! request ─► router ─► page table ─┬─ GET ──► show ─► Page ─► frame ─► HTML
+//!                                  └─ POST ─► form ─► admin request ─┬─ done ───► 303 to a page, or a secret shown once
+//!                                                                    └─ refused ► show again, errors beside the fields
+//! ```
+//!
+//! The pages are made of the dashboard's kit. Their calls are requests of the admin socket: the operation is the word
+//! of the request, the body its fields ([`Call`](crate::dashboard::backend::Call)). "Same as" shows the command of
+//! `postrider admin` ([`command`]). Every page works without JavaScript.
+
+pub mod assets;
+pub mod command;
+pub mod done;
+pub mod duration;
+#[cfg(test)]
+mod fake_admin;
+pub mod frame;
+pub mod router;
+pub mod screens;
+pub mod table;
+
+pub use self::screens::sign_in::SignInFailure;
+
+/// The path of the overview; all others are below it.
+pub const PATH: &str = "/console";

@@ -1,0 +1,199 @@
+//! The frame of a page: head, navigation, title, notices, "same as" commands.
+
+use hypertext::{Buffer, prelude::*};
+
+use super::command::command_line;
+use super::done::done_text;
+use super::router::SIGN_IN;
+use super::{PATH, assets};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::{Context, raw};
+use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::kit::copy_button::CopyButton;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::page::{Page, render};
+use crate::display_text::display_text;
+use crate::layout::ICON;
+
+/// The navigation: path below `/console`, and title.
+const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
+    ("", &[("", "Overview"), ("/doctor", "Checks"), ("/server", "Server")]),
+    ("Queue", &[("/queue", "By destination"), ("/mail", "Queued mail"), ("/emails", "All emails")]),
+    ("Delivery", &[("/destinations", "Destinations"), ("/pools", "Pools"), ("/replies", "Replies")]),
+    ("Customers", &[("/accounts", "Accounts")]),
+    ("Console", &[("/commands", "Commands")]),
+];
+
+/// A page in its frame.
+pub struct ConsoleFrame<'f> {
+    pub context: &'f Context<'f>,
+    pub page: &'f Page,
+}
+
+impl ConsoleFrame<'_> {
+    /// Renders the page to HTML. Characters that make a text look like another one are replaced.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let html = render(self);
+        display_text(&html).into_owned()
+    }
+
+    fn is_current(&self, path: &str) -> bool {
+        let current = self.context.request.path.strip_prefix(PATH).unwrap_or_default();
+        current.strip_prefix(path).is_some_and(|rest| rest.is_empty() || (!path.is_empty() && rest.starts_with('/')))
+    }
+
+    /// The failure of a form that the page does not show again: of a button.
+    fn stray_failure(&self) -> Option<&Failure> {
+        let refused = self.context.refused.as_ref().filter(|refused| !refused.failure.message.is_empty())?;
+        let is_shown = self.page.body.contains("role=\"alert\"");
+        (!is_shown).then_some(&refused.failure)
+    }
+}
+
+impl Renderable for ConsoleFrame<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (page, context) = (self.page, self.context);
+        let (style, script) = assets::paths();
+        maud! {
+            !DOCTYPE
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    meta name="robots" content="noindex";
+                    title { (page.title) " · postrider console" }
+                    link rel="icon" href=(ICON);
+                    link rel="stylesheet" href=(style);
+                    script src=(script) defer {}
+                }
+                body.dashboard.signed-out[context.viewer.is_none()] {
+                    a.skip href="#content" { "Skip to the content" }
+                    @if context.viewer.is_some() { (ConsoleHeader(self)) (ConsoleNavigation(self)) }
+                    main #content tabindex="-1" {
+                        (ConsoleTitleBar(self))
+                        @if let Some(text) = done_text(context.query().get("done")) {
+                            (Notice { tone: Tone::Good, text })
+                        }
+                        @if let Some(failure) = self.stray_failure() {
+                            div.notice.bad role="alert" { p { (failure.message.replace('`', "")) } }
+                        }
+                        (raw(&page.body))
+                        (SameCommands(&page.same_as))
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct ConsoleHeader<'f>(&'f ConsoleFrame<'f>);
+
+impl Renderable for ConsoleHeader<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let context = self.0.context;
+        maud! {
+            header.top {
+                input #menu type="checkbox" aria-label="Show the navigation";
+                a.brand href=(PATH) { span.mark aria-hidden="true" {} span { "postrider " span.where { "console" } } }
+                form.sign-out method="post" action=(SIGN_IN) {
+                    input type="hidden" name="csrf" value=(context.csrf());
+                    input type="hidden" name="form" value="sign-out";
+                    button.button type="submit" { "Sign out" }
+                }
+                label.menu for="menu" aria-hidden="true" { "Menu" }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct ConsoleNavigation<'f>(&'f ConsoleFrame<'f>);
+
+impl Renderable for ConsoleNavigation<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! {
+            nav.sidebar aria-label="Console" {
+                @for (title, pages) in NAVIGATION {
+                    @if !title.is_empty() { p.group { (title) } }
+                    ul {
+                        @for (path, title) in *pages {
+                            li {
+                                a href={ (PATH) (path) } aria-current=[self.0.is_current(path).then_some("page")] {
+                                    (title)
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct ConsoleTitleBar<'f>(&'f ConsoleFrame<'f>);
+
+impl Renderable for ConsoleTitleBar<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let page = self.0.page;
+        maud! {
+            div.title {
+                @if !page.trail.is_empty() {
+                    nav.trail aria-label="Above this page" {
+                        ol { @for (path, title) in &page.trail { li { a href=(path) { (title) } } } }
+                    }
+                }
+                div.title-row {
+                    h1 { (page.title) }
+                    @if !page.actions.is_empty() { div.actions { (raw(&page.actions)) } }
+                }
+                @if let Some(lead) = &page.lead { p.lead { (lead) } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// The commands that show or do the same.
+struct SameCommands<'a>(&'a [Call]);
+
+impl Renderable for SameCommands<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let lines: Vec<_> = self.0.iter().filter_map(command_line).collect();
+        if lines.is_empty() {
+            return;
+        }
+        let text = lines.join("\n");
+        maud! {
+            details.same-as id="same-as" {
+                summary { "Same as" }
+                figure.code {
+                    figcaption { "Command line" (CopyButton { text: &text, label: "the commands" }) }
+                    pre tabindex="0" role="group" aria-label="Command line" { code { (text) } }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// A page that says why there is no other.
+#[must_use]
+pub fn failure_page(failure: &Failure) -> Page {
+    let title = match failure.status {
+        404 => "Not found",
+        409 => "Busy",
+        429 => "Too many tries",
+        _ => "This did not work",
+    };
+    let body = maud! {
+        div.empty {
+            p { (failure.message.replace('`', "")) }
+            p { a.button href=(PATH) { "To the overview" } }
+        }
+    };
+    Page::new(title, body)
+}

@@ -1,0 +1,143 @@
+//! Routes a request to its page or form, and puts the page in its frame.
+
+use super::frame::{ConsoleFrame, failure_page};
+use super::{PATH, assets, table};
+use crate::dashboard::answer::{PageAnswer, PageContent};
+use crate::dashboard::backend::{Backend, Failure};
+use crate::dashboard::context::{Context, RefusedForm};
+use crate::dashboard::page::Page;
+use crate::dashboard::request::PageRequest;
+use crate::dashboard::router::same_secret;
+use crate::dashboard::table::{Outcome, PageAccess, PageRow, View};
+use crate::dashboard::viewer::Viewer;
+
+/// The path of the sign-in page; the token of a link is below it.
+pub const SIGN_IN: &str = "/console/sign-in";
+
+/// An answer of the console.
+#[derive(Debug)]
+pub struct ConsoleAnswer {
+    pub answer: PageAnswer,
+    /// The page shows work in progress: the browser loads it again after some seconds.
+    pub is_in_progress: bool,
+}
+
+impl From<PageAnswer> for ConsoleAnswer {
+    fn from(answer: PageAnswer) -> Self {
+        Self { answer, is_in_progress: false }
+    }
+}
+
+/// Returns whether a path belongs to the console.
+#[must_use]
+pub fn is_console(path: &str) -> bool {
+    path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Answers a request.
+pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &PageRequest) -> ConsoleAnswer {
+    let whole = request.path.strip_suffix('/').unwrap_or(&request.path);
+    if let Some(asset) = assets::find(whole) {
+        return asset.into();
+    }
+    let Some((row, parameters)) = table::find(whole.strip_prefix(PATH).unwrap_or_default()) else {
+        return failure_answer(backend, viewer, request, &Failure::not_found());
+    };
+    if row.access == PageAccess::SignedIn && viewer.is_none() {
+        return PageAnswer::see_other(SIGN_IN).into();
+    }
+    let mut context = Context { request, parameters, viewer, backend, refused: None };
+    if request.is_post {
+        match submit(row, &context).await {
+            Ok(outcome) => return outcome_answer(&context, outcome),
+            Err(failure) => {
+                let name = context.form().get("form").to_owned();
+                context.refused = Some(RefusedForm { name, failure });
+            }
+        }
+    }
+    match (row.show)(&context).await {
+        Ok(view) => view_answer(&context, view),
+        Err(failure) => failure_answer(backend, viewer, request, &failure),
+    }
+}
+
+/// Carries out the form that the request names.
+async fn submit(row: &PageRow, context: &Context<'_>) -> Result<Outcome, Failure> {
+    let name = context.form().get("form");
+    if let Some(viewer) = context.viewer
+        && !same_secret(context.form().get("csrf"), &viewer.csrf)
+    {
+        return Err(Failure {
+            status: 403,
+            code: "forbidden".into(),
+            message: "The form is older than your session; check it and send it again".into(),
+            ..Failure::default()
+        });
+    }
+    let form = row.forms.iter().find(|form| form.name == name).ok_or_else(|| Failure {
+        status: 400,
+        code: "bad_request".into(),
+        message: "This page has no such form; reload it and try again".into(),
+        ..Failure::default()
+    })?;
+    (form.submit)(context).await
+}
+
+fn outcome_answer(context: &Context<'_>, outcome: Outcome) -> ConsoleAnswer {
+    match outcome {
+        Outcome::SeeOther(path) => PageAnswer::see_other(path).into(),
+        Outcome::SignedIn { path, cookies } => PageAnswer { cookies, ..PageAnswer::see_other(path) }.into(),
+        Outcome::Once(page) => page_answer(context, 200, &page),
+        Outcome::Leave(url) => PageAnswer::leave(url).into(),
+    }
+}
+
+fn view_answer(context: &Context<'_>, view: View) -> ConsoleAnswer {
+    let status = context.refused.as_ref().map_or(200, |refused| match refused.failure.status {
+        status @ 400..=599 => status,
+        _ => 400,
+    });
+    let content = match view {
+        View::Page(page) => return page_answer(context, status, &page),
+        View::SeeOther(path) => return PageAnswer::see_other(path).into(),
+        View::Download { call, file_name } => PageContent::Download { call, file_name },
+        View::File { media_type, file_name, content } => PageContent::File { media_type, file_name, content },
+        View::Foreign { html, remote } => PageContent::Foreign { html, remote },
+    };
+    PageAnswer { status, content, cookies: Vec::new(), fault: None }.into()
+}
+
+fn page_answer(context: &Context<'_>, status: u16, page: &Page) -> ConsoleAnswer {
+    let answer = PageAnswer::html(status, ConsoleFrame { context, page }.render());
+    ConsoleAnswer { answer, is_in_progress: page.live && !context.request.is_post }
+}
+
+/// A page that says why there is no other.
+pub fn failure_answer(
+    backend: &dyn Backend,
+    viewer: Option<&Viewer>,
+    request: &PageRequest,
+    failure: &Failure,
+) -> ConsoleAnswer {
+    let context = Context { request, parameters: Vec::new(), viewer, backend, refused: None };
+    let page = failure_page(failure);
+    let fault = failure.details.as_str().filter(|_| failure.code == "internal_error").map(str::to_owned);
+    let html = ConsoleFrame { context: &context, page: &page }.render();
+    PageAnswer { fault, ..PageAnswer::html(failure.status, html) }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_paths_are_left_alone() {
+        for path in ["/console", "/console/", "/console/queue"] {
+            assert!(is_console(path), "{path}");
+        }
+        for path in ["/", "/metrics", "/consoles", "/healthz"] {
+            assert!(!is_console(path), "{path}");
+        }
+    }
+}

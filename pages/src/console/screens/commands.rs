@@ -1,0 +1,162 @@
+//! Commands that take long: started by other pages, with their progress and their results.
+
+use hypertext::{maud_borrow, prelude::*};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::console::PATH;
+use crate::console::command::command_line;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::code::Code;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{Outcome, PageAccess, PageRow, View};
+
+const LIST: &str = "/console/commands";
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/commands",
+        access: PageAccess::SignedIn,
+        reads: &["command_runs"],
+        show: |context| Box::pin(show_list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/commands/{number}",
+        access: PageAccess::SignedIn,
+        reads: &["command_run"],
+        show: |context| Box::pin(show(context)),
+        forms: &[],
+    },
+];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CommandRuns {
+    runs: Vec<CommandRun>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CommandRun {
+    number: u64,
+    request: Value,
+    started_at: Option<String>,
+    progress: Option<String>,
+    ended_at: Option<String>,
+    result: Option<Value>,
+    error: Option<String>,
+}
+
+impl CommandRun {
+    /// The call that was made.
+    fn call(&self) -> Option<Call> {
+        let operation = match self.request["ask"].as_str()? {
+            "queue_many" => "queue_many",
+            "store_check" => "store_check",
+            _ => return None,
+        };
+        Some(Call::new(operation).json(self.request.clone()))
+    }
+
+    fn line(&self) -> String {
+        self.call().as_ref().and_then(command_line).unwrap_or_else(|| "A command".to_owned())
+    }
+
+    fn badge(&self) -> Badge {
+        match (&self.ended_at, &self.error) {
+            (None, _) => Badge::new("Running", Tone::Active),
+            (Some(_), None) => Badge::new("Done", Tone::Good),
+            (Some(_), Some(_)) => Badge::new("Failed", Tone::Bad),
+        }
+    }
+
+    /// The result in a sentence.
+    fn outcome(&self) -> String {
+        let Some(result) = &self.result else { return self.progress.clone().unwrap_or_default() };
+        let number = |name: &str| result[name].as_u64().map(grouped);
+        if let Some(sound) = result["sound"].as_bool() {
+            let verdict = if sound { "The store is sound" } else { "The store is damaged" };
+            let rows = number("rows").unwrap_or_default();
+            return format!("{verdict}: {rows} rows and {} messages were read.", number("bodies").unwrap_or_default());
+        }
+        let changed = match result["recipients"].as_u64() {
+            Some(1) => "1 recipient was changed.".to_owned(),
+            count => format!("{} recipients were changed.", grouped(count.unwrap_or(0))),
+        };
+        match result["being_tried"].as_u64() {
+            Some(busy @ 1..) => format!("{changed} Being attempted, changed after that: {}.", grouped(busy)),
+            _ => changed,
+        }
+    }
+
+    fn problems(&self) -> Vec<&str> {
+        let problems = self.result.as_ref().and_then(|result| result["problems"].as_array());
+        problems.into_iter().flatten().filter_map(Value::as_str).take(200).collect()
+    }
+}
+
+/// Starts a command and goes to its page.
+pub(super) async fn start(context: &Context<'_>, call: &Call) -> Result<Outcome, Failure> {
+    let run: CommandRun = context.read(call).await?;
+    Ok(Outcome::SeeOther(format!("{LIST}/{}", run.number)))
+}
+
+async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
+    let list: CommandRuns = context.read(&Call::new("command_runs")).await?;
+    let mut table = Table::new("Commands", &["Command", "State", "Result", "Started"]);
+    for run in &list.runs {
+        let line = run.line();
+        let outcome = run.error.clone().unwrap_or_else(|| run.outcome());
+        table.push(
+            Row::new()
+                .link(format!("{LIST}/{}", run.number), line)
+                .cell(run.badge())
+                .cell(outcome)
+                .cell(time_or_dash(run.started_at.as_deref())),
+        );
+    }
+    let body = maud_borrow! {
+        @if table.is_empty() {
+            (EmptyState { title: "No command yet", text: "Commands on many emails and checks of the store run in the background. The last 20 are kept here until the server restarts.", action: Some(("/console/mail", "Queued mail")) })
+        } @else {
+            (table)
+        }
+    };
+    let is_running = list.runs.iter().any(|run| run.ended_at.is_none());
+    let page = Page::new("Commands", body).lead("Commands that were started in this console since the server started.");
+    Ok(if is_running { page.live() } else { page }.into())
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let number: u64 = context.parameter("number").parse().map_err(|_| Failure::not_found())?;
+    let run: CommandRun = context.read(&Call::new("command_run").json(json!({"number": number}))).await?;
+    let line = run.line();
+    let (outcome, problems) = (run.outcome(), run.problems());
+    let facts = Facts::new()
+        .row("State", run.badge())
+        .row("Started", time_or_dash(run.started_at.as_deref()))
+        .optional("Ended", run.ended_at.as_deref().map(|at| time_or_dash(Some(at))));
+    let body = maud_borrow! {
+        div.card {
+            (facts)
+            @if !outcome.is_empty() { p { (outcome) } }
+            @if run.ended_at.is_none() {
+                p.help { "It goes on when you leave this page. " a href=(context.request.path) { "Reload" } }
+            }
+            @if let Some(error) = &run.error { div.notice.bad role="alert" { p { (error) } } }
+            @if !problems.is_empty() { ul.plain { @for problem in &problems { li { (problem) } } } }
+            (Code::new("The command", &line).wrapped())
+            p { a.button href=(format!("{PATH}/queue")) { "To the queue" } }
+        }
+    };
+    let page = Page::new(format!("Command {number}"), body).below(LIST, "Commands");
+    Ok(if run.ended_at.is_none() { page.live() } else { page }.into())
+}

@@ -1,0 +1,157 @@
+//! The forms of destinations: suspend, limits, route.
+
+use hypertext::{maud_borrow, prelude::*};
+use serde_json::{Value, json};
+
+use super::destinations::{LIST, destination_call};
+use super::mail_change::{route_fields, smarthost_name};
+use crate::console::duration;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/destinations/suspend",
+        access: PageAccess::SignedIn,
+        reads: &[],
+        show: |context| Box::pin(async move { Ok(show_suspend(context)) }),
+        forms: &[FormRow { name: "suspend", operation: "destination", submit: |context| Box::pin(suspend(context)) }],
+    },
+    PageRow {
+        path: "/destinations/pace",
+        access: PageAccess::SignedIn,
+        reads: &[],
+        show: |context| Box::pin(async move { Ok(show_pace(context)) }),
+        forms: &[FormRow { name: "pace", operation: "destination", submit: |context| Box::pin(pace(context)) }],
+    },
+    PageRow {
+        path: "/destinations/route",
+        access: PageAccess::SignedIn,
+        reads: &[],
+        show: |context| Box::pin(async move { Ok(show_route(context)) }),
+        forms: &[FormRow { name: "route", operation: "destination", submit: |context| Box::pin(route(context)) }],
+    },
+];
+
+/// The destination of the examples in "same as".
+const EXAMPLE: &str = "example.com";
+
+fn named<'c>(context: &'c Context<'_>, name: &str) -> &'c str {
+    context.query().get(name)
+}
+
+fn example(context: &Context<'_>, name: &str) -> String {
+    let entered = named(context, name);
+    if entered.is_empty() { EXAMPLE.to_owned() } else { entered.to_owned() }
+}
+
+fn domain_field(context: &Context<'_>) -> Field {
+    Field::text("to", "Recipient domain").value(named(context, "to")).ignored().placeholder(EXAMPLE)
+}
+
+fn host_field(context: &Context<'_>) -> Field {
+    Field::text("mail_host", "Mail hosts")
+        .value(named(context, "mail_host"))
+        .ignored()
+        .placeholder("mail.example.net")
+        .help("All mail hosts with this name or below it, for all domains that they serve.")
+}
+
+fn show_suspend(context: &Context<'_>) -> View {
+    let form = Form::new(
+        "suspend",
+        "Suspend",
+        vec![
+            domain_field(context),
+            host_field(context),
+            Field::text("for", "Duration").ignored().placeholder("2h").help("90m, 2h, 3d. Empty: until you resume it."),
+            Field::text("because", "Reason")
+                .ignored()
+                .help("One short line. Customers see it in the history of their email."),
+        ],
+    );
+    let body = maud_borrow! {
+        div.card {
+            p.soft { "Mail to the destination is accepted and stays in the queue. It still expires." }
+            (form.within(context))
+        }
+    };
+    let order = json!({"suspend": {"seconds": 7200, "because": "They asked us to"}});
+    let call = Call::new("destination").json(json!({"to": example(context, "to"), "order": order}));
+    Page::new("Suspend a destination", body).below(LIST, "Destinations").same_as(call).into()
+}
+
+async fn suspend(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let seconds = duration::parse("for", context.form().get("for"))?;
+    let because = Some(context.form().get("because").trim()).filter(|text| !text.is_empty());
+    let call = destination_call(context, json!({"suspend": {"seconds": seconds, "because": because}}))?;
+    context.perform(&call).await?;
+    Ok(Outcome::done(LIST, "suspended"))
+}
+
+fn show_pace(context: &Context<'_>) -> View {
+    let form = Form::new(
+        "pace",
+        "Save",
+        vec![
+            host_field(context).required(),
+            Field::new("connections", "Connections", Control::Number { min: Some(1), max: None }).ignored(),
+            Field::text("per_second", "Messages a second").ignored().placeholder("0.5"),
+        ],
+    );
+    let body = maud_borrow! {
+        div.card {
+            p.soft { "An empty limit is the configured one. Both empty remove the override." }
+            (form.within(context))
+        }
+    };
+    let order = json!({"pace": {"connections_max": 2, "messages_per_second": 0.5}});
+    let call = Call::new("destination").json(json!({"mail_host": example(context, "mail_host"), "order": order}));
+    Page::new("Limits of mail hosts", body).below(LIST, "Destinations").same_as(call).into()
+}
+
+async fn pace(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let (connections, rate) = (context.form().get("connections").trim(), context.form().get("per_second").trim());
+    let connections: Option<u32> = match connections {
+        "" => None,
+        text => Some(text.parse().ok().filter(|number| *number > 0).ok_or_else(|| {
+            Failure::field("connections", "Enter a whole number above 0; to stop delivery, suspend the destination")
+        })?),
+    };
+    let rate: Option<f64> = match rate {
+        "" => None,
+        text => Some(text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0).ok_or_else(|| {
+            Failure::field("per_second", "Enter a number above 0; to stop delivery, suspend the destination")
+        })?),
+    };
+    let order = json!({"pace": {"connections_max": connections, "messages_per_second": rate}});
+    if context.form().get("mail_host").trim().is_empty() {
+        return Err(Failure::field("mail_host", "Enter the name of mail hosts"));
+    }
+    context.perform(&destination_call(context, order)?).await?;
+    Ok(Outcome::done(LIST, "paced"))
+}
+
+fn show_route(context: &Context<'_>) -> View {
+    let fields = std::iter::once(domain_field(context).required()).chain(route_fields()).collect();
+    let form = Form::new("route", "Save", fields);
+    let body = maud_borrow! { div.card { (form.within(context)) } };
+    let call = Call::new("destination").json(json!({"to": example(context, "to"), "order": {"route": "mail_hosts"}}));
+    Page::new("Route of a domain", body).below(LIST, "Destinations").same_as(call).into()
+}
+
+async fn route(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let route = match context.form().get("route") {
+        "mx" => json!("mail_hosts"),
+        "smarthost" => json!({"smarthost": smarthost_name(context)?}),
+        _ => Value::Null,
+    };
+    if context.form().get("to").trim().is_empty() {
+        return Err(Failure::field("to", "Enter a recipient domain"));
+    }
+    context.perform(&destination_call(context, json!({"route": route}))?).await?;
+    Ok(Outcome::done(LIST, "routed"))
+}

@@ -1,0 +1,297 @@
+//! Destinations: the operator's overrides, and the destinations with mail in memory.
+
+use hypertext::{Buffer, maud_borrow, prelude::*};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::queue::counted;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+pub(super) const LIST: &str = "/console/destinations";
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/destinations",
+    access: PageAccess::SignedIn,
+    reads: &["destination_list", "queue_list"],
+    show: |context| Box::pin(show(context)),
+    forms: &[FormRow { name: "resume", operation: "destination", submit: |context| Box::pin(resume(context)) }],
+}];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Overrides {
+    destinations: Vec<Override>,
+}
+
+/// The overrides of a destination.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Override {
+    to: Option<String>,
+    mail_host: Option<String>,
+    suspended: Option<Suspension>,
+    connections_max: Option<u64>,
+    messages_per_second: Option<f64>,
+    /// The route in words.
+    way: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Suspension {
+    since: Option<String>,
+    until: Option<String>,
+    because: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ReadyQueues {
+    sites: Vec<ReadyQueue>,
+    in_memory: u64,
+    queues_on_disk: u64,
+}
+
+/// A destination with mail in memory.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ReadyQueue {
+    name: String,
+    pool: String,
+    ready: u64,
+    connections: u64,
+    connections_max: u64,
+    messages_per_second: Option<f64>,
+    slowed: Option<String>,
+    last_error: Option<String>,
+    dead_until: Option<String>,
+    rate_until: Option<String>,
+    warm_up_until: Option<String>,
+    resting: Option<Backoff>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Backoff {
+    until: Option<String>,
+    because: String,
+}
+
+impl Override {
+    fn name(&self) -> String {
+        match (&self.to, &self.mail_host) {
+            (Some(domain), _) => domain.clone(),
+            (None, Some(host)) => format!("Mail hosts under {host}"),
+            (None, None) => "–".to_owned(),
+        }
+    }
+
+    fn pace(&self) -> String {
+        let connections = self.connections_max.map(|max| format!("{max} connections"));
+        let rate = self.messages_per_second.map(|rate| format!("{rate} messages a second"));
+        let parts: Vec<_> = connections.into_iter().chain(rate).collect();
+        if parts.is_empty() { "–".to_owned() } else { parts.join(", ") }
+    }
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let overrides: Overrides = context.read(&Call::new("destination_list")).await?;
+    let queues: ReadyQueues = context.read(&Call::new("queue_list").json(json!({"limit": 1}))).await?;
+    let body = maud_borrow! {
+        (OverrideSection { overrides: &overrides.destinations, context })
+        (ReadySection(&queues))
+    };
+    let actions = maud! {
+        a.button.primary href="/console/destinations/suspend" { "Suspend" }
+        a.button href="/console/destinations/pace" { "Limits" }
+        a.button href="/console/destinations/route" { "Route" }
+    };
+    let page = Page::new("Destinations", body)
+        .lead("What you have decided about recipient domains and mail hosts, in place of the configuration.")
+        .actions(actions)
+        .same_as(Call::new("destination_list"));
+    Ok(page.into())
+}
+
+struct OverrideSection<'a> {
+    overrides: &'a [Override],
+    context: &'a Context<'a>,
+}
+
+impl Renderable for OverrideSection<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let mut table = Table::new("Overrides", &["Destination", "Delivery", "Limits", "Route", ""]);
+        for one in self.overrides {
+            table.push(
+                Row::new()
+                    .cell(one.name())
+                    .cell(SuspensionView(one.suspended.as_ref()))
+                    .cell(one.pace())
+                    .cell(one.way.as_deref().unwrap_or("–"))
+                    .cell(OverrideActions { one, context: self.context }),
+            );
+        }
+        maud_borrow! {
+            section {
+                h2 { "Overrides" }
+                @if table.is_empty() {
+                    (EmptyState {
+                        title: "No overrides",
+                        text: "Suspend a destination whose operator asks you to stop, or limit and reroute its mail. An override holds until you remove it, on all nodes.",
+                        action: None,
+                    })
+                } @else {
+                    (table)
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct SuspensionView<'a>(Option<&'a Suspension>);
+
+impl Renderable for SuspensionView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Some(suspension) = self.0 else { return Badge::new("Delivers", Tone::Good).render_to(buffer) };
+        maud! {
+            div.binds {
+                p {
+                    (Badge::new("Suspended", Tone::Warning))
+                    " Began " (time_or_dash(suspension.since.as_deref()))
+                    @match &suspension.until {
+                        Some(until) => { ", ends " (time_or_dash(Some(until))) }
+                        None => { ", until it is resumed" }
+                    }
+                }
+                @if let Some(because) = &suspension.because { p { (because) } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct OverrideActions<'a> {
+    one: &'a Override,
+    context: &'a Context<'a>,
+}
+
+impl Renderable for OverrideActions<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { one, context } = *self;
+        let target = match (&one.to, &one.mail_host) {
+            (Some(domain), _) => vec![Field::hidden("to", domain)],
+            (None, Some(host)) => vec![Field::hidden("mail_host", host)],
+            (None, None) => return,
+        };
+        let form = Form::new("resume", "Resume", target).secondary();
+        let pace = one.mail_host.as_ref().map(|host| format!("{LIST}/pace?mail_host={}", encode(host)));
+        let route = one.to.as_ref().map(|domain| format!("{LIST}/route?to={}", encode(domain)));
+        maud_borrow! {
+            div.tools {
+                @if one.suspended.is_some() { (form.within(context)) }
+                @if let Some(path) = &pace { a.button href=(path) { "Limits" } }
+                @if let Some(path) = &route { a.button href=(path) { "Route" } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+impl ReadyQueue {
+    /// The obstacles, in words.
+    fn obstacles(&self) -> Vec<(&'static str, Option<&str>, Option<&str>)> {
+        let backoff = self.resting.as_ref();
+        let obstacles = [
+            backoff.map(|backoff| ("Backs off", backoff.until.as_deref(), Some(backoff.because.as_str()))),
+            self.dead_until.as_deref().map(|until| ("Unreachable", Some(until), self.last_error.as_deref())),
+            self.rate_until.as_deref().map(|until| ("Rate limit", Some(until), None)),
+            self.warm_up_until.as_deref().map(|until| ("Warm-up limit", Some(until), None)),
+            self.slowed.as_deref().map(|slowed| ("Slowed", None, Some(slowed))),
+        ];
+        obstacles.into_iter().flatten().collect()
+    }
+}
+
+struct ReadySection<'a>(&'a ReadyQueues);
+
+impl Renderable for ReadySection<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let queues = self.0;
+        let columns = ["Mail hosts", "Pool", "Ready", "Connections", "Rate", "What limits it"];
+        let mut table = Table::new("Destinations in memory", &columns).numbers(&["Ready"]);
+        for queue in &queues.sites {
+            let rate = queue.messages_per_second.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.3} a second"));
+            table.push(
+                Row::new()
+                    .cell(&queue.name)
+                    .cell(&queue.pool)
+                    .cell(grouped(queue.ready))
+                    .cell(format!("{} of {}", queue.connections, queue.connections_max))
+                    .cell(rate)
+                    .cell(Obstacles(queue)),
+            );
+        }
+        maud_borrow! {
+            section {
+                h2 { "In memory on this node" }
+                p.soft { (counted(queues.in_memory, "recipient")) " in memory, " (counted(queues.queues_on_disk, "queue")) " on disk." }
+                @if !table.is_empty() { (table) }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct Obstacles<'a>(&'a ReadyQueue);
+
+impl Renderable for Obstacles<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let obstacles = self.0.obstacles();
+        maud! {
+            @if obstacles.is_empty() { span.dash { "–" } }
+            div.binds {
+                @for (label, until, text) in &obstacles {
+                    p {
+                        (Badge::new(*label, Tone::Warning))
+                        @if let Some(until) = until { " ends " (time_or_dash(Some(until))) }
+                    }
+                    @if let Some(text) = text { p.said { (text) } }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// An order about the destination that the form names.
+///
+/// # Errors
+/// The form names none, or two.
+pub(super) fn destination_call(context: &Context<'_>, order: Value) -> Result<Call, Failure> {
+    let (domain, host) = (context.form().get("to").trim(), context.form().get("mail_host").trim());
+    let mut body = Map::new();
+    match (domain, host) {
+        ("", "") => return Err(Failure::field("to", "Enter a recipient domain, or mail hosts")),
+        (domain, "") => body.insert("to".to_owned(), domain.into()),
+        ("", host) => body.insert("mail_host".to_owned(), host.into()),
+        _ => return Err(Failure::field("mail_host", "Enter a recipient domain or mail hosts, not both")),
+    };
+    body.insert("order".to_owned(), order);
+    Ok(Call::new("destination").json(Value::Object(body)))
+}
+
+async fn resume(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&destination_call(context, json!("resume"))?).await?;
+    Ok(Outcome::done(LIST, "resumed"))
+}

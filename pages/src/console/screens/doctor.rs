@@ -1,0 +1,226 @@
+//! The doctor: its checks run in the background, and the findings of the last run with what to do.
+
+use hypertext::{Buffer, maud_borrow, prelude::*};
+use serde::Deserialize;
+
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Form, plain};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::code::Code;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::progress::Progress;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+pub(super) const LIST: &str = "/console/doctor";
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/doctor",
+    access: PageAccess::SignedIn,
+    reads: &["doctor_findings"],
+    show: |context| Box::pin(show(context)),
+    forms: &[FormRow { name: "run", operation: "doctor", submit: |context| Box::pin(run(context)) }],
+}];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct LastRun {
+    pub(super) run: Option<DoctorRun>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct DoctorRun {
+    pub(super) started_at: String,
+    pub(super) ended_at: Option<String>,
+    /// Checks that are not finished.
+    pub(super) running: Vec<String>,
+    pub(super) error: Option<String>,
+    pub(super) findings: Vec<DoctorFinding>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct DoctorFinding {
+    pub(super) name: String,
+    /// `failed`, `warning`, `ok` or `skipped`.
+    pub(super) status: String,
+    /// The worst first.
+    pub(super) notes: Vec<DoctorNote>,
+    pub(super) fix: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct DoctorNote {
+    pub(super) status: String,
+    pub(super) text: String,
+}
+
+impl DoctorFinding {
+    pub(super) fn needs_attention(&self) -> bool {
+        matches!(self.status.as_str(), "failed" | "warning")
+    }
+
+    /// The texts with the status of the finding.
+    pub(super) fn worst_notes(&self) -> Vec<&str> {
+        self.notes.iter().filter(|note| note.status == self.status).map(|note| note.text.as_str()).collect()
+    }
+
+    fn severity(&self) -> u8 {
+        match self.status.as_str() {
+            "failed" => 0,
+            "warning" => 1,
+            "ok" => 2,
+            _ => 3,
+        }
+    }
+}
+
+impl LastRun {
+    pub(super) async fn read(context: &Context<'_>) -> Result<Self, Failure> {
+        context.read(&Call::new("doctor_findings")).await
+    }
+
+    /// The findings of the last run.
+    pub(super) fn findings(&self) -> &[DoctorFinding] {
+        self.run.as_ref().map_or(&[], |run| &run.findings)
+    }
+}
+
+pub(super) fn status_badge(status: &str) -> Badge {
+    match status {
+        "failed" => Badge::new("Failed", Tone::Bad),
+        "warning" => Badge::new("Warning", Tone::Warning),
+        "ok" => Badge::new("OK", Tone::Good),
+        _ => Badge::new("Not checked", Tone::Neutral),
+    }
+}
+
+/// What to do: sentences, and lines to copy such as DNS records and commands.
+pub(super) struct Fix<'a>(pub(super) &'a str);
+
+impl Renderable for Fix<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let is_record = self.0.contains(" IN ");
+        if is_record || self.0.contains('\n') {
+            Code::new("what to do", self.0).wrapped().render_to(buffer);
+        } else {
+            maud! { p.help { (plain(self.0)) } }.render_to(buffer);
+        }
+    }
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let mut last = LastRun::read(context).await?;
+    if let Some(run) = &mut last.run {
+        run.findings.sort_by_key(DoctorFinding::severity);
+    }
+    let is_running = last.run.as_ref().is_some_and(|run| run.ended_at.is_none());
+    let form = Form::new("run", if last.run.is_some() { "Run the checks again" } else { "Run the checks" }, Vec::new());
+    let body = maud_borrow! {
+        div data-fragment="list" {
+            @match &last.run {
+                None => {
+                    (EmptyState {
+                        title: "The checks have not run since the start",
+                        text: "They look at names, addresses, ports, certificates, block lists, the clock and the disk, and say what to do. They take up to 20 seconds and change nothing.",
+                        action: None,
+                    })
+                }
+                Some(run) => { (DoctorRunView(run)) }
+            }
+        }
+    };
+    let mut page = Page::new("Checks", body)
+        .lead("What postrider doctor finds about this server, its names and its network.")
+        .same_as(Call::new("doctor"));
+    if is_running {
+        page = page.live();
+    } else {
+        page = page.actions(maud_borrow! { div.tools { (form.within(context)) } });
+    }
+    Ok(page.into())
+}
+
+struct DoctorRunView<'a>(&'a DoctorRun);
+
+impl Renderable for DoctorRunView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let run = self.0;
+        let (done, all) = (run.findings.len() as u64, (run.findings.len() + run.running.len()) as u64);
+        maud! {
+            @if let Some(error) = &run.error { div.notice.bad role="alert" { p { "The checks could not run: " (error) } } }
+            @match &run.ended_at {
+                Some(at) => { p.soft { "Checked " (time_or_dash(Some(at))) "." } }
+                None => {
+                    div.card {
+                        (Progress { label: "Checking", done, total: Some(all), is_ended: false })
+                        p.help { (run.running.join(", ").replace('_', " ")) }
+                    }
+                }
+            }
+            div.sections {
+                section {
+                    h2.hidden { "Findings" }
+                    @for finding in &run.findings { (FindingView(finding)) }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct FindingView<'a>(&'a DoctorFinding);
+
+impl Renderable for FindingView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let finding = self.0;
+        maud! {
+            div.card.finding {
+                (status_badge(&finding.status))
+                div {
+                    h3 { (title(&finding.name)) }
+                    ul.lines {
+                        @for note in &finding.notes {
+                            li {
+                                @for line in note.text.lines() { p { (plain(line)) } }
+                            }
+                        }
+                    }
+                    @if let Some(fix) = &finding.fix { (Fix(fix)) }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// The name of a check in words.
+fn title(name: &str) -> String {
+    let title = match name {
+        "dns" => "Name servers",
+        "dnssec" => "DNSSEC",
+        "hostname" => "Host name",
+        "ptr" => "Reverse names (PTR)",
+        "spf" => "SPF",
+        "return_path" => "Return path",
+        "postmaster" => "Postmaster",
+        "dmarc_reports" => "DMARC reports",
+        "domain_connect" => "Domain Connect",
+        "port_25_out" => "Port 25, outgoing",
+        "port_25_in" => "Port 25, incoming",
+        "blocklists" => "Block lists",
+        "disk_sync" => "Speed of the disk",
+        "file_limit" => "Open files",
+        other => return crate::dashboard::kit::text::sentence_case(other),
+    };
+    title.to_owned()
+}
+
+async fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("doctor")).await?;
+    Ok(Outcome::SeeOther(LIST.to_owned()))
+}

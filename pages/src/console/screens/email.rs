@@ -1,0 +1,405 @@
+//! One email: what it waits for and why, its attempts, its events, and the commands on it.
+
+use hypertext::{Buffer, maud_borrow, prelude::*};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::mail_change::{check_confirmation, confirmation_field, order_word, route_fields};
+use super::queue::counted;
+use crate::console::PATH;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::Form;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::code::Transcript;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{address_cell, file_size, grouped, sentence_case};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+const LIST: &str = "/console/emails";
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/emails/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["trace"],
+        show: |context| Box::pin(show(context)),
+        forms: &[
+            FormRow {
+                name: "retry",
+                operation: "queue",
+                submit: |context| Box::pin(change(context, "retry", "retried")),
+            },
+            FormRow { name: "hold", operation: "queue", submit: |context| Box::pin(change(context, "hold", "held")) },
+            FormRow {
+                name: "release",
+                operation: "queue",
+                submit: |context| Box::pin(change(context, "release", "released")),
+            },
+        ],
+    },
+    PageRow {
+        path: "/emails/{id}/fail",
+        access: PageAccess::SignedIn,
+        reads: &["trace"],
+        show: |context| Box::pin(show_end(context, &FAIL)),
+        forms: &[FormRow { name: "fail", operation: "queue", submit: |context| Box::pin(end_email(context, &FAIL)) }],
+    },
+    PageRow {
+        path: "/emails/{id}/drop",
+        access: PageAccess::SignedIn,
+        reads: &["trace"],
+        show: |context| Box::pin(show_end(context, &DROP)),
+        forms: &[FormRow { name: "drop", operation: "queue", submit: |context| Box::pin(end_email(context, &DROP)) }],
+    },
+    PageRow {
+        path: "/emails/{id}/reroute",
+        access: PageAccess::SignedIn,
+        reads: &["trace"],
+        show: |context| Box::pin(show_reroute(context)),
+        forms: &[FormRow {
+            name: "reroute",
+            operation: "queue",
+            submit: |context| Box::pin(change(context, "reroute", "rerouted")),
+        }],
+    },
+];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Trace {
+    id: String,
+    account: String,
+    door: Option<String>,
+    from: String,
+    subject: Option<String>,
+    size_bytes: u64,
+    created_at: Option<String>,
+    status: String,
+    recipients: Vec<TracedRecipient>,
+    events: Vec<TracedEvent>,
+    attempts: Vec<TracedAttempt>,
+    waiting: Vec<RecipientWait>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct TracedRecipient {
+    index: u64,
+    email: String,
+    status: String,
+    attempts: u64,
+    last_response: Option<String>,
+    error: Option<String>,
+    next_attempt_at: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct TracedEvent {
+    #[serde(rename = "type")]
+    kind: String,
+    means: Option<String>,
+    recipient: Option<String>,
+    at: Option<String>,
+    detail: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct TracedAttempt {
+    recipient: Value,
+    n: u64,
+    created_at: Option<String>,
+    duration_ms: u64,
+    phase: String,
+    mx_host: Option<String>,
+    ip: Option<String>,
+    source: Value,
+    tls: Option<TracedTls>,
+    response: Option<String>,
+    error: Option<String>,
+    transcript: Option<String>,
+    next_attempt_at: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct TracedTls {
+    version: Option<String>,
+    cipher: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct RecipientWait {
+    recipient: u64,
+    /// The cause in words.
+    #[serde(rename = "for")]
+    reason: String,
+    destination: Option<String>,
+    place: Option<u64>,
+    until: Option<String>,
+    destination_error: Option<String>,
+}
+
+fn trace_call(context: &Context<'_>) -> Call {
+    Call::new("trace").json(json!({"email": context.id()}))
+}
+
+async fn read_trace(context: &Context<'_>) -> Result<Trace, Failure> {
+    context.read(&trace_call(context)).await
+}
+
+fn path(id: &str) -> String {
+    format!("{LIST}/{}", encode(id))
+}
+
+impl Trace {
+    fn address(&self, index: u64) -> &str {
+        self.recipients.iter().find(|recipient| recipient.index == index).map_or("", |recipient| &recipient.email)
+    }
+
+    fn title(&self) -> &str {
+        self.subject.as_deref().filter(|subject| !subject.trim().is_empty()).unwrap_or("Without a subject")
+    }
+
+    fn facts(&self) -> Facts {
+        let account = format!("{PATH}/accounts/{}", encode(&self.account));
+        Facts::new()
+            .row("State", Badge::of(&self.status))
+            .row("From", &self.from)
+            .row("Account", maud_borrow! { a href=(account) { (self.account) } })
+            .row("Accepted", time_or_dash(self.created_at.as_deref()))
+            .optional("By", self.door.as_deref().map(sentence_case))
+            .row("Size", file_size(self.size_bytes))
+    }
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let trace = read_trace(context).await?;
+    let own = path(&trace.id);
+    let forms = [("retry", "Retry now"), ("hold", "Hold"), ("release", "Release")]
+        .map(|(name, label)| Form::new(name, label, Vec::new()).secondary());
+    let body = maud_borrow! {
+        div.sections {
+            div.card { (trace.facts()) }
+            @if !trace.waiting.is_empty() { (Waits(&trace)) }
+            (Recipients(&trace))
+            (Attempts(&trace))
+            (Events(&trace.events))
+        }
+    };
+    let actions = maud_borrow! {
+        @if !trace.waiting.is_empty() {
+            div.tools {
+                @for form in &forms { (form.within(context)) }
+                a.button href={ (own) "/reroute" } { "Reroute…" }
+                a.button href={ (own) "/fail" } { "Return…" }
+                a.button href={ (own) "/drop" } { "Remove…" }
+            }
+        }
+    };
+    let page = Page::new(trace.title(), body).below(LIST, "All emails").lead(&trace.id).actions(actions);
+    Ok(page.same_as(trace_call(context)).into())
+}
+
+/// What the unfinished recipients wait for.
+struct Waits<'a>(&'a Trace);
+
+impl Renderable for Waits<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let trace = self.0;
+        maud! {
+            section {
+                h2 { "Why is it not there yet" }
+                @for wait in &trace.waiting {
+                    div.card.standing {
+                        div.standing-head { h3 { (trace.address(wait.recipient)) } }
+                        p { "Waits for: " (wait.reason) "." }
+                        @if let Some(until) = &wait.until { p.soft.small { "Next step: " (time_or_dash(Some(until))) } }
+                        @if let Some(destination) = &wait.destination { p.soft.small { "Destination: " (destination) } }
+                        @if let Some(place) = wait.place { p.soft.small { "Before it: " (counted(place, "recipient")) } }
+                        @if let Some(error) = &wait.destination_error { p.said { q { (error) } } }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct Recipients<'a>(&'a Trace);
+
+impl Renderable for Recipients<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let columns = ["Recipient", "State", "Attempts", "Last response", "Next attempt"];
+        let mut table = Table::new("Recipients", &columns).numbers(&["Attempts"]);
+        for recipient in &self.0.recipients {
+            let response = recipient.error.as_deref().or(recipient.last_response.as_deref()).unwrap_or("–");
+            table.push(
+                Row::new()
+                    .cell(address_cell(&recipient.email))
+                    .cell(Badge::of(&recipient.status))
+                    .cell(grouped(recipient.attempts))
+                    .cell(response)
+                    .cell(time_or_dash(recipient.next_attempt_at.as_deref())),
+            );
+        }
+        maud_borrow! { section { h2 { "Recipients" } (table) } }.render_to(buffer);
+    }
+}
+
+/// The attempts, newest first.
+struct Attempts<'a>(&'a Trace);
+
+impl Renderable for Attempts<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let trace = self.0;
+        maud! {
+            section {
+                h2 { "Attempts" }
+                @if trace.attempts.is_empty() { p.soft { "It was not attempted yet." } }
+                @for attempt in trace.attempts.iter().rev() { (AttemptView { trace, attempt }) }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct AttemptView<'a> {
+    trace: &'a Trace,
+    attempt: &'a TracedAttempt,
+}
+
+impl Renderable for AttemptView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { trace, attempt } = *self;
+        let response = attempt.response.as_deref().or(attempt.error.as_deref()).unwrap_or_default();
+        let badge = match response.as_bytes().first() {
+            Some(b'2') if attempt.response.is_some() => Badge::new("Accepted", Tone::Good),
+            _ if attempt.next_attempt_at.is_some() => Badge::new("Deferred", Tone::Warning),
+            _ => Badge::new("Refused", Tone::Bad),
+        };
+        let who = attempt.recipient.as_u64().map_or("", |index| trace.address(index));
+        let tls = attempt.tls.as_ref().map(|tls| {
+            [tls.version.as_deref(), tls.cipher.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        });
+        let facts = Facts::new()
+            .optional("Mail host", attempt.mx_host.as_deref())
+            .optional("Address of the host", attempt.ip.as_deref())
+            .optional("Source", attempt.source.as_str())
+            .row("Reached", sentence_case(&attempt.phase))
+            .optional("TLS", tls)
+            .optional("Next attempt", attempt.next_attempt_at.as_deref().map(|at| time_or_dash(Some(at))));
+        maud! {
+            details.card.attempt {
+                summary {
+                    (badge)
+                    span.attempt-who { (who) }
+                    span.small.soft { "Attempt " (attempt.n) ", " (time_or_dash(attempt.created_at.as_deref())) ", " (attempt.duration_ms) " ms" }
+                }
+                @if !response.is_empty() { p { (response) } }
+                (facts)
+                @match attempt.transcript.as_deref().filter(|transcript| !transcript.is_empty()) {
+                    Some(transcript) => { (Transcript(transcript)) }
+                    None => { p.soft { "There was no conversation." } }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct Events<'a>(&'a [TracedEvent]);
+
+impl Renderable for Events<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let mut table = Table::new("Events", &["Event", "Recipient", "Detail", "Time"]);
+        for event in self.0 {
+            let means = event.means.iter().cloned();
+            let detail = means.chain(detail_words(&event.detail, "")).collect::<Vec<_>>().join("; ");
+            table.push(
+                Row::new()
+                    .cell(maud_borrow! { code { (event.kind) } })
+                    .cell(event.recipient.as_deref().unwrap_or("–"))
+                    .cell(maud_borrow! { span.small { (detail) } })
+                    .cell(time_or_dash(event.at.as_deref())),
+            );
+        }
+        maud_borrow! { section { h2 { "Events" } (table) } }.render_to(buffer);
+    }
+}
+
+/// The fields of an event's detail, in words.
+fn detail_words(detail: &Value, name: &str) -> Vec<String> {
+    let named =
+        |text: &str| if name.is_empty() { text.to_owned() } else { format!("{}: {text}", name.replace('_', " ")) };
+    match detail {
+        Value::Null => Vec::new(),
+        Value::Object(fields) => fields.iter().flat_map(|(name, value)| detail_words(value, name)).collect(),
+        Value::Array(values) => values.iter().flat_map(|value| detail_words(value, name)).collect(),
+        Value::String(text) => vec![named(text)],
+        other => vec![named(&other.to_string())],
+    }
+}
+
+async fn change(context: &Context<'_>, word: &str, done: &str) -> Result<Outcome, Failure> {
+    let order = order_word(context, word)?;
+    context.perform(&queue_call(context, &order)).await?;
+    Ok(Outcome::done(path(context.id()), done))
+}
+
+fn queue_call(context: &Context<'_>, order: &str) -> Call {
+    Call::new("queue").json(json!({"order": order, "email": context.id()}))
+}
+
+/// A command that ends the delivery of an email.
+struct EndOrder {
+    word: &'static str,
+    title: &'static str,
+    button: &'static str,
+    effect: &'static str,
+    /// A code of the console's notices.
+    done: &'static str,
+}
+
+const DROP: EndOrder = EndOrder {
+    word: "drop",
+    title: "Remove from the queue",
+    button: "Remove",
+    effect: "The recipients that wait become canceled, and the account gets an event. The sender gets no bounce message. This cannot be taken back.",
+    done: "dropped",
+};
+const FAIL: EndOrder = EndOrder {
+    word: "fail",
+    title: "Return to the sender",
+    button: "Return",
+    effect: "The recipients that wait become failed, and the sender gets a bounce message. This cannot be taken back.",
+    done: "failed",
+};
+
+async fn show_end(context: &Context<'_>, order: &'static EndOrder) -> Result<View, Failure> {
+    let trace = read_trace(context).await?;
+    let form = Form::new(order.word, order.button, vec![confirmation_field()]).danger();
+    let body = maud_borrow! { div.card { p { (order.effect) } (form.within(context)) } };
+    let page = Page::new(order.title, body).below(LIST, "All emails").below(path(&trace.id), trace.title());
+    Ok(page.same_as(queue_call(context, order.word)).into())
+}
+
+async fn end_email(context: &Context<'_>, order: &'static EndOrder) -> Result<Outcome, Failure> {
+    check_confirmation(context)?;
+    change(context, order.word, order.done).await
+}
+
+async fn show_reroute(context: &Context<'_>) -> Result<View, Failure> {
+    let trace = read_trace(context).await?;
+    let form = Form::new("reroute", "Reroute", route_fields());
+    let body = maud_borrow! { div.card { (form.within(context)) } };
+    let page = Page::new("Reroute", body).below(LIST, "All emails").below(path(&trace.id), trace.title());
+    Ok(page.same_as(queue_call(context, "reroute usual")).into())
+}

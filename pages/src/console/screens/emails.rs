@@ -1,0 +1,143 @@
+//! All emails, also those that are no longer in the queue.
+
+use hypertext::{maud_borrow, prelude::*};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::console::PATH;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::Badge;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{address_cell, grouped};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::request::Fields;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::{PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/emails",
+    access: PageAccess::SignedIn,
+    reads: &["email_list"],
+    show: |context| Box::pin(show(context)),
+    forms: &[],
+}];
+
+const PAGE_SIZE: u64 = 50;
+const STATES: &[&str] = &["scheduled", "queued", "deferred", "delivered", "bounced", "failed", "cancelled"];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct FoundEmails {
+    emails: Vec<ListedEmail>,
+    has_more: bool,
+    next_cursor: Option<String>,
+    accounts_searched: u64,
+    emails_read: u64,
+    searched_back_to: Option<String>,
+    /// The index is complete up to this time.
+    as_of: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ListedEmail {
+    id: String,
+    account: String,
+    from: String,
+    recipients: Vec<String>,
+    subject: Option<String>,
+    status: String,
+    created_at: Option<String>,
+}
+
+impl ListedEmail {
+    fn to(&self) -> String {
+        let first = self.recipients.first().map_or("–", String::as_str);
+        match self.recipients.len() {
+            0 | 1 => first.to_owned(),
+            count => format!("{first} and {} more", count - 1),
+        }
+    }
+}
+
+fn filters() -> Vec<Filter> {
+    vec![
+        Filter::text("recipient", "Recipient", "ann@example.com"),
+        Filter::text("sender", "Sender", "ada@example.com"),
+        Filter::words("status", "State", STATES),
+        Filter::text("account", "Account", "acct_… or owner"),
+        Filter::date("since", "Accepted since"),
+        Filter::text("message_id", "Message-ID", "<id@example.com>"),
+    ]
+}
+
+fn call(query: &Fields) -> Call {
+    let mut filter = Map::new();
+    for name in ["recipient", "sender", "status", "account", "message_id"] {
+        let value = query.get(name).trim();
+        if !value.is_empty() {
+            filter.insert(name.to_owned(), value.into());
+        }
+    }
+    let since = query.get("since").trim();
+    if !since.is_empty() {
+        filter.insert("since".to_owned(), format!("{since}T00:00:00Z").into());
+    }
+    let cursor = Some(query.get("cursor")).filter(|cursor| !cursor.is_empty());
+    Call::new("email_list")
+        .json(json!({"filter": Value::Object(filter), "page": {"limit": PAGE_SIZE, "cursor": cursor}}))
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let call = call(context.query());
+    let (list, refused): (FoundEmails, _) = or_refused(context.read(&call).await)?;
+    let mut table = Table::new("Emails", &["To", "From", "Subject", "State", "Accepted", "Account"]);
+    for email in &list.emails {
+        let path = format!("{PATH}/emails/{}", encode(&email.id));
+        let subject = email.subject.as_deref().filter(|subject| !subject.is_empty()).unwrap_or("–");
+        table.push(
+            Row::new()
+                .link(path, email.to())
+                .cell(address_cell(&email.from))
+                .cell(subject)
+                .cell(Badge::of(&email.status))
+                .cell(time_or_dash(email.created_at.as_deref()))
+                .link(format!("{PATH}/accounts/{}", encode(&email.account)), &email.account),
+        );
+    }
+    let filters = filters();
+    let bar = FilterBar { context, filters: &filters };
+    let body = maud_borrow! {
+        (bar)
+        div data-fragment="list" {
+            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if let Some(as_of) = &list.as_of {
+                div.notice.warning role="status" { p { "The index of emails lags behind: it is complete up to " (time_or_dash(Some(as_of))) "." } }
+            }
+            @if refused.is_none() {
+                @if table.is_empty() {
+                    (EmptyState {
+                        title: if bar.is_active() { "No email matches" } else { "No email yet" },
+                        text: "Every accepted email is found here by its recipient, sender, state or Message-ID.",
+                        action: None,
+                    })
+                } @else {
+                    (table)
+                }
+                @if list.has_more {
+                    p.help {
+                        (grouped(list.accounts_searched)) " accounts were searched and " (grouped(list.emails_read)) " emails read, back to "
+                        (time_or_dash(list.searched_back_to.as_deref())) "."
+                    }
+                }
+                (Pager { context, next_cursor: list.next_cursor.as_deref() })
+            }
+        }
+    };
+    Ok(Page::new("All emails", body).same_as(call).into())
+}

@@ -1,0 +1,197 @@
+//! Queued mail: the recipients that wait, with filters, and the commands on all that match.
+
+use hypertext::{Buffer, maud_borrow, prelude::*};
+use serde::Deserialize;
+
+use super::queue::HoldNotice;
+use super::selection::{MailSelection, filters, is_filtered, selection_query};
+use super::server_status::QueueHold;
+use crate::console::PATH;
+use crate::dashboard::backend::Failure;
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{address_cell, grouped, sentence_case};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::{PageAccess, PageRow, View};
+
+pub(super) const LIST: &str = "/console/mail";
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/mail",
+    access: PageAccess::SignedIn,
+    reads: &["queue_list"],
+    show: |context| Box::pin(show(context)),
+    forms: &[],
+}];
+
+/// Recipients on a page.
+const PAGE_SIZE: u64 = 50;
+
+/// A page of queued recipients.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct QueuedMail {
+    hold: Option<QueueHold>,
+    pub(super) tasks: Vec<QueuedRecipient>,
+    has_more: bool,
+    next_cursor: Option<String>,
+    tasks_read: u64,
+    /// Rows that cannot be read.
+    damaged: u64,
+}
+
+/// A recipient in the queue.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct QueuedRecipient {
+    email: String,
+    recipient: String,
+    account: String,
+    class: String,
+    due: Option<String>,
+    attempts: u64,
+    held_by: Option<String>,
+    way: Option<String>,
+}
+
+impl QueuedRecipient {
+    fn state(&self) -> Badge {
+        match self.held_by.as_deref() {
+            Some("operator") => Badge::new("Held", Tone::Warning),
+            Some("account_suspended") => Badge::new("Account suspended", Tone::Warning),
+            Some("queue_held") => Badge::new("Queue held", Tone::Warning),
+            Some(other) => Badge::new(sentence_case(other), Tone::Warning),
+            None if self.attempts > 0 => Badge::new("Retry", Tone::Active),
+            None => Badge::new("Ready", Tone::Neutral),
+        }
+    }
+}
+
+/// Recipients as a table.
+pub(super) struct RecipientTable<'a>(pub(super) &'a [QueuedRecipient]);
+
+impl Renderable for RecipientTable<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let columns = ["Recipient", "State", "Attempts", "Next", "Class", "Email and account"];
+        let mut table = Table::new("Queued recipients", &columns).numbers(&["Attempts"]);
+        for task in self.0 {
+            let route = task.way.as_deref();
+            let (email, account) = (&task.email, &task.account);
+            table.push(
+                Row::new()
+                    .cell(maud_borrow! {
+                        (address_cell(&task.recipient))
+                        @if let Some(route) = route { span.where-mail { "Route: " (route) } }
+                    })
+                    .cell(task.state())
+                    .cell(grouped(task.attempts))
+                    .cell(time_or_dash(task.due.as_deref()))
+                    .cell(maud_borrow! { span.nowrap { (sentence_case(&task.class)) } })
+                    .cell(maud_borrow! {
+                        a href={ (PATH) "/emails/" (encode(email)) } { (email) }
+                        span.where-mail { a href={ (PATH) "/accounts/" (encode(account)) } { (account) } }
+                    }),
+            );
+        }
+        table.render_to(buffer);
+    }
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let query = context.query();
+    let (selection, mut refused) = match MailSelection::read(query) {
+        Ok(selection) => (Some(selection), None),
+        Err(failure) => (None, Some(failure)),
+    };
+    let mut list = QueuedMail::default();
+    let mut page_call = None;
+    if let Some(selection) = &selection {
+        let call = selection.list(PAGE_SIZE, query.get("cursor"));
+        (list, refused) = or_refused(context.read(&call).await)?;
+        page_call = Some(call);
+    }
+    let filters = filters();
+    let bar = FilterBar { context, filters: &filters };
+    let selected = selection_query(query);
+    let may_command = selection.as_ref().is_some_and(MailSelection::is_for_commands);
+    let body = maud_borrow! {
+        (bar)
+        div data-fragment="list" {
+            (HoldNotice(list.hold.as_ref()))
+            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if list.damaged > 0 {
+                div.notice.bad role="alert" { p { (grouped(list.damaged)) " rows of the queue are damaged: " a href="/console/server" { "check the store" } } }
+            }
+            @if refused.is_none() {
+                @if list.tasks.is_empty() {
+                    (Nothing { is_filtered: is_filtered(query), read: list.tasks_read, has_more: list.has_more })
+                } @else {
+                    (Commands { query: &selected, may_command })
+                    (RecipientTable(&list.tasks))
+                }
+                (Pager { context, next_cursor: list.next_cursor.as_deref() })
+            }
+        }
+    };
+    let page = Page::new("Queued mail", body);
+    Ok(match page_call {
+        Some(call) => page.same_as(call),
+        None => page,
+    }
+    .into())
+}
+
+struct Nothing {
+    is_filtered: bool,
+    read: u64,
+    has_more: bool,
+}
+
+impl Renderable for Nothing {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (title, text) = match (self.has_more, self.is_filtered) {
+            (true, _) => {
+                ("Nothing found yet", format!("{} recipients were read; the next page goes on.", grouped(self.read)))
+            }
+            (false, true) => ("Nothing in the queue matches", "Finished emails are under All emails.".to_owned()),
+            (false, false) => ("The queue is empty", "Recipients that wait for delivery are listed here.".to_owned()),
+        };
+        EmptyState { title, text: &text, action: None }.render_to(buffer);
+    }
+}
+
+/// Links to the commands on all that match.
+struct Commands<'a> {
+    query: &'a str,
+    may_command: bool,
+}
+
+impl Renderable for Commands<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let link = |order: &str| {
+            if self.query.is_empty() { format!("{LIST}/{order}") } else { format!("{LIST}/{order}?{}", self.query) }
+        };
+        maud! {
+            @if self.may_command {
+                div.tools role="group" aria-label="All that match" {
+                    span.soft.small { "All that match:" }
+                    a.button href=(link("retry")) { "Retry now…" }
+                    a.button href=(link("hold")) { "Hold…" }
+                    a.button href=(link("release")) { "Release…" }
+                    a.button href=(link("reroute")) { "Reroute…" }
+                    a.button href=(link("fail")) { "Return…" }
+                    a.button href=(link("drop")) { "Remove…" }
+                }
+            } @else {
+                p.help { "Commands on many emails know domains, accounts, classes, ages and states. Open an email to change it alone." }
+            }
+        }
+        .render_to(buffer);
+    }
+}

@@ -1,0 +1,143 @@
+//! The overview: what needs attention, the queue, and the state of the server.
+
+use hypertext::{Buffer, maud_borrow, prelude::*};
+use jiff::Timestamp;
+
+use super::attention::{AttentionSection, entries};
+use super::doctor::LastRun;
+use super::queue::{QueueTop, TopTable};
+use super::server_status::ServerStatus;
+use crate::console::duration;
+use crate::dashboard::backend::Failure;
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::text::{file_size, grouped};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "",
+    access: PageAccess::SignedIn,
+    reads: &["status", "queue_top", "doctor_findings"],
+    show: |context| Box::pin(show(context)),
+    forms: &[],
+}];
+
+/// Destinations shown.
+const TOP_MAX: u64 = 5;
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let status = ServerStatus::read(context).await?;
+    let (top, last) = (QueueTop::read(context, TOP_MAX).await?, LastRun::read(context).await?);
+    let attention = entries(&status, last.findings());
+    let now = context.now();
+    let body = maud_borrow! {
+        div data-fragment="list" {
+            (AttentionSection(&attention))
+            @if last.run.is_none() {
+                p.help { "The checks of names, ports and block lists have not run since the start. " a href="/console/doctor" { "Run them" } "." }
+            }
+            (QueueTiles { status: &status, now })
+            section {
+                div.section-head { h2 { "Longest queues" } a href="/console/queue" { "All destinations" } }
+                @if top.destinations.is_empty() {
+                    p.card.calm { "The queue is empty." }
+                } @else {
+                    (TopTable { top: &top, now })
+                }
+            }
+            (ServerFacts(&status))
+        }
+    };
+    let page = Page::new("Overview", body).same_as(ServerStatus::call()).same_as(QueueTop::call(TOP_MAX));
+    Ok(page.into())
+}
+
+/// The age of a time of the API, or a dash.
+pub(super) fn age_of(time: Option<&str>, now: Timestamp) -> String {
+    let time = time.and_then(|time| time.parse::<Timestamp>().ok());
+    time.map_or_else(|| "–".to_owned(), |time| duration::age(now.duration_since(time).as_secs()))
+}
+
+struct QueueTiles<'a> {
+    status: &'a ServerStatus,
+    now: Timestamp,
+}
+
+impl Renderable for QueueTiles<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let hour = &self.status.last_hour;
+        let queue = self.status.queue.as_ref().map(|queue| {
+            let more = if queue.has_more { "+" } else { "" };
+            [
+                ("Recipients", grouped(queue.recipients) + more),
+                ("Due now", grouped(queue.due)),
+                ("Held", grouped(queue.held)),
+                ("Oldest", age_of(queue.oldest.as_deref(), self.now)),
+            ]
+        });
+        let hour = [
+            ("Accepted", grouped(hour.accepted)),
+            ("Delivered", grouped(hour.delivered)),
+            ("Deferred", grouped(hour.deferred)),
+            ("Bounced or failed", grouped(hour.bounced.saturating_add(hour.failed))),
+        ];
+        maud! {
+            div.columns {
+                @if let Some(queue) = &queue { (TileSection { title: "Queue", tiles: queue }) }
+                (TileSection { title: "Last hour", tiles: &hour })
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct TileSection<'a> {
+    title: &'static str,
+    tiles: &'a [(&'static str, String)],
+}
+
+impl Renderable for TileSection<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! {
+            section {
+                h2 { (self.title) }
+                dl.tiles { @for (label, value) in self.tiles { div { dt { (label) } dd.tile-value { (value) } } } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct ServerFacts<'a>(&'a ServerStatus);
+
+impl Renderable for ServerFacts<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let status = self.0;
+        let nodes = if status.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", status.nodes) };
+        let disk = status
+            .disk
+            .as_ref()
+            .map(|disk| format!("{} of {} free", file_size(disk.free_bytes), file_size(disk.bytes)));
+        let certificate = status.certificate.as_ref();
+        let facts = Facts::new()
+            .row("Host name", &status.hostname)
+            .row("Version", &status.version)
+            .row("Cluster", format!("{nodes}; {} of 64 partitions are here", status.partitions))
+            .row("Store", &status.store.state)
+            .optional("Disk", disk)
+            .optional(
+                "Certificate",
+                certificate
+                    .map(|certificate| maud! { "valid until " (time_or_dash(certificate.expires_at.as_deref())) }),
+            );
+        maud! {
+            section {
+                div.section-head { h2 { "This server" } a href="/console/server" { "Listeners, store, nodes" } }
+                div.card { (facts) }
+            }
+        }
+        .render_to(buffer);
+    }
+}

@@ -1,0 +1,284 @@
+//! Pools of source addresses: who sends from them, and their warm-up.
+
+use std::collections::BTreeMap;
+
+use hypertext::{Buffer, maud_borrow, prelude::*};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::console::PATH;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit, as_f64};
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::text::{grouped, sentence_case};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+const LIST: &str = "/console/pools";
+/// Accounts and providers shown of one pool.
+const SHOWN_MAX: usize = 20;
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/pools",
+        access: PageAccess::SignedIn,
+        reads: &["pool_list"],
+        show: |context| Box::pin(show(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/pools/assign",
+        access: PageAccess::SignedIn,
+        reads: &["pool_list"],
+        show: |context| Box::pin(show_assign(context)),
+        forms: &[FormRow { name: "assign", operation: "pool_assign", submit: |context| Box::pin(assign(context)) }],
+    },
+    PageRow {
+        path: "/pools/{name}/warm-up",
+        access: PageAccess::SignedIn,
+        reads: &["pool_list"],
+        show: |context| Box::pin(show_warm_up(context)),
+        forms: &[FormRow { name: "warm-up", operation: "pool_warm_up", submit: |context| Box::pin(warm_up(context)) }],
+    },
+];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PoolList {
+    pools: Vec<Pool>,
+    not_configured: OrphanedOrders,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct OrphanedOrders {
+    accounts: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Pool {
+    name: String,
+    addresses: Vec<String>,
+    hostname: Option<String>,
+    plans: Vec<String>,
+    accounts: Vec<String>,
+    spill_over: Option<String>,
+    warm_up: Option<WarmUp>,
+    /// Messages for each provider on each day.
+    curve: Vec<u64>,
+    warm_up_ordered: Value,
+    ready: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WarmUp {
+    since: String,
+    day: usize,
+    days: usize,
+    messages_per_day: u64,
+    used_up: Vec<UsedUp>,
+}
+
+/// A provider that gets no more mail for now.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct UsedUp {
+    provider: String,
+    until: Option<String>,
+}
+
+impl Pool {
+    /// The operator's order about the warm-up, in words.
+    fn order(&self) -> Option<String> {
+        match &self.warm_up_ordered {
+            Value::Null => None,
+            Value::String(_) => Some("You ended the warm-up".to_owned()),
+            order => Some(format!("You set its first day to {}", order["since"].as_str().unwrap_or("–"))),
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        let addresses =
+            if self.addresses.is_empty() { "The system chooses".to_owned() } else { self.addresses.join(", ") };
+        let plans: Vec<_> = self.plans.iter().map(|plan| sentence_case(plan)).collect();
+        Facts::new()
+            .row("Addresses", addresses)
+            .optional("Name in EHLO", self.hostname.as_deref())
+            .optional("Plans", (!plans.is_empty()).then(|| plans.join(", ")))
+            .optional("Above the warm-up limit", self.spill_over.as_ref().map(|pool| format!("leaves from {pool}")))
+            .row("Ready to send", grouped(self.ready))
+            .optional("Override", self.order())
+    }
+
+    /// The curve of a warm-up in progress.
+    fn chart(&self) -> Option<Chart> {
+        let warm_up = self.warm_up.as_ref()?;
+        let labels: Vec<_> = (1..=self.curve.len()).map(|day| day.to_string()).collect();
+        let value = |messages: &u64| Some(as_f64(*messages));
+        let today = |(index, messages): (usize, &u64)| (index + 1 == warm_up.day).then(|| as_f64(*messages));
+        let chart = Chart::new(ChartKind::Lines, "Warm-up", Unit::Count, "Day", labels)
+            .note("Messages a day that each provider gets from this pool.")
+            .series(Series::new("Allowed", self.curve.iter().map(value).collect()))
+            .series(
+                Series::new("Today", self.curve.iter().enumerate().map(today).collect())
+                    .total(grouped(warm_up.messages_per_day)),
+            );
+        Some(chart)
+    }
+}
+
+fn list_call() -> Call {
+    Call::new("pool_list")
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let list: PoolList = context.read(&list_call()).await?;
+    let orphaned = &list.not_configured.accounts;
+    let body = maud_borrow! {
+        @if !orphaned.is_empty() {
+            div.notice.warning role="status" {
+                @for (pool, accounts) in orphaned {
+                    p { "The pool " (pool) " is not configured: " (accounts.len()) " accounts that were assigned to it send from the pool of their plan." }
+                }
+            }
+        }
+        div.sections { @for pool in &list.pools { (PoolView(pool)) } }
+    };
+    let actions = maud! { a.button.primary href="/console/pools/assign" { "Assign an account" } };
+    let page = Page::new("Pools", body)
+        .lead("Source addresses by plan and account. [[delivery.pools]] in the configuration defines them.")
+        .actions(actions)
+        .same_as(list_call());
+    Ok(page.into())
+}
+
+struct PoolView<'a>(&'a Pool);
+
+impl Renderable for PoolView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let pool = self.0;
+        let accounts: Vec<_> = pool.accounts.iter().take(SHOWN_MAX).collect();
+        let more = pool.accounts.len().saturating_sub(SHOWN_MAX);
+        maud_borrow! {
+            section {
+                div.section-head {
+                    h2 { (pool.name) }
+                    a href={ (LIST) "/" (encode(&pool.name)) "/warm-up" } { "Change the warm-up of " (pool.name) }
+                }
+                div.card {
+                    p {
+                        @match &pool.warm_up {
+                            Some(warm_up) => {
+                                (Badge::new("Warming up", Tone::Active))
+                                " Day " (warm_up.day) " of " (warm_up.days) ", since " (warm_up.since) ": "
+                                (grouped(warm_up.messages_per_day)) " messages to each provider today."
+                            }
+                            None => { (Badge::new("Warm", Tone::Good)) }
+                        }
+                    }
+                    (pool.facts())
+                    @if !pool.accounts.is_empty() {
+                        p.small { "Assigned accounts:" }
+                        ul.plain {
+                            @for account in &accounts { li { a href={ (PATH) "/accounts/" (encode(account)) } { (account) } } }
+                            @if more > 0 { li { (more) " more" } }
+                        }
+                    }
+                    @if let Some(warm_up) = pool.warm_up.as_ref().filter(|warm_up| !warm_up.used_up.is_empty()) {
+                        p.small { "Today's limit is used up for:" }
+                        ul.plain {
+                            @for used in warm_up.used_up.iter().take(SHOWN_MAX) {
+                                li { (used.provider) ", until " (time_or_dash(used.until.as_deref())) }
+                            }
+                        }
+                    }
+                }
+                @if let Some(chart) = pool.chart() { (chart) }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+async fn show_assign(context: &Context<'_>) -> Result<View, Failure> {
+    let list: PoolList = context.read(&list_call()).await?;
+    let names = list.pools.iter().map(|pool| (pool.name.clone(), pool.name.clone()));
+    let choices = std::iter::once((String::new(), "The pool of its plan".to_owned())).chain(names).collect();
+    let account = context.query().get("account");
+    let form = Form::new(
+        "assign",
+        "Assign",
+        vec![
+            Field::text("account", "Account").required().value(account).placeholder("acct_… or owner@example.com"),
+            Field::new("pool", "Pool", Control::Select(choices)),
+        ],
+    );
+    let body = maud_borrow! { div.card { (form.within(context)) } };
+    let example = if account.is_empty() { "owner@example.com" } else { account };
+    let pool = list.pools.first().map_or("default", |pool| pool.name.as_str());
+    let call = Call::new("pool_assign").json(json!({"account": example, "pool": pool}));
+    Ok(Page::new("Assign an account to a pool", body).below(LIST, "Pools").same_as(call).into())
+}
+
+async fn assign(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let (account, pool) = (context.form().get("account").trim(), context.form().get("pool").trim());
+    if account.is_empty() {
+        return Err(Failure::field("account", "Enter an account id or the owner's address"));
+    }
+    let pool = Some(pool).filter(|pool| !pool.is_empty());
+    context.perform(&Call::new("pool_assign").json(json!({"account": account, "pool": pool}))).await?;
+    Ok(Outcome::done(LIST, "assigned"))
+}
+
+async fn show_warm_up(context: &Context<'_>) -> Result<View, Failure> {
+    let list: PoolList = context.read(&list_call()).await?;
+    let name = context.parameter("name");
+    let pool = list.pools.iter().find(|pool| pool.name == name).ok_or_else(Failure::not_found)?;
+    let choices = [
+        ("configured", "As configured"),
+        ("since", "It began on this day"),
+        ("over", "It is over: the addresses are warm"),
+    ];
+    let choices = choices.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
+    let (state, day) = match &pool.warm_up_ordered {
+        Value::Null => ("configured", ""),
+        Value::String(_) => ("over", ""),
+        order => ("since", order["since"].as_str().unwrap_or_default()),
+    };
+    let form = Form::new(
+        "warm-up",
+        "Save",
+        vec![
+            Field::new("start", "Warm-up", Control::Radio(choices)).value(state),
+            Field::text("since", "First day")
+                .value(day)
+                .placeholder("2026-01-31")
+                .help("In UTC; only if it began on a day."),
+        ],
+    );
+    let body = maud_borrow! { div.card { (form.within(context)) } @if let Some(chart) = pool.chart() { (chart) } };
+    let call = Call::new("pool_warm_up").json(json!({"pool": name, "warm_up": null}));
+    Ok(Page::new(format!("Warm-up of {name}"), body).below(LIST, "Pools").same_as(call).into())
+}
+
+async fn warm_up(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let day = context.form().get("since").trim();
+    let order = match context.form().get("start") {
+        "over" => json!("over"),
+        "since" if day.parse::<jiff::civil::Date>().is_err() => {
+            return Err(Failure::field("since", "Enter a day like 2026-01-31"));
+        }
+        "since" => json!({"since": day}),
+        _ => Value::Null,
+    };
+    let call = Call::new("pool_warm_up").json(json!({"pool": context.parameter("name"), "warm_up": order}));
+    context.perform(&call).await?;
+    Ok(Outcome::done(LIST, "warm_up"))
+}

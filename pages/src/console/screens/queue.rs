@@ -1,0 +1,218 @@
+//! The queue by destination: how much waits, how long, and what binds.
+
+use hypertext::{Buffer, maud_borrow, prelude::*};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::overview::age_of;
+use super::server_status::QueueHold;
+use crate::console::PATH;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::{PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/queue",
+    access: PageAccess::SignedIn,
+    reads: &["queue_top"],
+    show: |context| Box::pin(show(context)),
+    forms: &[],
+}];
+
+/// Destinations shown.
+const SHOWN_MAX: u64 = 100;
+
+/// The answer of `queue top`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct QueueTop {
+    pub(super) hold: Option<QueueHold>,
+    /// Recipients in the whole queue.
+    pub(super) tasks: u64,
+    /// Destinations in the whole queue.
+    pub(super) count: u64,
+    pub(super) destinations: Vec<TopDestination>,
+}
+
+/// The queue of one destination.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TopDestination {
+    /// The mail hosts, or the domain while they are not known.
+    name: String,
+    /// The domain, if all recipients have the same.
+    domain: Option<String>,
+    pool: Option<String>,
+    due: u64,
+    later: u64,
+    held: u64,
+    oldest: Option<String>,
+    next_due: Option<String>,
+    connections: u64,
+    limit: String,
+    until: Option<String>,
+    last_reply: Option<String>,
+    slowed: Option<String>,
+}
+
+impl QueueTop {
+    pub(super) fn call(limit: u64) -> Call {
+        Call::new("queue_top").json(json!({"limit": limit}))
+    }
+
+    pub(super) async fn read(context: &Context<'_>, limit: u64) -> Result<Self, Failure> {
+        context.read(&Self::call(limit)).await
+    }
+}
+
+impl TopDestination {
+    /// What binds, in words.
+    fn limit(&self) -> (&str, Tone) {
+        match self.limit.as_str() {
+            "paused" => ("Paused by the configuration", Tone::Warning),
+            "held" => ("Held", Tone::Warning),
+            "suspended" => ("Suspended", Tone::Warning),
+            "resting" => ("Backs off", Tone::Bad),
+            "unreachable" => ("Unreachable", Tone::Bad),
+            "dns" => ("Lookup of the mail hosts", Tone::Bad),
+            "rate" => ("Rate limit", Tone::Active),
+            "warm_up" => ("Warm-up limit", Tone::Active),
+            "connections" => ("Limit of connections", Tone::Active),
+            "schedule" => ("Next attempt", Tone::Neutral),
+            "none" => ("Nothing", Tone::Good),
+            other => (other, Tone::Neutral),
+        }
+    }
+
+    fn link(&self) -> Option<String> {
+        self.domain.as_ref().map(|domain| format!("{PATH}/mail?to={}", encode(domain)))
+    }
+}
+
+/// The destinations as a table.
+pub(super) struct TopTable<'a> {
+    pub(super) top: &'a QueueTop,
+    pub(super) now: Timestamp,
+}
+
+const COLUMNS: &[&str] = &["Destination", "Pool", "Ready", "Retry", "Held", "Oldest", "Next", "What binds"];
+
+impl Renderable for TopTable<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let mut table = Table::new("Queues by destination", COLUMNS).numbers(&["Ready", "Retry", "Held", "Oldest"]);
+        for destination in &self.top.destinations {
+            let next = destination.next_due.as_deref().filter(|_| destination.due == 0 && destination.later > 0);
+            table.push(
+                Row::new()
+                    .cell(Name(destination))
+                    .cell(maud_borrow! { span.nowrap { (destination.pool.as_deref().unwrap_or("–")) } })
+                    .cell(grouped(destination.due))
+                    .cell(grouped(destination.later))
+                    .cell(grouped(destination.held))
+                    .cell(age_of(destination.oldest.as_deref(), self.now))
+                    .cell(time_or_dash(next))
+                    .cell(Binding(destination)),
+            );
+        }
+        table.render_to(buffer);
+    }
+}
+
+struct Name<'a>(&'a TopDestination);
+
+impl Renderable for Name<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let destination = self.0;
+        let domain = destination.domain.as_deref();
+        maud! {
+            @match (domain, destination.link()) {
+                (Some(domain), Some(link)) => {
+                    a href=(link) { (domain) }
+                    @if domain != destination.name { span.where-mail { (destination.name) } }
+                }
+                _ => { (destination.name) }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct Binding<'a>(&'a TopDestination);
+
+impl Renderable for Binding<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let destination = self.0;
+        let (label, tone) = destination.limit();
+        maud! {
+            div.binds {
+                p {
+                    (Badge::new(label, tone))
+                    @if let Some(until) = destination.until.as_ref().filter(|_| destination.limit != "schedule") {
+                        " ends " (time_or_dash(Some(until)))
+                    }
+                    @if destination.connections > 0 { " · " (destination.connections) " open" }
+                }
+                @if let Some(slowed) = &destination.slowed { p { (slowed) } }
+                @if let Some(reply) = &destination.last_reply { p.said { (reply) } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// A number with its noun.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// Says that the whole queue is held.
+pub(super) struct HoldNotice<'a>(pub(super) Option<&'a QueueHold>);
+
+impl Renderable for HoldNotice<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Some(hold) = self.0 else { return };
+        maud! {
+            div.notice.warning role="status" {
+                p {
+                    "The whole queue is held since the store was restored, " (time_or_dash(hold.since.as_deref())) ": "
+                    (grouped(hold.recipients)) " recipients. " a href="/console/mail/release" { "Release it" }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let top = QueueTop::read(context, SHOWN_MAX).await?;
+    let now = context.now();
+    let shown = top.destinations.len() as u64;
+    let body = maud_borrow! {
+        div data-fragment="list" {
+            (HoldNotice(top.hold.as_ref()))
+            @if top.destinations.is_empty() {
+                (EmptyState { title: "The queue is empty", text: "Mail that waits for its destination is counted here, with what holds it up.", action: None })
+            } @else {
+                p.soft {
+                    (counted(top.tasks, "recipient")) @if top.tasks == 1 { " waits for " } @else { " wait for " } (counted(top.count, "destination"))
+                    @if shown < top.count { "; the " (grouped(shown)) " longest queues are shown" } "."
+                }
+                (TopTable { top: &top, now })
+            }
+        }
+    };
+    let actions = maud! {
+        a.button href="/console/mail" { "Queued mail" }
+        a.button href="/console/destinations/suspend" { "Suspend a destination" }
+    };
+    let page = Page::new("Queue by destination", body).actions(actions).same_as(QueueTop::call(SHOWN_MAX));
+    Ok(page.into())
+}

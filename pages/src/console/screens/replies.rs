@@ -1,0 +1,68 @@
+//! What the server makes of an SMTP reply.
+
+use hypertext::{maud_borrow, prelude::*};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/replies",
+    access: PageAccess::SignedIn,
+    reads: &[],
+    show: |context| Box::pin(show(context)),
+    forms: &[],
+}];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Explanation {
+    reply: String,
+    category: String,
+    about: String,
+    action: Option<String>,
+}
+
+impl Explanation {
+    fn facts(&self) -> Facts {
+        let about = match self.about.as_str() {
+            "recipient" => "The recipient: only this address is concerned",
+            _ => "The sender: this server, its addresses or its mail",
+        };
+        Facts::new()
+            .row("Reply", &self.reply)
+            .row("Category", sentence_case(&self.category))
+            .row("It is about", about)
+            .row("What the server does", self.action.as_deref().unwrap_or("Nothing but the usual retries, or a bounce"))
+    }
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let (reply, host) = (context.query().get("reply").trim(), context.query().get("host").trim());
+    let filters = [
+        Filter::text("reply", "Reply", "421 4.7.28 too much mail"),
+        Filter::text("host", "Mail host", "mx.example.com"),
+    ];
+    let host = Some(host).filter(|host| !host.is_empty());
+    let call = Call::new("reply").json(json!({"reply": reply, "host": host}));
+    let explained = if reply.is_empty() { None } else { Some(context.read::<Explanation>(&call).await) };
+    let bar = FilterBar { context, filters: &filters };
+    let body = maud_borrow! {
+        (bar)
+        div data-fragment="list" {
+            @match &explained {
+                None => { p.card.calm { "Enter the reply of a mail host, such as one from the history of an email." } }
+                Some(Ok(explanation)) => { div.card { (explanation.facts()) } }
+                Some(Err(failure)) => { div.notice.bad role="alert" { p { (failure.message.replace('`', "")) } } }
+            }
+        }
+    };
+    let page = Page::new("Replies", body).lead("How a reply is classified by the current rules, and what follows.");
+    Ok(if reply.is_empty() { page } else { page.same_as(call) }.into())
+}

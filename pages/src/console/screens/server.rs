@@ -1,0 +1,172 @@
+//! This server: listeners, nodes, store, certificate.
+
+use hypertext::{Buffer, maud_borrow, prelude::*};
+use serde::Deserialize;
+
+use super::commands;
+use super::server_status::{ServerStatus, StoreHealth};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::Form;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{file_size, grouped};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/server",
+    access: PageAccess::SignedIn,
+    reads: &["status"],
+    show: |context| Box::pin(show(context)),
+    forms: &[FormRow {
+        name: "check",
+        operation: "store_check",
+        submit: |context| Box::pin(async move { commands::start(context, &Call::new("store_check")).await }),
+    }],
+}];
+
+/// The state of the ACME certificate.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Certificate {
+    names: Vec<String>,
+    expires_at: Option<String>,
+    renews_at: Option<String>,
+    tries_again_at: Option<String>,
+    last_failure: Option<String>,
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let status = ServerStatus::read(context).await?;
+    let call = Call::new("certificate_show");
+    let is_acme = status.certificate.as_ref().is_some_and(|certificate| certificate.source == "acme");
+    let certificate: Option<Certificate> = if is_acme { context.read(&call).await.ok() } else { None };
+    let check = Form::new("check", "Check the store", Vec::new()).secondary();
+    let body = maud_borrow! {
+        div.sections {
+            section { h2 { "Server" } div.card { (facts(&status)) } }
+            section { h2 { "Listeners" } (Listeners(&status)) }
+            section {
+                div.section-head { h2 { "Store" } }
+                div.card {
+                    (store_facts(&status.store))
+                    p.help { "A check reads every row and every message and compares checksums. Mail goes on meanwhile." }
+                    (check.within(context))
+                }
+            }
+            section { h2 { "Certificate" } div.card { (CertificateView { status: &status, acme: certificate.as_ref() }) } }
+            section { h2 { "Nodes" } (Nodes(&status)) }
+        }
+    };
+    let page = Page::new("Server", body).lead(&status.hostname).same_as(ServerStatus::call());
+    let page = if is_acme { page.same_as(call) } else { page };
+    Ok(page.same_as(Call::new("store_check")).into())
+}
+
+fn facts(status: &ServerStatus) -> Facts {
+    let dns = match &status.dns.error {
+        Some(error) => error.clone(),
+        None if status.dns.answers => format!("Answers in {} ms", status.dns.took_ms),
+        None => "No answer".to_owned(),
+    };
+    let disk = status.disk.as_ref();
+    let delivery = status.queue.as_ref().map(|queue| match (&queue.hold, queue.paused) {
+        (Some(_), _) => Badge::new("Queue held", Tone::Warning),
+        (None, true) => Badge::new("Paused by the configuration", Tone::Warning),
+        (None, false) => Badge::new("Running", Tone::Good),
+    });
+    Facts::new()
+        .row("Host name", &status.hostname)
+        .row("Version", &status.version)
+        .optional("Delivery", delivery)
+        .row("DNS", dns)
+        .optional("Disk", disk.map(|disk| format!("{} of {} free", file_size(disk.free_bytes), file_size(disk.bytes))))
+        .row("Received in the last hour", grouped(status.last_hour.received))
+}
+
+fn store_facts(store: &StoreHealth) -> Facts {
+    let (label, tone) = match store.state.as_str() {
+        "healthy" => ("Healthy", Tone::Good),
+        "full" => ("The disk is full: mail is refused", Tone::Bad),
+        "away" => ("The database does not answer", Tone::Bad),
+        "fenced" => ("Stopped after a disk failure", Tone::Bad),
+        other => (other, Tone::Neutral),
+    };
+    Facts::new()
+        .row("State", Badge::new(label, tone))
+        .optional("Reason", store.reason.as_deref())
+        .row("Commits since the start", grouped(store.commits))
+        .row("Messages", format!("{} in {}", grouped(store.live_bodies), file_size(store.live_body_bytes)))
+        .row("Log", file_size(store.log_bytes))
+        .row("Index", file_size(store.index_bytes))
+        .row("Rows for the next checkpoint", grouped(store.pending_rows))
+        .row("Last checkpoint", format!("{} ms", store.last_checkpoint_us / 1_000))
+}
+
+struct Listeners<'a>(&'a ServerStatus);
+
+impl Renderable for Listeners<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let mut table = Table::new("Listeners", &["Listener", "Address", "State"]);
+        for listener in &self.0.listeners {
+            let badge = if listener.open { Badge::new("Open", Tone::Good) } else { Badge::new("Not open", Tone::Bad) };
+            table.push(Row::new().cell(&listener.name).cell(&listener.address).cell(badge));
+        }
+        if table.is_empty() {
+            maud! { p.card.calm { "The configuration names no fixed ports." } }.render_to(buffer);
+        } else {
+            table.render_to(buffer);
+        }
+    }
+}
+
+struct Nodes<'a>(&'a ServerStatus);
+
+impl Renderable for Nodes<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let status = self.0;
+        let mut table = Table::new("Nodes", &["Node", "Partitions", "Started"]).numbers(&["Partitions"]);
+        for node in status.members.iter().flatten() {
+            table.push(
+                Row::new()
+                    .cell(&node.name)
+                    .cell(grouped(node.partitions))
+                    .cell(time_or_dash(Some(node.started_at.as_str()))),
+            );
+        }
+        if table.is_empty() {
+            let text = format!("This node alone: {} of 64 partitions.", status.partitions);
+            maud! { p.card.calm { (text) } }.render_to(buffer);
+        } else {
+            table.render_to(buffer);
+        }
+    }
+}
+
+struct CertificateView<'a> {
+    status: &'a ServerStatus,
+    acme: Option<&'a Certificate>,
+}
+
+impl Renderable for CertificateView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Some(installed) = &self.status.certificate else {
+            maud! { p.soft { "None is configured." } }.render_to(buffer);
+            return;
+        };
+        let source = if installed.source == "acme" { "ACME" } else { "Files" };
+        let mut facts =
+            Facts::new().row("Source", source).row("Valid until", time_or_dash(installed.expires_at.as_deref()));
+        if let Some(acme) = self.acme {
+            facts = facts
+                .optional("Names", (!acme.names.is_empty()).then(|| acme.names.join(", ")))
+                .optional("Renewal", acme.renews_at.as_deref().map(|at| time_or_dash(Some(at))))
+                .optional("Next try", acme.tries_again_at.as_deref().map(|at| time_or_dash(Some(at))))
+                .optional("Last failure", acme.last_failure.as_deref());
+        }
+        facts.render_to(buffer);
+    }
+}

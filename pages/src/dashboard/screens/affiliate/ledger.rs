@@ -1,0 +1,71 @@
+//! The ledger of a partner: each commission with its formula, and what the partner had earned after it.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::commissions::CommissionRow;
+use super::partner::load_partner;
+use super::partners::{PARTNERS_PATH, partner_path};
+use super::{AffiliateList, PATH, encode};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::money::Money;
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/affiliate/partners/{id}/ledger",
+    access: PageAccess::SignedIn,
+    reads: &["get_affiliate", "list_affiliate_ledger"],
+    show: |context| Box::pin(show(context)),
+    forms: &[],
+}];
+
+#[derive(Debug, Deserialize)]
+struct LedgerLine {
+    commission: CommissionRow,
+    formula: String,
+    balance_after_cents: i64,
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let partner = &load_partner(context, context.id()).await?;
+    let call = Call::new("list_affiliate_ledger").id(&partner.id).query("cursor", context.query().get("cursor"));
+    let found: AffiliateList<LedgerLine> = context.read(&call).await?;
+    let columns = ["Written", "Amount", "Why", "Status", "Earned in all"];
+    let mut table = Table::new("Ledger", &columns).numbers(&["Amount", "Earned in all"]);
+    for line in &found.data {
+        let commission = &line.commission;
+        let amount = commission.money().text();
+        let is_reversed = commission.status == "reversed";
+        let balance = Money { amount: line.balance_after_cents, currency: &commission.currency }.text();
+        let path = format!("{PATH}/commissions/{}", encode(&commission.id));
+        table.push(
+            Row::new()
+                .cell(time_or_dash(commission.created_at.as_deref()))
+                .cell(maud! { a.nowrap href=(path) { @if is_reversed { s { (amount) } } @else { (amount) } } })
+                .cell(&line.formula)
+                .cell(commission.badge())
+                .cell(maud! { span.nowrap { (balance) } }),
+        );
+    }
+    let empty = EmptyState {
+        title: "No commissions yet",
+        text: "Each paid invoice of a referred customer becomes a line here.",
+        action: None,
+    };
+    let body = maud! {
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+        }
+    };
+    let page = Page::new("Ledger", body)
+        .below(PARTNERS_PATH, "Partners")
+        .below(partner_path(&partner.id), partner.name())
+        .lead("Reversed lines count nothing. “Earned in all” has what is on hold and what is paid, by currency.");
+    Ok(page.same_as(call).live().into())
+}

@@ -1,0 +1,203 @@
+//! Approvals: requests of API keys and apps that wait for a person's decision.
+//!
+//! ```text
+//! /approvals ─► /approvals/{id}  approve or reject exactly what is shown
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+use hypertext::{maud_borrow, prelude::*};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::encode;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::code::Code;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+const LIST: &str = "/dashboard/approvals";
+const STATUSES: &[&str] = &["pending", "executed", "rejected", "expired", "executing", "interrupted"];
+const CONTENT_WARNING: &str = "A program wrote this request, perhaps on the advice of a stranger's email. Read recipients \
+                               and content before you approve it.";
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/approvals",
+        access: PageAccess::SignedIn,
+        reads: &["list_approvals"],
+        show: |context| Box::pin(show_list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/approvals/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["get_approval"],
+        show: |context| Box::pin(show(context)),
+        forms: &[
+            FormRow {
+                name: "approve",
+                operation: "approve_request",
+                submit: |context| Box::pin(decide(context, "approve_request")),
+            },
+            FormRow {
+                name: "reject",
+                operation: "reject_request",
+                submit: |context| Box::pin(decide(context, "reject_request")),
+            },
+        ],
+    },
+];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ApprovalList {
+    approvals: Vec<Approval>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OneApproval {
+    approval: Approval,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Approval {
+    id: String,
+    status: String,
+    client_id: String,
+    operation: String,
+    method: String,
+    path: String,
+    body: String,
+    hash: String,
+    created_at: String,
+    expires_at: String,
+    decided_at: Option<String>,
+    response_status: Option<u16>,
+    response: Option<Value>,
+}
+
+impl Approval {
+    fn page(&self) -> String {
+        format!("{LIST}/{}", encode(&self.id))
+    }
+
+    fn badge(&self) -> Badge {
+        match (self.status.as_str(), self.response_status) {
+            ("executed", Some(400..)) => Badge::new("Failed", Tone::Bad),
+            ("executed", _) => Badge::new("Approved and executed", Tone::Good),
+            ("interrupted", _) => Badge::new("Interrupted", Tone::Warning),
+            ("pending", _) => Badge::new("Waits for you", Tone::Active),
+            (word, _) => Badge::of(word),
+        }
+    }
+
+    /// The name of the operation in words, for example "Send email".
+    fn title(&self) -> String {
+        crate::dashboard::kit::text::sentence_case(&self.operation)
+    }
+
+    /// The body, indented.
+    fn pretty_body(&self) -> String {
+        let pretty = |value: &Value| serde_json::to_string_pretty(value).ok();
+        serde_json::from_str(&self.body).ok().as_ref().and_then(pretty).unwrap_or_else(|| self.body.clone())
+    }
+}
+
+async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
+    let query = context.query();
+    let mut call = Call::new("list_approvals").query("limit", "50");
+    for name in ["status", "cursor"] {
+        call = call.query(name, query.get(name));
+    }
+    let (found, refused) = or_refused(context.read::<ApprovalList>(&call).await)?;
+    let filters = [Filter::words("status", "Status", STATUSES)];
+    let bar = FilterBar { context, filters: &filters };
+    let empty = EmptyState {
+        title: if bar.is_active() { "No request has this status" } else { "No requests yet" },
+        text: "When the policy of an API key or an app asks for approval, its requests wait here, and you get an email.",
+        action: None,
+    };
+    let mut table = Table::new("Requests", &["Request", "From", "Status", "Made", "Decide until"]);
+    for approval in &found.approvals {
+        let until = (approval.status == "pending").then_some(approval.expires_at.as_str());
+        let row = Row::new()
+            .link(approval.page(), approval.title())
+            .cell(maud! { code { (approval.client_id) } })
+            .cell(approval.badge())
+            .cell(time_or_dash(Some(&approval.created_at)))
+            .cell(time_or_dash(until));
+        table.push(row);
+    }
+    let body = maud! {
+        (bar)
+        div data-fragment="list" {
+            @if let Some(refused) = &refused { (RefusedFilter(refused)) } @else if table.is_empty() { (empty) } @else { (table) }
+            (Pager { context, next_cursor: found.next_cursor.as_deref() })
+        }
+    };
+    let page = Page::new("Approvals", body).lead("Requests that are carried out only when a person approves them.");
+    Ok(page.same_as(call).into())
+}
+
+fn facts(approval: &Approval) -> Facts {
+    let until = (approval.status == "pending").then(|| time_or_dash(Some(&approval.expires_at)));
+    Facts::new()
+        .row("Status", approval.badge())
+        .row("Operation", maud_borrow! { code { (approval.operation) } })
+        .row("Request", maud_borrow! { code { (approval.method) " " (approval.path) } })
+        .row("Made by", maud_borrow! { code { (approval.client_id) } })
+        .row("Made", time_or_dash(Some(&approval.created_at)))
+        .optional("Decide until", until)
+        .optional("Decided", approval.decided_at.as_deref().map(|at| time_or_dash(Some(at))))
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let OneApproval { approval } = context.read(&Call::new("get_approval").id(context.id())).await?;
+    let is_pending = approval.status == "pending";
+    let decide = |name, label| Form::new(name, label, vec![Field::hidden("hash", approval.hash.clone())]);
+    let (approve, reject) = (decide("approve", "Approve and carry out"), decide("reject", "Reject").secondary());
+    let body_text = approval.pretty_body();
+    let response = approval.response.as_ref().and_then(|value| serde_json::to_string_pretty(value).ok());
+    let body = maud_borrow! {
+        @if is_pending { (Notice { tone: Tone::Warning, text: CONTENT_WARNING }) }
+        @if approval.status == "interrupted" {
+            (Notice { tone: Tone::Warning, text: "The server stopped while it carried out the request. Check whether it took effect; it is not repeated." })
+        }
+        section.card { (facts(&approval)) }
+        @if !approval.body.is_empty() {
+            section { h2 { "Content" } (Code::new("Content of the request", &body_text).wrapped()) }
+        }
+        @if let Some(response) = &response {
+            section { h2 { "Result" } (Code::new("Response of the operation", response).wrapped()) }
+        }
+        @if is_pending && context.allows("approve_request") {
+            section.card {
+                h2 { "Your decision" }
+                p { "Exactly what is shown above is carried out, once. Without a decision nothing is done." }
+                div.actions { (approve.within(context)) (reject.within(context)) }
+            }
+        }
+    };
+    let page = Page::new(approval.title(), body).below(LIST, "Approvals");
+    Ok(page.same_as(Call::new("get_approval").id(&approval.id)).into())
+}
+
+async fn decide(context: &Context<'_>, operation: &'static str) -> Result<Outcome, Failure> {
+    let body = json!({"hash": context.form().get("hash")});
+    context.perform(&Call::new(operation).id(context.id()).json(body)).await?;
+    Ok(Outcome::done(format!("{LIST}/{}", encode(context.id())), "changed"))
+}

@@ -1,0 +1,49 @@
+//! The pages of approvals, with fixed answers.
+
+use serde_json::{Value, json};
+
+use crate::dashboard::backend::CallBody;
+use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html, location};
+
+fn approval(status: &str) -> Value {
+    json!({
+        "id": "apr_1", "status": status, "kind": "send", "client_id": "key_1", "operation": "send_email", "method": "POST",
+        "path": format!("/emails?x={HOSTILE}"), "body": json!({"subject": HOSTILE}).to_string(), "hash": "ab".repeat(32),
+        "url": "https://x/", "created_at": "2026-11-26T10:00:00Z", "expires_at": "2026-11-27T10:00:00Z",
+        "response_status": (status == "executed").then_some(200),
+        "response": (status == "executed").then(|| json!({"id": HOSTILE})),
+    })
+}
+
+fn backend(status: &str) -> FakeBackend {
+    FakeBackend::new()
+        .answer("list_approvals", json!({"approvals": [approval(status)], "next_cursor": null}))
+        .answer("get_approval", json!({"approval": approval(status)}))
+        .answer("approve_request", json!({"approval": approval("executed")}))
+        .answer("reject_request", json!({"approval": approval("rejected")}))
+}
+
+#[test]
+fn a_request_is_shown_whole_and_harmless() {
+    for status in ["pending", "executed", "interrupted", "expired"] {
+        let backend = backend(status);
+        assert_harmless(&html(backend.get("/approvals")));
+        let page = html(backend.get("/approvals/apr_1"));
+        assert_harmless(&page);
+        assert_eq!(page.contains("Approve and carry out"), status == "pending", "{status}");
+    }
+}
+
+#[test]
+fn the_decision_names_the_hash_that_was_shown() {
+    let backend = backend("pending");
+    assert!(html(backend.get("/approvals/apr_1")).contains(&"ab".repeat(32)));
+    for (form, operation) in [("approve", "approve_request"), ("reject", "reject_request")] {
+        let answer = backend.post("/approvals/apr_1", form, &[("hash", "cd")]);
+        assert!(location(answer).starts_with("/dashboard/approvals/apr_1"));
+        let calls = backend.calls(operation);
+        let call = calls.last().unwrap();
+        let CallBody::Json(body) = &call.body else { panic!("no body") };
+        assert_eq!(body["hash"], "cd", "what the person saw, not what is stored now");
+    }
+}

@@ -1,0 +1,150 @@
+//! The audit log: what keys, apps and users did.
+
+#[cfg(test)]
+mod tests;
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::encode;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::emails::day_start;
+use crate::dashboard::table::{PageAccess, PageRow, View};
+
+const LIST: &str = "/dashboard/audit-log";
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/audit-log",
+    access: PageAccess::SignedIn,
+    reads: &["list_audit_log"],
+    show: |context| Box::pin(show(context)),
+    forms: &[],
+}];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AuditLog {
+    entries: Vec<AuditEntry>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AuditEntry {
+    operation: String,
+    object_id: Option<String>,
+    path: String,
+    status: u16,
+    error_code: Option<String>,
+    surface: String,
+    api_key_id: Option<String>,
+    grant_id: Option<String>,
+    user_id: Option<String>,
+    ip: Option<String>,
+    created_at: String,
+}
+
+impl AuditEntry {
+    fn result(&self) -> Badge {
+        match (self.status, &self.error_code) {
+            (200..=399, _) => Badge::new(if self.status == 202 { "Accepted" } else { "Done" }, Tone::Good),
+            (_, Some(code)) => Badge::new(sentence_case(code), Tone::Bad),
+            (status, None) => Badge::new(status.to_string(), Tone::Bad),
+        }
+    }
+
+    fn surface(&self) -> &str {
+        match self.surface.as_str() {
+            "api" => "API",
+            "dashboard" => "Dashboard",
+            "mcp" => "Assistant",
+            "approval" => "Approved request",
+            other => other,
+        }
+    }
+}
+
+/// The address with one filter: "all like this".
+fn filtered(name: &str, value: &str) -> String {
+    format!("{LIST}?{name}={}", encode(value))
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let query = context.query();
+    let mut call = Call::new("list_audit_log").query("limit", "50");
+    for name in ["operation", "object_id", "api_key_id", "grant_id", "user_id", "cursor"] {
+        call = call.query(name, query.get(name).trim());
+    }
+    call = call.query("created_after", day_start(query.get("after"), 0));
+    call = call.query("created_before", day_start(query.get("before"), 1));
+    let (found, refused) = or_refused(context.read::<AuditLog>(&call).await)?;
+    let filters = [
+        Filter::text("operation", "Operation", "delete_domain"),
+        Filter::text("object_id", "Object", "dom_…"),
+        Filter::text("api_key_id", "API key", "key_…"),
+        Filter::text("grant_id", "App", "grant_…"),
+        Filter::text("user_id", "User", "user_…"),
+        Filter::date("after", "From day"),
+        Filter::date("before", "To day"),
+    ];
+    let bar = FilterBar { context, filters: &filters };
+    let empty = EmptyState {
+        title: if bar.is_active() { "Nothing matches the filters" } else { "Nothing was changed yet" },
+        text: "Each change of the account is listed here for 90 days, with the key or person that made it. Emails that an ordinary key sends are in the list of emails.",
+        action: None,
+    };
+    let mut table = Table::new("Changes", &["What", "Object", "Who", "Result", "From", "When"]);
+    for entry in &found.entries {
+        table.push(row(entry));
+    }
+    let body = maud! {
+        (bar)
+        div data-fragment="list" {
+            @if let Some(refused) = &refused { (RefusedFilter(refused)) } @else if table.is_empty() { (empty) } @else { (table) }
+            (Pager { context, next_cursor: found.next_cursor.as_deref() })
+        }
+    };
+    let page = Page::new("Audit log", body).lead("What API keys, apps and people did in the last 90 days.");
+    Ok(page.same_as(call).into())
+}
+
+fn row(entry: &AuditEntry) -> Row {
+    let what = sentence_case(&entry.operation);
+    let who = [("api_key_id", &entry.api_key_id), ("grant_id", &entry.grant_id), ("user_id", &entry.user_id)];
+    let who = who.into_iter().find_map(|(name, id)| id.as_ref().map(|id| (filtered(name, id), id)));
+    Row::new()
+        .cell(maud! {
+            a href=(filtered("operation", &entry.operation)) { (what) }
+            div.small.soft { code { (entry.path) } }
+        })
+        .cell(maud! {
+            @match &entry.object_id {
+                Some(id) => { a href=(filtered("object_id", id)) { code { (id) } } }
+                None => { span.dash { "–" } }
+            }
+        })
+        .cell(maud! {
+            @match &who {
+                Some((path, id)) => { a href=(path) { code { (id) } } }
+                None => "The operator",
+            }
+            div.small.soft { (entry.surface()) }
+        })
+        .cell(entry.result())
+        .cell(maud! {
+            @match &entry.ip {
+                Some(ip) => { code { (ip) } }
+                None => { span.dash { "–" } }
+            }
+        })
+        .cell(time_or_dash(Some(&entry.created_at)))
+}

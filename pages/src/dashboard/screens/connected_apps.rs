@@ -1,0 +1,203 @@
+//! Connected apps: what users allowed programs to do (OAuth grants), and the end of it.
+
+use std::collections::HashMap;
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::consent::scope_text;
+use super::encode;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::{Context, raw};
+use crate::dashboard::form::Form;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::{Page, render};
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+const PATH: &str = "/dashboard/connected-apps";
+const TITLE: &str = "Connected apps";
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/connected-apps",
+        access: PageAccess::SignedIn,
+        reads: &["list_grants", "list_users"],
+        show: |context| Box::pin(list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/connected-apps/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["get_grant", "list_users"],
+        show: |context| Box::pin(detail(context)),
+        forms: &[
+            FormRow { name: "revoke", operation: "revoke_grant", submit: |context| Box::pin(revoke(context)) },
+            FormRow {
+                name: "revoke-own",
+                operation: "revoke_own_grant",
+                submit: |context| Box::pin(revoke_own(context)),
+            },
+        ],
+    },
+];
+
+#[derive(Debug, Deserialize)]
+struct GrantList {
+    grants: Vec<Grant>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct GrantReply {
+    grant: Grant,
+}
+
+#[derive(Debug, Deserialize)]
+struct Grant {
+    id: String,
+    client_id: String,
+    client_name: String,
+    user_id: String,
+    scopes: Vec<String>,
+    resources: Vec<String>,
+    last_used_at: Option<String>,
+    last_used_ip: Option<String>,
+    expires_at: String,
+    created_at: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct GrantUsers {
+    users: Vec<GrantUser>,
+}
+
+#[derive(Debug, Deserialize)]
+struct GrantUser {
+    id: String,
+    email: String,
+}
+
+/// The addresses of the account's users by id.
+async fn emails_by_user(context: &Context<'_>) -> Result<HashMap<String, String>, Failure> {
+    let found: GrantUsers = context.read(&Call::new("list_users")).await?;
+    Ok(found.users.into_iter().map(|user| (user.id, user.email)).collect())
+}
+
+async fn list(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("list_grants").query("cursor", context.query().get("cursor"));
+    let found: GrantList = context.read(&call).await?;
+    let users = emails_by_user(context).await?;
+    let mut table = Table::new(TITLE, &["Program", "May", "Allowed by", "Last used", "Since"]);
+    for grant in &found.grants {
+        table.push(
+            Row::new()
+                .link(format!("{PATH}/{}", encode(&grant.id)), &grant.client_name)
+                .cell(grant.scopes.join(", "))
+                .cell(users.get(&grant.user_id).map_or(grant.user_id.as_str(), String::as_str))
+                .cell(time_or_dash(grant.last_used_at.as_deref()))
+                .cell(time_or_dash(Some(&grant.created_at))),
+        );
+    }
+    let empty = EmptyState {
+        title: "No program has access",
+        text: "Programs such as assistants and editors ask for access here. \"postrider login\" on the command line does, too.",
+        action: None,
+    };
+    let body = maud! {
+        @if table.is_empty() { (empty) } @else { (table) }
+        (Pager { context, next_cursor: found.next_cursor.as_deref() })
+    };
+    Ok(Page::new(TITLE, body).same_as(call).into())
+}
+
+async fn detail(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("get_grant").id(context.id());
+    let GrantReply { grant } = context.read(&call).await?;
+    let users = emails_by_user(context).await?;
+    let is_own = context.viewer.is_some_and(|viewer| viewer.user_id == grant.user_id);
+    let own = Form::new("revoke-own", "End the access", Vec::new()).danger();
+    let any = Form::new("revoke", "End the access", Vec::new()).danger();
+    let scopes = render(maud! { ul { @for scope in &grant.scopes { li { (scope_text(scope)) } } } });
+    let facts = Facts::new()
+        .row("May", raw(&scopes))
+        .row("Uses", grant.resources.join(", "))
+        .row("Allowed by", users.get(&grant.user_id).map_or(grant.user_id.as_str(), String::as_str))
+        .row("Client id", maud! { code { (grant.client_id) } })
+        .row("Since", time_or_dash(Some(&grant.created_at)))
+        .row("Last used", time_or_dash(grant.last_used_at.as_deref()))
+        .optional("From", grant.last_used_ip.as_deref())
+        .row("Ends, unless it is used", time_or_dash(Some(&grant.expires_at)));
+    let body = maud! {
+        section.card { (facts) }
+        @if is_own || context.allows("revoke_grant") {
+            section.card {
+                h2 { "End the access" }
+                p { "The program loses access at once. It can ask again." }
+                @if is_own { (own.within(context)) } @else { (any.within(context)) }
+            }
+        }
+    };
+    Ok(Page::new(grant.client_name, body).below(PATH, TITLE).same_as(call).into())
+}
+
+async fn revoke(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("revoke_grant").id(context.id())).await?;
+    Ok(Outcome::done(PATH, "access_ended"))
+}
+
+async fn revoke_own(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("revoke_own_grant").id(context.id())).await?;
+    Ok(Outcome::done(PATH, "access_ended"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html, location};
+
+    fn grant(user: &str) -> Value {
+        json!({
+            "id": "grant_1", "client_id": HOSTILE, "client_name": HOSTILE, "user_id": user, "scopes": ["read", "send"],
+            "resources": ["mcp"], "last_used_at": null, "last_used_ip": null, "expires_at": "2026-12-26T00:00:00Z",
+            "created_at": "2026-11-26T00:00:00Z",
+        })
+    }
+
+    fn backend(user: &str) -> FakeBackend {
+        FakeBackend::new()
+            .answer("list_grants", json!({"grants": [grant(user)], "next_cursor": null}))
+            .answer("get_grant", json!({"grant": grant(user)}))
+            .answer("list_users", json!({"users": [{"id": "usr_1", "email": "ada@example.com"}]}))
+            .answer("revoke_grant", json!({"ok": true}))
+            .answer("revoke_own_grant", json!({"ok": true}))
+    }
+
+    #[test]
+    fn grants_are_listed_with_their_user() {
+        let page = html(backend("usr_1").get("/connected-apps"));
+        assert_harmless(&page);
+        assert!(page.contains("ada@example.com") && page.contains("read, send"), "{page}");
+        let empty = backend("usr_1").answer("list_grants", json!({"grants": [], "next_cursor": null}));
+        assert!(html(empty.get("/connected-apps")).contains("No program has access"));
+    }
+
+    #[test]
+    fn a_user_ends_an_own_grant_and_a_developer_any() {
+        let own = backend("usr_1").forbid("revoke_grant");
+        let page = html(own.get("/connected-apps/grant_1"));
+        assert_harmless(&page);
+        assert!(page.contains("value=\"revoke-own\""), "{page}");
+        let ended = own.post("/connected-apps/grant_1", "revoke-own", &[]);
+        assert_eq!(location(ended), "/dashboard/connected-apps?done=access_ended");
+        let other = html(backend("usr_2").get("/connected-apps/grant_1"));
+        assert!(other.contains("value=\"revoke\"") && !other.contains("value=\"revoke-own\""), "{other}");
+        let viewer = html(backend("usr_2").forbid("revoke_grant").get("/connected-apps/grant_1"));
+        assert!(!viewer.contains("End the access</button>"), "{viewer}");
+    }
+}

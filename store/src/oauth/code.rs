@@ -1,0 +1,60 @@
+//! Authorization codes. A used code keeps its row for [`CODE_MEMORY`], so that its reuse is noticed.
+
+use jiff::Timestamp;
+use mail::id::GrantId;
+use mail::oauth::scope::ScopeSet;
+use mail::oauth::secret::OAuthSecret;
+use mail::oauth::{Audience, AuthorizationCode, CODE_MEMORY, ClientReference, Grantor};
+use serde::{Deserialize, Serialize};
+
+use super::{ClientReferenceRow, GrantorRow};
+use crate::codec::{self, stored};
+use crate::engine::{Batch, Key, ReadError, Store};
+use crate::key::{Space, key};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AuthorizationCode")]
+struct AuthorizationCodeRow {
+    #[serde(with = "GrantorRow")]
+    grantor: Grantor,
+    #[serde(with = "ClientReferenceRow")]
+    client: ClientReference,
+    redirect_uri: String,
+    scopes: ScopeSet,
+    audience: Audience,
+    challenge: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    grant: Option<GrantId>,
+}
+stored!(AuthorizationCode as AuthorizationCodeRow);
+
+fn key_of(secret: &OAuthSecret) -> Key {
+    key(Space::AuthorizationCode).time(secret.expires_at).fixed(*secret.hash().as_bytes()).build()
+}
+
+pub fn create(batch: &mut Batch, secret: &OAuthSecret, code: &AuthorizationCode) {
+    batch.put(key_of(secret), codec::encode(code));
+}
+
+/// Records that a code was used for a grant. Of two concurrent uses, one conflicts.
+pub fn use_up(batch: &mut Batch, secret: &OAuthSecret, code: &AuthorizationCode, grant: GrantId) {
+    batch.check(key_of(secret), Some(codec::encode(code)));
+    create(batch, secret, &AuthorizationCode { grant: Some(grant), ..code.clone() });
+}
+
+/// Reads a code, even if it was used or has expired.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<AuthorizationCode>, ReadError> {
+    store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
+}
+
+/// Deletes codes that expired more than [`CODE_MEMORY`] ago, at most `limit`. Returns their number.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+    let before = now.checked_sub(CODE_MEMORY).unwrap_or(Timestamp::MIN);
+    super::purge_before(store, batch, Space::AuthorizationCode, before, limit).await
+}

@@ -1,0 +1,109 @@
+//! Device authorizations (RFC 8628): one row each, and a key by user code.
+
+use jiff::Timestamp;
+use mail::oauth::scope::ScopeSet;
+use mail::oauth::secret::OAuthSecret;
+use mail::oauth::{Audience, ClientReference, DeviceAuthorization, DeviceDecision, Grantor};
+use serde::{Deserialize, Serialize};
+
+use super::{ClientReferenceRow, GrantorRow};
+use crate::codec::{self, stored};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::key::{Space, key};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "DeviceDecision", rename_all = "snake_case")]
+enum DeviceDecisionRow {
+    Pending,
+    Denied,
+    Approved(#[serde(with = "GrantorRow")] Grantor, ScopeSet),
+}
+
+fn is_pending(decision: &DeviceDecision) -> bool {
+    *decision == DeviceDecision::Pending
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "DeviceAuthorization")]
+struct DeviceAuthorizationRow {
+    #[serde(with = "ClientReferenceRow")]
+    client: ClientReference,
+    scopes: ScopeSet,
+    audience: Audience,
+    user_code: String,
+    expires_at: Timestamp,
+    #[serde(default, with = "DeviceDecisionRow", skip_serializing_if = "is_pending")]
+    decision: DeviceDecision,
+}
+stored!(DeviceAuthorization as DeviceAuthorizationRow);
+
+fn key_of(secret: &OAuthSecret) -> Key {
+    key(Space::DeviceAuthorization).time(secret.expires_at).fixed(*secret.hash().as_bytes()).build()
+}
+
+fn key_by_user_code(user_code: &str) -> Key {
+    key(Space::DeviceUserCode).text(user_code).build()
+}
+
+/// Writes a new device authorization. The commit conflicts if the user code is in use.
+pub fn create(batch: &mut Batch, secret: &OAuthSecret, device: &DeviceAuthorization) {
+    let by_user_code = key_by_user_code(&device.user_code);
+    batch.check(by_user_code.clone(), None);
+    batch.put(by_user_code, key_of(secret));
+    batch.put(key_of(secret), codec::encode(device));
+}
+
+/// Reads the device authorization of a device code, even if it has expired.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<DeviceAuthorization>, ReadError> {
+    store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
+}
+
+/// Finds the device authorization of a user code, even if it has expired.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn find_by_user_code(store: &Store, user_code: &str) -> Result<Option<DeviceAuthorization>, ReadError> {
+    let Some(row_key) = store.get(&key_by_user_code(user_code)).await? else { return Ok(None) };
+    store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
+}
+
+/// Records the user's decision. The commit conflicts if the stored row has changed since it was read.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn decide(
+    store: &Store,
+    batch: &mut Batch,
+    before: &DeviceAuthorization,
+    decision: DeviceDecision,
+) -> Result<(), ReadError> {
+    let Some(row_key) = store.get(&key_by_user_code(&before.user_code)).await? else { return Ok(()) };
+    batch.check(row_key.clone(), Some(codec::encode(before)));
+    batch.put(row_key, codec::encode(&DeviceAuthorization { decision, ..before.clone() }));
+    Ok(())
+}
+
+/// Deletes a device authorization whose decision was collected. Of two concurrent uses, one conflicts.
+pub fn consume(batch: &mut Batch, secret: &OAuthSecret, device: &DeviceAuthorization) {
+    batch.check(key_of(secret), Some(codec::encode(device))).delete(key_of(secret));
+    batch.delete(key_by_user_code(&device.user_code));
+}
+
+/// Deletes expired device authorizations, at most `limit`. Returns their number.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+    let range = super::range_before(Space::DeviceAuthorization, now);
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
+    let count = rows.len();
+    for (row_key, row) in rows {
+        let device: DeviceAuthorization = codec::decode(&row)?;
+        batch.delete(key_by_user_code(&device.user_code));
+        batch.delete(row_key);
+    }
+    Ok(count)
+}

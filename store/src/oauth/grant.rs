@@ -1,0 +1,158 @@
+//! Grants: one row each under the account. Without its row, all tokens of a grant are invalid.
+
+use jiff::Timestamp;
+use mail::client_policy::ClientPolicy;
+use mail::credential::SecretHash;
+use mail::id::{AccountId, GrantId, UserId};
+use mail::oauth::scope::ScopeSet;
+use mail::oauth::{Audience, ClientReference, GRANTS_MAX, Grantor, OAuthGrant};
+use serde::{Deserialize, Serialize};
+
+use super::{ClientReferenceRow, GrantorRow};
+use crate::codec::{self, stored};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{Space, key, successor};
+
+/// Rows of one scan.
+const SCAN_ROWS: usize = 500;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "OAuthGrant")]
+struct OAuthGrantRow {
+    id: GrantId,
+    #[serde(with = "GrantorRow")]
+    grantor: Grantor,
+    #[serde(with = "ClientReferenceRow")]
+    client: ClientReference,
+    scopes: ScopeSet,
+    #[serde(default, skip_serializing_if = "ClientPolicy::is_empty")]
+    policy: ClientPolicy,
+    audience: Audience,
+    refresh: SecretHash,
+    created_at: Timestamp,
+    expires_at: Timestamp,
+}
+stored!(OAuthGrant as OAuthGrantRow);
+
+pub(crate) fn key_of(account: AccountId, id: GrantId) -> Key {
+    key(Space::OAuthGrant).account(account).id(id.to_bytes()).build()
+}
+
+pub(crate) fn from_row(row: &Value) -> Result<OAuthGrant, ReadError> {
+    codec::decode(row)
+}
+
+pub fn create(batch: &mut Batch, grant: &OAuthGrant) {
+    batch.put(key_of(grant.grantor.account, grant.id), codec::encode(grant));
+}
+
+/// Updates a grant that was read as `before`. The commit conflicts if the stored row has changed since.
+pub fn update(batch: &mut Batch, before: &OAuthGrant, after: &OAuthGrant) {
+    batch.check(key_of(before.grantor.account, before.id), Some(codec::encode(before)));
+    create(batch, after);
+}
+
+/// Deletes a grant with its last-used row, unchecked.
+pub fn delete(batch: &mut Batch, account: AccountId, id: GrantId) {
+    batch.delete(crate::last_used::key_of(account, id.to_bytes()));
+    crate::client_sends::forget(batch, account, id.to_bytes());
+    batch.delete(key_of(account, id));
+}
+
+/// Reads a grant of an account.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, account: AccountId, id: GrantId) -> Result<Option<OAuthGrant>, ReadError> {
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
+}
+
+/// Lists an account's grants before `before`, newest first, at most `limit`, expired ones included.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    before: Option<GrantId>,
+    limit: usize,
+) -> Result<Vec<OAuthGrant>, ReadError> {
+    let mut range = key(Space::OAuthGrant).account(account).range();
+    if let Some(before) = before {
+        range.end = key_of(account, before);
+    }
+    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+}
+
+/// All grants of a user, oldest first.
+async fn list_of_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<OAuthGrant>, ReadError> {
+    let mut range = key(Space::OAuthGrant).account(account).range();
+    let mut found = Vec::new();
+    loop {
+        let rows = store.scan(range.clone(), ScanOrder::Ascending, SCAN_ROWS).await?;
+        for (_, row) in &rows {
+            let grant: OAuthGrant = codec::decode(row)?;
+            if grant.grantor.user == user {
+                found.push(grant);
+            }
+        }
+        match rows.last() {
+            Some((last, _)) if rows.len() == SCAN_ROWS => range.start = successor(last),
+            _ => return Ok(found),
+        }
+    }
+}
+
+/// Deletes all grants of a user, because the user is removed or has a lower role. A grant that is created at the same
+/// time stays, and is refused at its use.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn delete_of_user(
+    store: &Store,
+    batch: &mut Batch,
+    account: AccountId,
+    user: UserId,
+) -> Result<(), ReadError> {
+    for grant in list_of_user(store, account, user).await? {
+        delete(batch, account, grant.id);
+    }
+    Ok(())
+}
+
+/// Deletes the oldest grants of a user, so that one more fits in [`GRANTS_MAX`].
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn evict_oldest(store: &Store, batch: &mut Batch, grantor: Grantor) -> Result<(), ReadError> {
+    let grants = list_of_user(store, grantor.account, grantor.user).await?;
+    let too_many = (grants.len() + 1).saturating_sub(GRANTS_MAX);
+    grants.iter().take(too_many).for_each(|grant| delete(batch, grantor.account, grant.id));
+    Ok(())
+}
+
+/// Deletes an account's expired grants, scanning at most `limit` rows from a key on. Returns the key to continue from
+/// if rows may remain.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn purge_expired(
+    store: &Store,
+    batch: &mut Batch,
+    account: AccountId,
+    from: Option<Key>,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Option<Key>, ReadError> {
+    let mut range = key(Space::OAuthGrant).account(account).range();
+    range.start = from.unwrap_or(range.start);
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
+    for (_, row) in &rows {
+        let grant: OAuthGrant = codec::decode(row)?;
+        if grant.expires_at <= now {
+            delete(batch, account, grant.id);
+        }
+    }
+    Ok(rows.last().filter(|_| rows.len() == limit).map(|(last, _)| successor(last)))
+}
