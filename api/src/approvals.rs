@@ -160,8 +160,7 @@ impl FromRequest for DecideApproval {
 
 /// The client to whose own approvals the caller is restricted.
 fn restricted_to(tenant: &Tenant) -> Option<CredentialId> {
-    let is_restricted =
-        !tenant.policy().is_empty() || tenant.confined_to().is_some() || tenant.bound_to().is_some();
+    let is_restricted = !tenant.policy().is_empty() || tenant.confined_to().is_some() || tenant.bound_to().is_some();
     tenant.actor().credential().filter(|_| is_restricted)
 }
 

@@ -25,8 +25,8 @@ use store::access::{Actor, Denial, Tenant};
 use tokio::time::Instant;
 
 use crate::access::{self, Principal};
-use crate::approvals::policy::{self, PolicyDecision};
 use crate::approvals;
+use crate::approvals::policy::{self, PolicyDecision};
 use crate::handler::{HandlerFuture, Owner};
 use crate::oauth::{cross_origin, metadata};
 use crate::operation::{Operation, OperationHandler};

@@ -50,7 +50,10 @@ impl OperationCaller for ApiServer {
                     id,
                     actor: (user.tenant().account().id, user.tenant().actor()),
                     operation: operation.id,
-                    status: outcome.as_ref().map_or_else(|problem| problem.status(), |response| response.status).as_u16(),
+                    status: outcome
+                        .as_ref()
+                        .map_or_else(|problem| problem.status(), |response| response.status)
+                        .as_u16(),
                     error_code: outcome.as_ref().err().map(|problem| problem.code().word),
                     duration: begun.elapsed(),
                     surface: RequestSurface::Dashboard,

@@ -11,9 +11,8 @@ use crate::problem::ErrorCode;
 use crate::sdk::Risk;
 use crate::{
     account, affiliate, approvals, audit_log, auth, automations, billing, credentials, domains, emails, events, health,
-    logs, mta_sts, oauth,
-    openapi, opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
-    webhook_events, webhooks,
+    logs, mta_sts, oauth, openapi, opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe,
+    users, visits, webhook_events, webhooks,
 };
 
 /// Builds the table.

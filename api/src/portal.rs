@@ -9,22 +9,23 @@
 //! ```
 //!
 //! The pages are HTML without scripts and with one style sheet; the Content-Security-Policy allows nothing else.
-//! [`html`] escapes all text that is not a literal of the program. Forms of a session carry a CSRF token. A mailed
-//! link changes nothing until its button is pressed. Pages use relative URLs, so that they work on the program's own
-//! host and below a path prefix. `affiliate/src/portal.rs` performs the changes.
+//! Crate `html` has the kit and the style sheet's shared parts; `maud!` escapes every text. Forms of a session carry a
+//! CSRF token. A mailed link changes nothing until its button is pressed. Pages use relative URLs, so that they work on
+//! the program's own host and below a path prefix. `affiliate/src/portal.rs` performs the changes.
 
 mod chart;
 pub mod cookie;
 mod earnings;
+mod field;
 mod forms;
 mod home;
-pub mod html;
 mod join;
 mod layout;
 mod links;
 pub mod page;
 mod partner_pages;
 mod payouts;
+mod postbacks;
 mod program;
 mod referrals;
 mod refusal;

@@ -58,7 +58,8 @@ pub struct RequestLogEntry {
 #[must_use]
 pub fn is_audited(operation: &Operation, tenant: &Tenant) -> bool {
     operation.risk != Risk::Read
-        && (!HIGH_VOLUME_OPERATIONS.contains(&operation.id) || !tenant.policy().is_empty()
+        && (!HIGH_VOLUME_OPERATIONS.contains(&operation.id)
+            || !tenant.policy().is_empty()
             || tenant.delegation().is_some())
 }
 

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use html::document::RenderedPage;
+use html::message::{self, MessagePage, Sentence};
 use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, USER_AGENT};
 use http::{Method, StatusCode};
 use mail::tracking::location::location_value;
@@ -38,11 +40,10 @@ const PIXEL: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xf
     \x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x01D\x00;";
 
 /// The page for an invalid or truncated link.
-const NO_SUCH_LINK: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-    <meta name=\"viewport\" content=\"width=device-width\"><title>Invalid link</title></head>\
-    <body style=\"font:1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem\">\
-    <h1>Invalid link</h1><p>This link is not valid. It may be incomplete: \
-        open it again from the email, or ask the sender.</p></body></html>\n";
+fn no_such_link_page() -> RenderedPage {
+    let text = "This link is not valid. It may be incomplete: open it again from the email, or ask the sender.";
+    MessagePage { title: "Invalid link", is_branded: false, content: Sentence(text) }.render()
+}
 
 const TOKEN: &str = "token";
 
@@ -132,7 +133,7 @@ impl IntoResponse for TrackingResponse {
         Ok(match self {
             Self::Pixel => Bytes::from_static(PIXEL),
             Self::Redirect(_) => Bytes::new(),
-            Self::NoSuchLink => Bytes::from_static(NO_SUCH_LINK.as_bytes()),
+            Self::NoSuchLink => no_such_link_page().into_string().into(),
         })
     }
 
@@ -149,7 +150,7 @@ impl IntoResponse for TrackingResponse {
                 (StatusCode::FOUND, "text/plain; charset=utf-8")
             }
             Self::NoSuchLink => {
-                let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+                let policy = message::content_security_policy();
                 headers.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)));
                 (StatusCode::NOT_FOUND, HTML_MEDIA_TYPE)
             }

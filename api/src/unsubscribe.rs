@@ -11,11 +11,13 @@
 //! invalid token is answered with a plain 404. Pages use relative URLs, so that they work on a customer's host too.
 
 mod form;
-mod html;
+mod pages;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use html::document::RenderedPage;
+use html::message;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY};
 use http::{Method, StatusCode};
 use mail::suppression::{SuppressionReason, SuppressionTarget};
@@ -34,7 +36,7 @@ use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 use self::form::{FORM, NOTHING};
-use self::html::UnsubscribePageContent;
+use self::pages::UnsubscribePageContent;
 
 /// Longest form body.
 const BODY_BYTES_MAX: usize = 16 << 10;
@@ -61,12 +63,12 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Debug)]
 pub struct UnsubscribePage {
     status: StatusCode,
-    text: String,
+    page: RenderedPage,
 }
 
 impl UnsubscribePage {
     fn not_found() -> Self {
-        Self { status: StatusCode::NOT_FOUND, text: html::not_found_page() }
+        Self { status: StatusCode::NOT_FOUND, page: pages::not_found_page() }
     }
 }
 
@@ -83,11 +85,11 @@ impl IntoResponse for UnsubscribePage {
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
-        Ok(self.text.into())
+        Ok(self.page.into_string().into())
     }
 
     fn into_response(self) -> Result<Response, Problem> {
-        let policy = HeaderValue::from_str(html::content_security_policy()).map_err(Problem::internal)?;
+        let policy = HeaderValue::from_static(message::content_security_policy());
         let headers = vec![
             (CONTENT_SECURITY_POLICY, policy),
             (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
@@ -97,7 +99,7 @@ impl IntoResponse for UnsubscribePage {
             status: self.status,
             media_type: HeaderValue::from_static(Self::MEDIA_TYPE),
             headers,
-            body: self.text.into(),
+            body: self.page.into_string().into(),
             stream: None,
         })
     }
@@ -208,8 +210,8 @@ async fn load_page_content(
     })
 }
 
-fn html_page(text: String) -> UnsubscribePage {
-    UnsubscribePage { status: StatusCode::OK, text }
+fn html_page(page: RenderedPage) -> UnsubscribePage {
+    UnsubscribePage { status: StatusCode::OK, page }
 }
 
 /// `GET /u/{token}`.
@@ -222,7 +224,7 @@ pub async fn confirm_page(
 ) -> Result<UnsubscribePage, Problem> {
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
     let content = load_page_content(&state, &token, &bound).await?;
-    Ok(html_page(if content.is_unsubscribed() { html::done_page(&content) } else { html::confirm_page(&content) }))
+    Ok(html_page(if content.is_unsubscribed() { pages::done_page(&content) } else { pages::confirm_page(&content) }))
 }
 
 /// `POST /u/{token}`.
@@ -235,7 +237,7 @@ pub async fn unsubscribe(
 ) -> Result<UnsubscribePage, Problem> {
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
     state.intake.apply_preference(&bound, SubscriptionPreferences::unsubscribing_from(bound.scope)).await?;
-    Ok(html_page(html::done_page(&load_page_content(&state, &token, &bound).await?)))
+    Ok(html_page(pages::done_page(&load_page_content(&state, &token, &bound).await?)))
 }
 
 /// `GET /u/{token}/preferences`.
@@ -247,7 +249,7 @@ pub async fn preferences_page(
     UnsubscribeTokenPath(token): UnsubscribeTokenPath,
 ) -> Result<UnsubscribePage, Problem> {
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
-    Ok(html_page(html::preferences_page(&load_page_content(&state, &token, &bound).await?, false)))
+    Ok(html_page(pages::preferences_page(&load_page_content(&state, &token, &bound).await?, false)))
 }
 
 /// `POST /u/{token}/preferences`.
@@ -258,7 +260,7 @@ pub async fn set_preferences(state: Arc<AppState>, input: SetPreferences) -> Res
     let SetPreferences { token, preferences } = input;
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
     state.intake.apply_preference(&bound, preferences).await?;
-    Ok(html_page(html::preferences_page(&load_page_content(&state, &token, &bound).await?, true)))
+    Ok(html_page(pages::preferences_page(&load_page_content(&state, &token, &bound).await?, true)))
 }
 
 impl UnsubscribePageContent {

@@ -1,5 +1,6 @@
 //! The frame of a page: head, navigation, languages of the examples.
 
+use html::document::{Head, PageStyle};
 use hypertext::{Buffer, prelude::*};
 
 use crate::block::DocPage;
@@ -43,17 +44,14 @@ pub struct HtmlPage<'a> {
 impl Renderable for HtmlPage<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Self { page, prefix, .. } = *self;
+        let title = format!("{} · postrider API", page.title);
+        let style = format!("{prefix}{}", self.style_path);
         maud! {
             !DOCTYPE
             html lang="en" {
                 head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
+                    (Head { title: &title, style: PageStyle::File(&style), icon: Some(ICON), is_indexed: true })
                     meta name="description" content=(page.lead);
-                    title { (page.title) " · postrider API" }
-                    link rel="icon" href=(ICON);
-                    link rel="stylesheet" href={ (prefix) (self.style_path) };
                     @if let Some(path) = self.markdown_path {
                         link rel="alternate" type="text/markdown" href={ (prefix) (path) };
                     }

@@ -6,13 +6,13 @@
 //! sdk/answers.json    ─┘                                           └─► markdown ──► /docs/emails.md
 //! ```
 //!
-//! The crate depends on none of the server's crates, so it builds alone in seconds.
+//! Crate `html` has what these pages share with the pages of crate `api`. Both depend on none of the server's crates, so
+//! they build alone in seconds.
 
 pub mod asset;
 pub mod block;
 pub mod console;
 pub mod dashboard;
-pub mod display_text;
 pub mod document;
 pub mod highlight;
 pub mod html;
@@ -20,3 +20,5 @@ pub mod inline;
 pub mod layout;
 pub mod markdown;
 pub mod reference;
+
+pub use ::html::display_text;

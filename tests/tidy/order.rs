@@ -19,11 +19,12 @@ const CRATES: &[(&str, &[&str])] = &[
     ("queue", &["mail", "store", "dns", "provider"]),
     ("affiliate", &["mail", "store", "dns", "queue", "schema"]),
     ("smtp", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
-    ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive", "schema"]),
+    ("html", &[]),
+    ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive", "schema", "html"]),
     ("explain", &[]),
     ("mcp", &["explain"]),
     ("cli", &["explain", "mcp"]),
-    ("pages", &["explain"]),
+    ("pages", &["explain", "html"]),
     ("sdk/generate", &[]),
 ];
 

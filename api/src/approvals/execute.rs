@@ -57,7 +57,11 @@ pub(super) async fn execute(state: &Arc<AppState>, approval: &Approval) -> Resul
                 tracing::error!(request.id = %id, approval.id = %approval.id, cause, "approved request failed");
             }
             let body = problem.body(id, &state.options.base_url);
-            (problem.status().as_u16(), stored_body(&HeaderValue::from_static(JSON_MEDIA_TYPE), &body), Some(problem.code().word))
+            (
+                problem.status().as_u16(),
+                stored_body(&HeaderValue::from_static(JSON_MEDIA_TYPE), &body),
+                Some(problem.code().word),
+            )
         }
     };
     record(state, approval, id, (status, error_code), begun, &body);

@@ -130,7 +130,8 @@ fn repeated(state: &AppState, found: &Approval, request: &HeldRequest, now: Time
     match (&found.state, status) {
         (ApprovalState::Executed { result, .. }, _) if !result.body.is_empty() => stored_result(result),
         (_, ApprovalStatus::Rejected | ApprovalStatus::Expired) => {
-            let text = format!("The request was not approved ({}); a new one needs another idempotency key", status.word());
+            let text =
+                format!("The request was not approved ({}); a new one needs another idempotency key", status.word());
             Err(Problem::policy_violation("approve", text))
         }
         _ => approval_required(state, found),

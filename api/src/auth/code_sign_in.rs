@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
-use super::link_page::{EXPIRED_PAGE, LoginPage, redirect, wants_page};
+use super::link_page::{LoginPage, redirect, wants_page};
 use super::login_log::LoginKind;
 use super::session::begin_session;
 use super::view::{SessionResponse, WithSessionCookie};
@@ -144,7 +144,7 @@ impl FromRequest for ChallengePath {
 /// # Errors
 /// None.
 pub async fn show_page(_: Arc<AppState>, _: ChallengePath) -> Result<LoginPage, Problem> {
-    Ok(LoginPage(include_str!("code.html")))
+    Ok(LoginPage::Code { is_wrong: false })
 }
 
 /// Path and body of `POST /auth/code/{challenge}`.
@@ -198,7 +198,7 @@ pub enum CodeSignInResponse {
     Session(WithSessionCookie<SessionResponse>),
     SignedInPage(WithSessionCookie<SessionResponse>),
     /// The page with an error.
-    TryAgain(StatusCode, &'static str),
+    TryAgain(StatusCode, LoginPage),
 }
 
 impl IntoResponse for CodeSignInResponse {
@@ -219,7 +219,7 @@ impl IntoResponse for CodeSignInResponse {
     fn into_body(self) -> Result<Bytes, Problem> {
         match self {
             Self::Session(session) | Self::SignedInPage(session) => session.into_body(),
-            Self::TryAgain(_, page) => LoginPage(page).into_body(),
+            Self::TryAgain(_, page) => page.into_body(),
         }
     }
 
@@ -227,7 +227,7 @@ impl IntoResponse for CodeSignInResponse {
         match self {
             Self::Session(session) => session.into_response(),
             Self::SignedInPage(session) => redirect(session.into_response()?, DASHBOARD),
-            Self::TryAgain(status, page) => Ok(Response { status, ..LoginPage(page).into_response()? }),
+            Self::TryAgain(status, page) => Ok(Response { status, ..page.into_response()? }),
         }
     }
 }
@@ -242,10 +242,10 @@ pub async fn sign_in(state: Arc<AppState>, request: CodeSignIn) -> Result<CodeSi
         Ok(session) if is_page => Ok(CodeSignInResponse::SignedInPage(session)),
         Ok(session) => Ok(CodeSignInResponse::Session(session)),
         Err(CodeSignInError::WrongCode) if is_page => {
-            Ok(CodeSignInResponse::TryAgain(StatusCode::UNAUTHORIZED, include_str!("wrong_code.html")))
+            Ok(CodeSignInResponse::TryAgain(StatusCode::UNAUTHORIZED, LoginPage::Code { is_wrong: true }))
         }
         Err(CodeSignInError::Expired) if is_page => {
-            Ok(CodeSignInResponse::TryAgain(StatusCode::UNAUTHORIZED, EXPIRED_PAGE))
+            Ok(CodeSignInResponse::TryAgain(StatusCode::UNAUTHORIZED, LoginPage::Expired))
         }
         Err(CodeSignInError::WrongCode) => Err(Problem::new(ErrorCode::UNAUTHORIZED, "The code is wrong or was used")),
         Err(CodeSignInError::Expired) => {

@@ -1,8 +1,12 @@
 //! Pages without scripts for browsers that sign in by a link or a code, and the redirect after it.
 
 use bytes::Bytes;
-use http::header::{ACCEPT, HeaderName, HeaderValue, LOCATION};
+use html::document::RenderedPage;
+use html::message::{self, MessagePage};
+use html::notice::Alert;
+use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderValue, LOCATION, REFERRER_POLICY, X_FRAME_OPTIONS};
 use http::{HeaderMap, StatusCode};
+use hypertext::prelude::*;
 use serde_json::{Value, json};
 
 use crate::problem::Problem;
@@ -14,26 +18,58 @@ pub(super) fn wants_page(headers: &HeaderMap) -> bool {
     headers.get(ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|text| text.contains("text/html"))
 }
 
-/// A page of constant HTML.
-#[derive(Debug)]
-pub struct LoginPage(pub(super) &'static str);
+/// A page of the sign-in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoginPage {
+    /// The button that uses a link.
+    Link,
+    /// The form for a one-time password.
+    Code {
+        /// The last code was wrong or was used.
+        is_wrong: bool,
+    },
+    /// Shown for a link or challenge that was used or has expired.
+    Expired,
+}
 
-/// Shown for a link or challenge that was used or has expired.
-pub(super) const EXPIRED_PAGE: &str = include_str!("expired.html");
+impl LoginPage {
+    fn render(self) -> RenderedPage {
+        match self {
+            Self::Link => login_page(
+                "Sign in",
+                maud! {
+                    p { "The link works once." }
+                    form method="post" { button.button.primary type="submit" { "Sign in" } }
+                },
+            ),
+            Self::Code { is_wrong } => login_page(
+                "One-time password",
+                maud! {
+                    @if is_wrong { (Alert("The code is wrong or was used. Wait for the next one.")) }
+                    form.form method="post" {
+                        div.field {
+                            label for="code" { "Enter the code of your authenticator app, or a recovery code." }
+                            input #code type="text" name="code" autocomplete="one-time-code" autocapitalize="characters" maxlength="24"
+                                required;
+                        }
+                        button.button.primary type="submit" { "Sign in" }
+                    }
+                },
+            ),
+            Self::Expired => login_page(
+                "Sign in again",
+                maud! {
+                    p { "The link was used or has expired." }
+                    p { a.button.primary href="/dashboard" { "To the dashboard" } }
+                },
+            ),
+        }
+    }
+}
 
-/// The page loads nothing, posts only to this host, and does not leak the token in a referrer. `no-referrer` would not
-/// work: browsers then send `Origin: null` with the form (Fetch, "append a request `Origin` header"), which is
-/// rejected.
-const PAGE_HEADERS: [(HeaderName, HeaderValue); 3] = [
-    (
-        http::header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(
-            "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
-        ),
-    ),
-    (http::header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
-    (http::header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-];
+fn login_page(title: &str, content: impl Renderable) -> RenderedPage {
+    MessagePage { title, is_branded: true, content }.render()
+}
 
 impl IntoResponse for LoginPage {
     const MEDIA_TYPE: &'static str = HTML_MEDIA_TYPE;
@@ -43,12 +79,19 @@ impl IntoResponse for LoginPage {
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
-        Ok(Bytes::from_static(self.0.as_bytes()))
+        Ok(self.render().into_string().into())
     }
 
+    /// The page loads nothing, posts only to this host, and does not leak the token in a referrer. `no-referrer` would
+    /// not work: browsers then send `Origin: null` with the form (Fetch, "append a request `Origin` header"), which is
+    /// rejected.
     fn into_response(self) -> Result<Response, Problem> {
+        let headers = vec![
+            (CONTENT_SECURITY_POLICY, HeaderValue::from_static(message::content_security_policy())),
+            (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
+            (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+        ];
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        let headers = PAGE_HEADERS.to_vec();
         Ok(Response { status: StatusCode::OK, media_type, headers, body: self.into_body()?, stream: None })
     }
 }
@@ -57,6 +100,6 @@ impl IntoResponse for LoginPage {
 pub(super) fn redirect(response: Response, path: &str) -> Result<Response, Problem> {
     let location = HeaderValue::try_from(path).map_err(Problem::internal)?;
     let mut headers = response.headers;
-    headers.extend([(LOCATION, location), (http::header::REFERRER_POLICY, HeaderValue::from_static("same-origin"))]);
+    headers.extend([(LOCATION, location), (REFERRER_POLICY, HeaderValue::from_static("same-origin"))]);
     Ok(Response { status: StatusCode::SEE_OTHER, headers, body: Bytes::new(), ..response })
 }

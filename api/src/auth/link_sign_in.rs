@@ -15,7 +15,7 @@ use serde_json::Value;
 use store::engine::Batch;
 
 use super::code_sign_in::{SignInResponse, finish_first_step};
-use super::link_page::{EXPIRED_PAGE, LoginPage, redirect, wants_page};
+use super::link_page::{LoginPage, redirect, wants_page};
 use super::login_log::LoginKind;
 use super::session::begin_session;
 use super::{EMAIL, login_links, read_email, user_agent, user_error_problem};
@@ -116,7 +116,7 @@ impl FromRequest for LoginLinkPath {
 /// # Errors
 /// None.
 pub async fn show_link(_: Arc<AppState>, _: LoginLinkPath) -> Result<LoginPage, Problem> {
-    Ok(LoginPage(include_str!("link.html")))
+    Ok(LoginPage::Link)
 }
 
 /// The response to using a link: JSON for programs; for browsers a redirect, or a page if the link is not valid.
@@ -149,7 +149,7 @@ impl IntoResponse for UseLinkResponse {
     fn into_body(self) -> Result<Bytes, Problem> {
         match self {
             Self::Json(signed_in) | Self::Redirect(signed_in) => signed_in.into_body(),
-            Self::ExpiredPage => LoginPage(EXPIRED_PAGE).into_body(),
+            Self::ExpiredPage => LoginPage::Expired.into_body(),
         }
     }
 
@@ -161,7 +161,7 @@ impl IntoResponse for UseLinkResponse {
                 redirect(signed_in.into_response()?, &page)
             }
             Self::ExpiredPage => {
-                Ok(Response { status: StatusCode::UNAUTHORIZED, ..LoginPage(EXPIRED_PAGE).into_response()? })
+                Ok(Response { status: StatusCode::UNAUTHORIZED, ..LoginPage::Expired.into_response()? })
             }
         }
     }

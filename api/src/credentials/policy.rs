@@ -156,7 +156,10 @@ pub(crate) fn policy_schema() -> Value {
                 ),
             ),
             ("from", schema::nullable_string("The only sender address")),
-            ("sends_per_day", json!({"type": ["integer", "null"], "description": "Maximum number of recipients a day"})),
+            (
+                "sends_per_day",
+                json!({"type": ["integer", "null"], "description": "Maximum number of recipients a day"}),
+            ),
             (
                 "categories",
                 schema::list(

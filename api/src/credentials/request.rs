@@ -186,7 +186,9 @@ fn scope_schema(_: &mut Schemas) -> Value {
 fn check_policy<K: CredentialKind>(policy: &ClientPolicy) -> Result<(), Problem> {
     match K::HAS_SCOPE || policy.approve.is_empty() {
         true => Ok(()),
-        false => Err(Problem::field("policy.approve", "is not possible for SMTP credentials: SMTP has no reply for it")),
+        false => {
+            Err(Problem::field("policy.approve", "is not possible for SMTP credentials: SMTP has no reply for it"))
+        }
     }
 }
 

@@ -206,11 +206,7 @@ impl FromRequest for UpdateGrant {
 ///
 /// # Errors
 /// The grant does not exist or was changed at the same time; the store cannot be read or written.
-pub async fn update(
-    state: Arc<AppState>,
-    user: SignedInUser,
-    request: UpdateGrant,
-) -> Result<GrantResponse, Problem> {
+pub async fn update(state: Arc<AppState>, user: SignedInUser, request: UpdateGrant) -> Result<GrantResponse, Problem> {
     let before = find(&state, user.tenant(), request.id).await?;
     let mut after = before.clone();
     if let Some(policy) = request.policy {

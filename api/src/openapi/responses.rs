@@ -66,7 +66,8 @@ pub(super) fn operation_responses(
     }
     if may_wait_for_approval(operation) {
         let held = || {
-            let text = "The policy of the API key asks for an approval: the request is carried out once a person approves it";
+            let text =
+                "The policy of the API key asks for an approval: the request is carried out once a person approves it";
             json!({"description": text, "headers": headers, "content": {"application/json": {"schema": approval_required_schema()}}})
         };
         responses.entry("202").or_insert_with(held);

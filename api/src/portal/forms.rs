@@ -11,19 +11,19 @@ use ::affiliate::partners::PartnerChange;
 use ::affiliate::portal::login::PartnerSession;
 use ::affiliate::portal::payout_destination::parse_payout_destination;
 use ::affiliate::service::no_extension;
+use html::fragment::Fragment;
 use http::StatusCode;
 use mail::affiliate::partner::{PartnerLinkToken, PartnerStatus};
 use mail::affiliate::portal::PortalToken;
 
 use super::cookie::is_secure;
-use super::html::Html;
 use super::layout::{PageContext, can_edit};
 use super::page::PortalPage;
 use super::partner_pages::render_page;
 use super::refusal::refusal_text;
 use super::request::{FormFields, PortalRequest};
 use super::sign_in::rate_limited_page;
-use super::{cookie, join, settings};
+use super::{cookie, join, postbacks};
 use crate::affiliate::refusal::refusal_problem;
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -37,7 +37,7 @@ enum FormOutcome {
     /// Done; redirect to this page, which shows the message.
     Done(&'static str),
     /// Done; the notice is rendered in this response only, because it shows a secret.
-    ShowOnce(Html),
+    ShowOnce(Fragment),
     RateLimited(Box<PortalPage>),
 }
 
@@ -69,6 +69,9 @@ pub(super) async fn submit(
         Ok(FormOutcome::Done(to)) => PortalPage::redirect(StatusCode::SEE_OTHER, to),
         Ok(FormOutcome::RateLimited(page)) => Ok(*page),
         Ok(FormOutcome::ShowOnce(notice)) => {
+            let changed = state.affiliate.authenticate(token).await;
+            let changed = changed.map_err(|refusal| refusal_problem(state, refusal))?;
+            let partner_session = changed.as_ref().unwrap_or(partner_session);
             let view = PageContext::new(partner_session, token, request).with_notice(notice);
             Ok(PortalPage::new(StatusCode::OK, render_page(state, page, &view).await?))
         }
@@ -130,7 +133,7 @@ async fn apply_form(
             let is_first = partner.postback_url.is_none() && form.get_nonempty("postback_url").is_some();
             let changed = update_partner(state, partner_session, change, "settings?done=postback-changed").await?;
             match service.postback_secret(partner).filter(|_| is_first) {
-                Some(secret) => FormOutcome::ShowOnce(settings::first_secret_notice(&secret)),
+                Some(secret) => FormOutcome::ShowOnce(postbacks::first_secret_notice(&secret)),
                 None => changed,
             }
         }
@@ -142,7 +145,7 @@ async fn apply_form(
             FormOutcome::Done("settings?done=postback-sent#postbacks")
         }
         "postback-secret" => {
-            FormOutcome::ShowOnce(settings::new_secret_notice(&service.rotate_postback_secret(account, id).await?))
+            FormOutcome::ShowOnce(postbacks::new_secret_notice(&service.rotate_postback_secret(account, id).await?))
         }
         _ => {
             let opt_out_change =

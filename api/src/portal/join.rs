@@ -5,14 +5,18 @@ use ::affiliate::error::AffiliateError;
 use ::affiliate::partner_emails::website_host;
 use ::affiliate::partners::PartnerDraft;
 use ::affiliate::portal::application::PartnerApplication;
+use html::document::RenderedPage;
+use html::text::input_value;
 use http::StatusCode;
+use hypertext::prelude::*;
 use mail::address::Address;
 use mail::affiliate::campaign::{Campaign, CommissionRate};
 use mail::affiliate::partner::{PartnerLinkToken, PartnerSource, PartnerStatus};
 use mail::affiliate::partner_fields::{self, NAME_BYTES_MAX};
 use mail::affiliate::program::AffiliateProgram;
 
-use super::html::{Html, html, push};
+use super::field::TextField;
+use super::layout::submit_button;
 use super::page::PortalPage;
 use super::program::{find_program, no_program_page};
 use super::refusal::refusal_text;
@@ -79,41 +83,35 @@ pub(super) fn commission_offer(program: &AffiliateProgram, campaign: &Campaign) 
     format!("You earn {rate}, {duration}.")
 }
 
-fn join_page(program: &AffiliateProgram, campaign: &Campaign, form: &FormFields, error: Option<&str>) -> Html {
-    let mut content = Html::new();
-    if let Some(error) = error {
-        push!(content, "<p class=\"note bad\" role=\"alert\">" (error) "</p>\n");
-    }
-    let waits = if campaign.auto_approve { "" } else { " Applications are reviewed." };
-    push!(
-        content,
-        "<div class=\"card\"><p>Share a link to " (website_host(program)) " and earn a commission on every sale. "
-        (commission_offer(program, campaign)) (waits) "</p><form method=\"post\" action=\"join\">\
-         <input type=\"hidden\" name=\"key\" value=\"" (program.publishable_key) "\">\
-         <input type=\"hidden\" name=\"via\" value=\"" (form.get("via")) "\">\
-         <input type=\"hidden\" name=\"campaign\" value=\"" (form.get("campaign")) "\">\
-         <label>Email<input type=\"email\" name=\"email\" autocomplete=\"email\" required maxlength=\"254\" value=\""
-        (form.get("email")) "\"></label><div class=\"two\">"
-    );
-    for (name, label, complete) in [
+fn join_page(program: &AffiliateProgram, campaign: &Campaign, form: &FormFields, error: Option<&str>) -> RenderedPage {
+    let site = website_host(program);
+    let title = format!("Become a partner of {site}");
+    let key = program.publishable_key.to_string();
+    let key = key.as_str();
+    let hidden = [("key", key), ("via", form.get("via")), ("campaign", form.get("campaign"))];
+    let fields = [
         ("first_name", "First name", "given-name"),
         ("last_name", "Last name", "family-name"),
-        ("company", "Company (optional)", "organization"),
-        ("website", "Website or channel (optional)", "url"),
-    ] {
-        push!(
-            content,
-            "<label>" (label) "<input name=\"" (name) "\" autocomplete=\"" (complete) "\" maxlength=\"200\" value=\""
-            (form.get(name)) "\"></label>"
-        );
-    }
-    push!(
-        content,
-        "</div>" [layout::terms_box(program.settings.terms_url.as_deref())]
-        "<button type=\"submit\">Join</button></form><p class=\"soft\">Already a partner? \
-         <a href=\"sign-in?key=" (program.publishable_key) "\">Sign in</a></p></div>"
-    );
-    layout::signed_out_page(&format!("Become a partner of {}", website_host(program)), "", &content)
+        ("company", "Company", "organization"),
+        ("website", "Website or channel", "url"),
+    ];
+    let content = maud! {
+        p {
+            "Share a link to " (site) " and earn a commission on every sale. " (commission_offer(program, campaign))
+            @if !campaign.auto_approve { " Applications are reviewed." }
+        }
+        form.form method="post" action="join" {
+            @for (name, value) in hidden { input type="hidden" name=(name) value=(input_value(value)); }
+            (TextField::email(form.get("email")))
+            @for (name, label, autocomplete) in fields {
+                (TextField { autocomplete: Some(autocomplete), ..TextField::new(name, name, label, form.get(name)) })
+            }
+            (layout::terms_box(program.settings.terms_url.as_deref()))
+            (submit_button("Join"))
+        }
+        p.soft { "Already a partner? " a href={ "sign-in?key=" (key) } { "Sign in" } }
+    };
+    layout::signed_out_page(&title, "", error, content)
 }
 
 /// `POST /portal/join`.
@@ -145,11 +143,10 @@ pub(super) async fn submit_form(state: &AppState, request: &PortalRequest) -> Re
         let text = "Thank you, your application was received. This program cannot send email at the moment.";
         return Ok(PortalPage::new(StatusCode::OK, layout::message_page("", "Received", text)));
     }
-    let content = html! {
-        "<div class=\"card\"><p>Thank you. We have sent an email to <strong>" (email) "</strong> with the next \
-         steps.</p></div>"
+    let content = maud! {
+        p { "Thank you. We have sent an email to " strong { (email.to_string()) } " with the next steps." }
     };
-    Ok(PortalPage::new(StatusCode::OK, layout::signed_out_page("Check your email", "", &content)))
+    Ok(PortalPage::new(StatusCode::OK, layout::signed_out_page("Check your email", "", None, content)))
 }
 
 /// Submits the application. Does nothing if the same address applied, and was sent an email, a moment ago.

@@ -4,14 +4,19 @@ use std::sync::LazyLock;
 
 use ::affiliate::partner_emails::website_host;
 use ::affiliate::portal::login::PartnerSession;
+use html::badge::Tone;
+use html::document::{Document, PageStyle, RenderedPage};
+use html::fragment::Fragment;
+use html::message::Sentence;
+use html::notice::{Alert, Notice};
+use html::style::{self, BASE, CONTROLS, KIT};
+use hypertext::prelude::*;
 use mail::affiliate::partner::PartnerStatus;
 use mail::affiliate::portal::PortalToken;
-use sha2::{Digest as _, Sha256};
 
-use super::html::{Html, html, push};
+use super::field::CheckField;
 use super::request::{FormFields, PortalRequest};
 
-pub(super) const STYLE: &str = include_str!("style.css");
 /// The pages of a signed-in partner, in the order of the navigation.
 const TABS: [(&str, &str); 6] = [
     ("home", "Overview"),
@@ -22,13 +27,16 @@ const TABS: [(&str, &str); 6] = [
     ("settings", "Settings"),
 ];
 
-/// Hash of the style sheet in its URL, so that browsers may cache it indefinitely.
-fn style_version() -> &'static str {
-    static VERSION: LazyLock<String> = LazyLock::new(|| {
-        let hash = Sha256::digest(STYLE.as_bytes());
-        hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
-    });
-    &VERSION
+/// The style sheet: what all pages of the server share, and the portal's own layout.
+pub(super) fn style_sheet() -> &'static str {
+    static SHEET: LazyLock<String> = LazyLock::new(|| style::join(&[BASE, CONTROLS, KIT, include_str!("style.css")]));
+    &SHEET
+}
+
+/// The address of the style sheet. It contains a hash of the text, so that browsers may cache it indefinitely.
+fn style_path(up: &str) -> String {
+    static VERSION: LazyLock<String> = LazyLock::new(|| style::hex_hash(style_sheet().as_bytes()));
+    format!("{up}style.css?v={}", *VERSION)
 }
 
 /// The context in which a page of a signed-in partner is rendered.
@@ -40,19 +48,19 @@ pub(super) struct PageContext<'a> {
     /// The rejected form, and the reason.
     error: Option<(&'a str, String)>,
     /// A notice that is shown only in this response.
-    notice: Html,
+    notice: Fragment,
     /// The relative path to the other pages.
     parent_path: &'static str,
 }
 
 impl<'a> PageContext<'a> {
     pub(super) fn new(session: &'a PartnerSession, token: &PortalToken, request: &'a PortalRequest) -> Self {
-        Self { session, request, csrf: token.csrf(), error: None, notice: Html::new(), parent_path: "" }
+        Self { session, request, csrf: token.csrf(), error: None, notice: Fragment::default(), parent_path: "" }
     }
 
     /// For a page one path segment below the others.
     pub(super) fn nested(mut self) -> Self {
-        self.parent_path = "../";
+        self.parent_path = PARENT_PATH;
         self
     }
 
@@ -63,7 +71,7 @@ impl<'a> PageContext<'a> {
     }
 
     /// Adds a notice that is shown once.
-    pub(super) fn with_notice(mut self, notice: Html) -> Self {
+    pub(super) fn with_notice(mut self, notice: Fragment) -> Self {
         self.notice = notice;
         self
     }
@@ -79,8 +87,8 @@ impl<'a> PageContext<'a> {
     }
 
     /// The hidden CSRF field of every form.
-    pub(super) fn csrf_field(&self) -> Html {
-        html! { "<input type=\"hidden\" name=\"csrf\" value=\"" (self.csrf) "\">" }
+    pub(super) fn csrf_field(&self) -> impl Renderable + use<'_> {
+        maud! { input type="hidden" name="csrf" value=(self.csrf); }
     }
 
     /// The value of a form field: the typed text if this form was rejected, else the stored value.
@@ -97,68 +105,100 @@ impl<'a> PageContext<'a> {
     }
 
     /// Renders the page with head, navigation, messages and footer.
-    pub(super) fn render(&self, tab: &'static str, title: &str, content: &Html) -> Html {
-        let site = website_host(&self.session.program);
-        let mut head = html! { "<header><div><span class=\"site\">" (site) "<small>Partner portal</small></span>" };
-        push!(head, "<form method=\"post\" action=\"" (self.parent_path) "sign-out\">" [self.csrf_field()]);
-        push!(head, "<button type=\"submit\">Sign out</button></form><nav aria-label=\"Portal\">");
-        for (name, label) in TABS {
-            push!(head, "<a href=\"" (self.parent_path) (name) "\"");
-            if name == tab {
-                head.raw(" aria-current=\"page\"");
+    pub(super) fn render(&self, tab: &'static str, title: &str, content: impl Renderable) -> RenderedPage {
+        let (site, up) = (website_host(&self.session.program), self.parent_path);
+        let document_title = format!("{title} · {site}");
+        let body = maud! {
+            a.skip href="#main" { "Skip to content" }
+            header.portal {
+                div {
+                    p.site { strong { (site) } span { "Partner portal" } }
+                    form method="post" action={ (up) "sign-out" } {
+                        (self.csrf_field())
+                        button.button.quiet type="submit" { "Sign out" }
+                    }
+                    nav.tabs aria-label="Portal" {
+                        @for (name, label) in TABS {
+                            a href={ (up) (name) } aria-current=[(name == tab).then_some("page")] { (label) }
+                        }
+                    }
+                }
             }
-            push!(head, ">" (label) "</a>");
-        }
-        head.raw("</nav></div></header>\n");
-        let mut main = html! { "<h1>" (title) "</h1>\n" [self.status_banner()] [self.notice] };
-        main.put(content);
-        let footer = html! { "Signed in as " (self.session.partner.email) };
-        html_document(&format!("{title} · {site}"), self.parent_path, "", &head, &main, &footer)
+            main #main tabindex="-1" {
+                h1 { (title) }
+                (self.status_banner())
+                (self.notice)
+                (content)
+            }
+            footer { p { "Signed in as " (self.session.partner.email.to_string()) } }
+        };
+        Document { title: &document_title, style: PageStyle::File(&style_path(up)), class: "portal", body }.render()
     }
 
     /// The result of the last form, and a notice about the partner's status.
-    fn status_banner(&self) -> Html {
-        let mut banner = Html::new();
-        if let Some((_, reason)) = &self.error {
-            push!(banner, "<p class=\"note bad\" role=\"alert\">" (reason) "</p>\n");
-        } else if let Some(text) = success_text(&self.request.query) {
-            push!(banner, "<p class=\"note\" role=\"status\">" (text) "</p>\n");
-        }
-        match self.session.partner.status {
-            PartnerStatus::Invited => banner.put(&self.invitation_form()),
-            PartnerStatus::Pending => banner.raw(
-                "<p class=\"note warn\">Your application is under review. You can view the portal; your links start to \
-                 work once it is approved.</p>\n",
+    fn status_banner(&self) -> Fragment {
+        let reason = self.error.as_ref().map(|(_, reason)| reason.as_str());
+        let done = if reason.is_none() { success_text(&self.request.query) } else { None };
+        let status = self.session.partner.status;
+        let status_text = match status {
+            PartnerStatus::Pending => Some(
+                "Your application is under review. You can view the portal; your links start to work once it is \
+                 approved.",
             ),
-            PartnerStatus::Suspended => banner.raw(
-                "<p class=\"note warn\">Your account is suspended: your links do not work and no payouts are made. You \
-                 can view your data but cannot change it.</p>\n",
+            PartnerStatus::Suspended => Some(
+                "Your account is suspended: your links do not work and no payouts are made. You can view your data \
+                 but cannot change it.",
             ),
-            PartnerStatus::Active | PartnerStatus::Rejected => {}
-        }
-        banner
+            PartnerStatus::Invited | PartnerStatus::Active | PartnerStatus::Rejected => None,
+        };
+        Fragment::new(maud! {
+            @if let Some(reason) = reason { (Alert(reason)) }
+            @if let Some(text) = done { (Notice { tone: Tone::Good, text }) }
+            @if status == PartnerStatus::Invited { (self.invitation_form()) }
+            @if let Some(text) = status_text { div.notice.warning { p { (text) } } }
+        })
     }
 
     /// The form that accepts an invitation.
-    fn invitation_form(&self) -> Html {
-        let mut form = html! {
-            "<section class=\"card\"><h2>You have been invited to become a partner of "
-            (website_host(&self.session.program))
-            "</h2><p>Accept the invitation to activate your link.</p><form method=\"post\" action=\""
-            (self.parent_path) "accept\">" [self.csrf_field()]
-        };
-        form.put(&terms_box(self.session.program.settings.terms_url.as_deref()));
-        form.raw("<button type=\"submit\">Accept the invitation</button></form></section>\n");
-        form
+    fn invitation_form(&self) -> impl Renderable + use<'_> {
+        let program = &self.session.program;
+        maud! {
+            section.card {
+                h2 { "You have been invited to become a partner of " (website_host(program)) }
+                p { "Accept the invitation to activate your link." }
+                form.form method="post" action={ (self.parent_path) "accept" } {
+                    (self.csrf_field())
+                    (terms_box(program.settings.terms_url.as_deref()))
+                    (submit_button("Accept the invitation"))
+                }
+            }
+        }
     }
 }
 
+/// The main button of a form.
+pub(super) fn submit_button(label: &str) -> impl Renderable + use<'_> {
+    maud! { div.buttons { button.button.primary type="submit" { (label) } } }
+}
+
 /// The checkbox that accepts the terms; empty if the program has no terms.
-pub(super) fn terms_box(terms_url: Option<&str>) -> Html {
-    let Some(url) = terms_url else { return Html::new() };
-    html! {
-        "<label class=\"tick\"><input type=\"checkbox\" name=\"terms\" value=\"on\" required><span>I accept the \
-         <a href=\"" (url) "\" rel=\"noopener noreferrer\" target=\"_blank\">terms of the program</a></span></label>"
+pub(super) fn terms_box(terms_url: Option<&str>) -> impl Renderable + use<'_> {
+    let label = |url| {
+        maud! {
+            "I accept the " a href=(url) rel="noopener noreferrer" target="_blank" { "terms of the program" }
+        }
+    };
+    maud! {
+        @if let Some(url) = terms_url {
+            (CheckField {
+                name: "terms",
+                label: label(url),
+                help: None,
+                is_checked: false,
+                is_required: true,
+                is_disabled: false,
+            })
+        }
     }
 }
 
@@ -179,29 +219,26 @@ fn success_text(query: &FormFields) -> Option<&'static str> {
     })
 }
 
-pub(super) fn signed_out_page(title: &str, up: &'static str, content: &Html) -> Html {
-    let main = html! { "<h1>" (title) "</h1>\n" [content] };
-    html_document(title, up, "narrow", &Html::new(), &main, &Html::new())
+/// A page for visitors without a session: a heading and a card.
+pub(super) fn signed_out_page(
+    title: &str,
+    up: &'static str,
+    error: Option<&str>,
+    content: impl Renderable,
+) -> RenderedPage {
+    let body = maud! {
+        main #main {
+            h1 { (title) }
+            @if let Some(error) = error { (Alert(error)) }
+            div.card { (content) }
+        }
+    };
+    Document { title, style: PageStyle::File(&style_path(up)), class: "portal signed-out", body }.render()
 }
 
 /// A page with one message.
-pub(super) fn message_page(up: &'static str, title: &str, text: &str) -> Html {
-    signed_out_page(title, up, &html! { "<div class=\"card\"><p>" (text) "</p></div>" })
-}
-
-fn html_document(title: &str, up: &'static str, class: &'static str, head: &Html, main: &Html, footer: &Html) -> Html {
-    let mut page = html! {
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" (title) "</title>\n\
-         <link rel=\"stylesheet\" href=\"" (up) "style.css?v=" (style_version()) "\">\n</head>\n<body>\n\
-         <a class=\"skip\" href=\"#main\">Skip to content</a>\n"
-        [head] "<main id=\"main\" class=\"" (class) "\">\n" [main] "</main>\n"
-    };
-    if !footer.is_empty() {
-        push!(page, "<footer>" [footer] "</footer>\n");
-    }
-    page.raw("</body>\n</html>\n");
-    page
+pub(super) fn message_page(up: &'static str, title: &str, text: &str) -> RenderedPage {
+    signed_out_page(title, up, None, Sentence(text))
 }
 
 /// Relative path from a nested page to the other pages.

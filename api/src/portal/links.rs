@@ -2,83 +2,109 @@
 
 use ::affiliate::error::AffiliateError;
 use ::affiliate::links;
+use html::badge::{Badge, Tone};
+use html::document::RenderedPage;
+use html::fragment::Fragment;
+use hypertext::prelude::*;
 use mail::affiliate::partner::{LINKS_MAX, PartnerLink};
 use mail::affiliate::referral::ReferralCounts;
 
-use super::html::{Html, html, push};
-use super::layout::PageContext;
+use super::field::{SharedAddress, TextField};
+use super::layout::{PageContext, submit_button};
 use crate::state::AppState;
 
-pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
+pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<RenderedPage, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
     let service = &state.affiliate;
     let all = service.list_links(partner.account, partner.id).await?;
     let referrals = service.referral_counts(partner).await?;
     let clicks = service.click_statistics(partner, &all).await?;
-    let mut content = Html::new();
-    if view.can_edit() && all.len() < LINKS_MAX {
-        content.put(&add_link_form(view));
-    }
-    for link in &all {
-        let is_primary = link.id == partner.primary_link;
-        let address = links::link_url(&program.settings.website_url, link);
-        push!(content, "<section class=\"card\"><h2>"(link.label.as_deref().unwrap_or(link.token.as_str())));
-        if is_primary {
-            content.raw(" <span class=\"tag\">your main link</span>");
+    let recruiting = recruiting_link(state, view, &all).await?;
+    let content = maud! {
+        @if view.can_edit() && all.len() < LINKS_MAX { (add_link_form(view)) }
+        @for link in &all {
+            @let id = link.id.to_string();
+            @let address = links::link_url(&program.settings.website_url, link);
+            section.card {
+                div.head {
+                    h2 { (link.label.as_deref().unwrap_or(link.token.as_str())) }
+                    @if link.id == partner.primary_link { (Badge::new("your main link", Tone::Neutral)) }
+                }
+                (SharedAddress { id: &id, address: &address })
+                (link_counts(
+                    clicks.by_link.get(&link.id).copied().unwrap_or_default(),
+                    referrals.links.get(&link.id).copied().unwrap_or_default(),
+                ))
+                @if view.can_edit() { (edit_link_form(view, link)) }
+            }
         }
-        push!(content, "</h2><label>Share this link<input readonly value=\"" (address) "\"></label>");
-        let count = clicks.by_link.get(&link.id).copied().unwrap_or_default();
-        let link_referrals = referrals.links.get(&link.id).copied().unwrap_or_default();
-        push!(content, [link_counts(count, link_referrals)]);
-        if view.can_edit() {
-            content.put(&edit_link_form(view, link));
+        section.card { h2 { "Total" } (link_counts(clicks.all, referrals.total())) }
+        (recruiting)
+    };
+    Ok(view.render("links", "Links", content))
+}
+
+fn link_counts(clicks: u64, ReferralCounts { leads, customers }: ReferralCounts) -> impl Renderable {
+    maud! { p { (clicks) " clicks · " (leads) " referrals · " (customers) " customers" } }
+}
+
+/// The input fields of a link. `id` is unique on the page.
+fn link_fields(view: &PageContext<'_>, form: &str, id: &str, link: Option<&PartnerLink>) -> Fragment {
+    let value = |name, now: Option<&str>| view.field_value(form, name, now.unwrap_or_default());
+    let token = value("token", link.map(|link| link.token.as_str()));
+    let label = value("label", link.and_then(|link| link.label.as_deref()));
+    let to = value("destination_url", link.and_then(|link| link.destination_url.as_deref()));
+    let ids = ["token", "label", "to"].map(|name| format!("{id}-{name}"));
+    let [token_id, label_id, to_id] = &ids;
+    let help = format!("A path on {}; default: the home page", view.session.program.settings.website_url);
+    let token = TextField {
+        help: Some("2 to 40 letters, digits, dashes and underscores"),
+        chars_max: 40,
+        is_required: true,
+        is_token: true,
+        ..TextField::new(token_id, "token", "Name in the address", &token)
+    };
+    let label =
+        TextField { help: Some("Nobody else sees it"), ..TextField::new(label_id, "label", "Your note", &label) };
+    let to = TextField {
+        help: Some(&help),
+        placeholder: Some("/pricing"),
+        chars_max: 2_000,
+        ..TextField::new(to_id, "destination_url", "Destination page", &to)
+    };
+    Fragment::new(maud! { div.columns { (token) (label) } (to) })
+}
+
+fn add_link_form<'a>(view: &'a PageContext<'a>) -> impl Renderable + use<'a> {
+    let fields = link_fields(view, "add-link", "new", None);
+    maud! {
+        details.card open[view.has_error("add-link")] {
+            summary { "Add a link" }
+            form.form.wide method="post" action="add-link" {
+                (view.csrf_field())
+                (fields)
+                (submit_button("Add the link"))
+            }
         }
-        content.raw("</section>\n");
-    }
-    push!(content, "<section class=\"card\"><h2>Total</h2>" [link_counts(clicks.all, referrals.total())]
-        "</section>\n" [recruiting_link(state, view, &all).await?]);
-    Ok(view.render("links", "Links", &content))
-}
-
-fn link_counts(clicks: u64, ReferralCounts { leads, customers }: ReferralCounts) -> Html {
-    html! { "<p>" (clicks) " clicks · " (leads) " referrals · " (customers) " customers</p>" }
-}
-
-/// The input fields of a link.
-fn link_fields(view: &PageContext<'_>, form: &str, link: Option<&PartnerLink>) -> Html {
-    let now = |text: Option<&str>| text.unwrap_or_default().to_owned();
-    let token = view.field_value(form, "token", &now(link.map(|link| link.token.as_str())));
-    let label = view.field_value(form, "label", &now(link.and_then(|link| link.label.as_deref())));
-    let to = view.field_value(form, "destination_url", &now(link.and_then(|link| link.destination_url.as_deref())));
-    html! {
-        "<div class=\"two\"><label>Name in the address<input name=\"token\" required minlength=\"2\" maxlength=\"40\" \
-         pattern=\"[A-Za-z0-9_\\-]+\" autocapitalize=\"none\" spellcheck=\"false\" value=\"" (token) "\">\
-         <small>2 to 40 letters, digits, dashes and underscores</small></label>\
-         <label>Your note (nobody else sees it)<input name=\"label\" maxlength=\"200\" value=\"" (label) "\"></label></div>\
-         <label>Destination page<input name=\"destination_url\" maxlength=\"2000\" placeholder=\"/pricing\" value=\""
-        (to) "\"><small>A path on " (view.session.program.settings.website_url)
-        "; default: the home page</small></label>"
     }
 }
 
-fn add_link_form(view: &PageContext<'_>) -> Html {
-    let open = if view.has_error("add-link") { " open" } else { "" };
-    html! {
-        "<details class=\"card\"" (open) "><summary>Add a link</summary>\
-         <form method=\"post\" action=\"add-link\">" [view.csrf_field()] [link_fields(view, "add-link", None)]
-        "<button type=\"submit\">Add the link</button></form></details>\n"
-    }
-}
-
-fn edit_link_form(view: &PageContext<'_>, link: &PartnerLink) -> Html {
-    let has_error = view.has_error("change-link") && view.request.form.get("id") == link.id.to_string();
-    let (open, form) = if has_error { (" open", "change-link") } else { ("", "") };
-    html! {
-        "<details" (open) "><summary>Edit</summary><form method=\"post\" action=\"change-link\">" [view.csrf_field()]
-        "<input type=\"hidden\" name=\"id\" value=\"" (link.id) "\">" [link_fields(view, form, Some(link))]
-        "<p class=\"soft\">If you change the name, the old link stops working.</p>\
-         <button type=\"submit\">Save</button></form></details>"
-    }
+fn edit_link_form(view: &PageContext<'_>, link: &PartnerLink) -> Fragment {
+    let id = link.id.to_string();
+    let has_error = view.has_error("change-link") && view.request.form.get("id") == id;
+    let fields = link_fields(view, if has_error { "change-link" } else { "" }, &id, Some(link));
+    Fragment::new(maud! {
+        details open[has_error] {
+            summary { "Edit" }
+            form.form.wide method="post" action="change-link" {
+                (view.csrf_field())
+                input type="hidden" name="id" value=(id);
+                (fields)
+                p.soft.small { "If you change the name, the old link stops working." }
+                (submit_button("Save"))
+            }
+        }
+    })
 }
 
 /// The recruiting link; empty if the campaign has no second tier or cannot be joined.
@@ -86,26 +112,31 @@ async fn recruiting_link(
     state: &AppState,
     view: &PageContext<'_>,
     all: &[PartnerLink],
-) -> Result<Html, AffiliateError> {
+) -> Result<Fragment, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
     let campaign = match state.affiliate.campaign(partner.account, partner.campaign).await {
         Ok(campaign) => campaign,
-        Err(AffiliateError::NotFound(_)) => return Ok(Html::new()),
+        Err(AffiliateError::NotFound(_)) => return Ok(Fragment::default()),
         Err(refusal) => return Err(refusal),
     };
     let share = campaign.terms.second_tier.get();
     let link = all.iter().find(|link| link.id == partner.primary_link);
-    let Some(link) = link else { return Ok(Html::new()) };
+    let Some(link) = link else { return Ok(Fragment::default()) };
     let Some(address) = state.affiliate.recruiting_address(program, link).await? else {
-        return Ok(Html::new());
+        return Ok(Fragment::default());
     };
     if share == 0 || state.affiliate.campaign_to_join(program, None).await?.is_none() {
-        return Ok(Html::new());
+        return Ok(Fragment::default());
     }
-    let share = f64::from(share) / 100.0;
-    Ok(html! {
-        "<section class=\"card\"><h2>Recruit partners</h2><p>Partners who join through this link earn their own \
-         commission, and you earn " (share) " % of their sales in addition.</p>\
-         <label>Share this link<input readonly value=\"" (address) "\"></label></section>\n"
-    })
+    let share = (f64::from(share) / 100.0).to_string();
+    Ok(Fragment::new(maud! {
+        section.card {
+            h2 { "Recruit partners" }
+            p {
+                "Partners who join through this link earn their own commission, and you earn " (share)
+                " % of their sales in addition."
+            }
+            (SharedAddress { id: "recruiting", address: &address })
+        }
+    }))
 }

@@ -1,12 +1,13 @@
 //! `PortalPage`: the response of all portal operations.
 
 use bytes::Bytes;
+use html::document::RenderedPage;
+use html::policy;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
 use http::header::{REFERRER_POLICY, X_FRAME_OPTIONS};
 use serde_json::{Value, json};
 
-use super::html::Html;
 use super::layout;
 use crate::problem::Problem;
 use crate::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
@@ -14,10 +15,6 @@ use crate::schema::Schemas;
 
 /// Keeps the pages out of search engines.
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
-
-/// Content-Security-Policy: one style sheet, images and forms of the same origin.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
-                      frame-ancestors 'none'";
 
 /// The URL of the style sheet contains a hash of its text, so it may be cached indefinitely.
 const STYLE_CACHE_CONTROL: &str = "public, max-age=31536000, immutable";
@@ -32,7 +29,7 @@ pub struct PortalPage {
 }
 
 impl PortalPage {
-    pub(super) fn new(status: StatusCode, page: Html) -> Self {
+    pub(super) fn new(status: StatusCode, page: RenderedPage) -> Self {
         Self { status, media_type: HTML_MEDIA_TYPE, headers: Vec::new(), body: page.into_string().into() }
     }
 
@@ -44,7 +41,7 @@ impl PortalPage {
 
     pub(super) fn style_sheet() -> Self {
         let headers = vec![(CACHE_CONTROL, HeaderValue::from_static(STYLE_CACHE_CONTROL))];
-        let body = Bytes::from_static(layout::STYLE.as_bytes());
+        let body = Bytes::from_static(layout::style_sheet().as_bytes());
         Self { status: StatusCode::OK, media_type: "text/css; charset=utf-8", headers, body }
     }
 
@@ -101,7 +98,7 @@ impl IntoResponse for PortalPage {
 
     fn into_response(self) -> Result<Response, Problem> {
         let mut headers = vec![
-            (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+            (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy::WITHOUT_SCRIPTS)),
             // With `no-referrer` browsers would submit the forms with `Origin: null`.
             (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
             (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),

@@ -1,8 +1,9 @@
 //! The pages of a signed-in partner, by name.
 
+use html::document::RenderedPage;
+
 use super::earnings;
 use super::home;
-use super::html::Html;
 use super::layout::PageContext;
 use super::links;
 use super::payouts;
@@ -13,7 +14,7 @@ use crate::problem::Problem;
 use crate::state::AppState;
 
 /// Renders a page of a signed-in partner.
-pub(super) async fn render_page(state: &AppState, name: &str, view: &PageContext<'_>) -> Result<Html, Problem> {
+pub(super) async fn render_page(state: &AppState, name: &str, view: &PageContext<'_>) -> Result<RenderedPage, Problem> {
     let rendered = match name {
         "links" => links::show(state, view).await,
         "referrals" => referrals::show(state, view).await,

@@ -4,83 +4,100 @@ use ::affiliate::error::AffiliateError;
 use ::affiliate::partner_emails::{destination_line, website_host};
 use ::affiliate::payouts::view::PayoutView;
 use ::affiliate::portal::receipts::Receipt;
+use html::badge::{Badge, Tone};
+use html::document::RenderedPage;
+use html::empty::EmptyState;
+use html::facts::Facts;
+use html::fragment::Fragment;
+use html::table::{Row, Table};
+use hypertext::prelude::*;
 use mail::affiliate::payout::{Payout, PayoutStatus};
 use mail::id::PayoutId;
 use store::affiliate::listing::ListPageRequest;
 
-use super::html::{Html, html, push};
 use super::layout::PageContext;
 use super::referrals::{ENTRIES, page_links};
 use super::texts;
 use crate::state::AppState;
 
-pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
+pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<RenderedPage, AffiliateError> {
     let partner = &view.session.partner;
     let before = view.request.query.get("before").parse::<PayoutId>().ok();
     let page_request = ListPageRequest { before: before.map(PayoutId::to_bytes), limit: ENTRIES, from: None };
     let page = state.affiliate.list_partner_payouts(partner, page_request).await?;
-    let mut content = html! { "<section class=\"card\">" };
-    if page.payouts.is_empty() {
-        content.raw("<p>No payouts yet. Confirmed commissions are paid in the program's next payout run.</p>");
-    } else {
-        content.raw(
-            "<table class=\"list\"><thead><tr><th scope=\"col\">Day</th><th scope=\"col\">To</th>\
-             <th scope=\"col\">Status</th><th scope=\"col\" class=\"num\">Amount</th>\
-             <th scope=\"col\">Receipt</th></tr></thead><tbody>",
-        );
-        page.payouts.iter().for_each(|payout_view| content.put(&payout_row(payout_view)));
-        content.raw("</tbody></table>");
-    }
     let next = page.next.map(|id| PayoutId::from_bytes(id).to_string());
-    push!(content, [page_links("payouts", before.is_some(), next.as_deref())] "</section>\n");
-    content.put(&payout_terms(view));
-    Ok(view.render("payouts", "Payouts", &content))
+    let content = maud! {
+        @if page.payouts.is_empty() {
+            (EmptyState {
+                title: "No payouts yet",
+                text: "Confirmed commissions are paid in the program's next payout run.",
+                action: None,
+            })
+        } @else {
+            (payout_table(&page.payouts))
+        }
+        (page_links("payouts", before.is_some(), next.as_deref()))
+        (payout_terms(view))
+    };
+    Ok(view.render("payouts", "Payouts", content))
 }
 
-fn payout_row(view: &PayoutView) -> Html {
-    let payout = &view.payout;
-    html! {
-        "<tr><td>" [texts::format_day(payout.created_at)] "</td><td>"
-        (destination_line(payout.method, &payout.destination)) "</td><td>" [status_text(view)]
-        "</td><td class=\"num\"><strong>" (texts::format_money(payout.amount, payout.currency))
-        "</strong></td><td><a href=\"payouts/" (payout.id) "\">Receipt</a></td></tr>"
+fn payout_table(payouts: &[PayoutView]) -> Table {
+    let columns = ["Day", "To", "Status", "Amount", "Receipt"];
+    let mut table = Table::new("Your payouts", &columns).numbers(&["Amount"]);
+    for view in payouts {
+        let payout = &view.payout;
+        table.push(
+            Row::new()
+                .cell(texts::format_day(payout.created_at))
+                .cell(maud! { (destination_line(payout.method, &payout.destination)) })
+                .cell(status_text(view))
+                .cell(maud! { strong.nowrap { (texts::format_money(payout.amount, payout.currency)) } })
+                .link(format!("payouts/{}", payout.id), "Receipt"),
+        );
     }
+    table
 }
 
 /// The status of a payout.
-fn status_text(view: &PayoutView) -> Html {
+fn status_text(view: &PayoutView) -> Fragment {
+    let badge = |text, tone| Fragment::new(Badge::new(text, tone));
     match (view.status, view.payout.paid_at) {
-        (PayoutStatus::Draft, _) => texts::badge("", "being prepared"),
-        (PayoutStatus::Processing, _) => texts::badge("warn", "on its way"),
-        (PayoutStatus::Paid, Some(at)) => {
-            html! { [texts::badge("good", "paid")] "<small>on " [texts::format_day(at)] "</small>" }
-        }
-        (PayoutStatus::Paid, None) => texts::badge("good", "paid"),
-        (PayoutStatus::Failed, _) => html! {
-            [texts::badge("bad", "failed")] "<small>included in your next payout</small>"
-        },
+        (PayoutStatus::Draft, _) => badge("being prepared", Tone::Neutral),
+        (PayoutStatus::Processing, _) => badge("on its way", Tone::Active),
+        (PayoutStatus::Paid, Some(at)) => Fragment::new(maud! {
+            (Badge::new("paid", Tone::Good))
+            p.small.soft { "on " (texts::format_day(at)) }
+        }),
+        (PayoutStatus::Paid, None) => badge("paid", Tone::Good),
+        (PayoutStatus::Failed, _) => Fragment::new(maud! {
+            (Badge::new("failed", Tone::Bad))
+            p.small.soft { "included in your next payout" }
+        }),
     }
 }
 
 /// The payout destination and the minimum payout.
-fn payout_terms(view: &PageContext<'_>) -> Html {
+fn payout_terms(view: &PageContext<'_>) -> Fragment {
     let (partner, program) = (&view.session.partner, &view.session.program);
-    let mut section = html! { "<section class=\"card\"><h2>How you are paid</h2>" };
-    match &partner.payout {
-        Some(payout) => {
-            push!(section, "<p>" (destination_line(payout.method, &payout.destination)) "</p>");
-            if !partner.is_payout_ready(&program.settings.allowed_methods) {
-                section.raw("<p class=\"note warn\">Payouts cannot be sent there at the moment.</p>");
+    let minimum = program.settings.min_payout.iter().filter(|(_, least)| **least > 0);
+    let minimum: Vec<_> = minimum.map(|(currency, least)| texts::format_money(*least, *currency)).collect();
+    Fragment::new(maud! {
+        section.card {
+            h2 { "How you are paid" }
+            @match &partner.payout {
+                Some(payout) => {
+                    p { (destination_line(payout.method, &payout.destination)) }
+                    @if !partner.is_payout_ready(&program.settings.allowed_methods) {
+                        div.notice.warning { p { "Payouts cannot be sent there at the moment." } }
+                    }
+                }
+                None => { div.notice.warning { p { "Add your payout details to receive payouts." } } }
             }
+            @for least in &minimum { p.soft.small { "Minimum payout: " (least) "." } }
+            p { a href={ (view.parent_path()) "settings#payout" } { "Change payout details" } }
         }
-        None => section.raw("<p class=\"note warn\">Add your payout details to receive payouts.</p>"),
-    }
-    push!(section, "<p><a href=\"" (view.parent_path()) "settings#payout\">Change payout details</a></p>");
-    for (currency, least) in program.settings.min_payout.iter().filter(|(_, least)| **least > 0) {
-        push!(section, "<p class=\"soft\">Minimum payout: " (texts::format_money(*least, *currency)) ".</p>");
-    }
-    section.raw("</section>\n");
-    section
+    })
 }
 
 /// The receipt of a payout; `None` for an unknown id or another partner's payout.
@@ -88,66 +105,67 @@ pub(super) async fn receipt(
     state: &AppState,
     view: &PageContext<'_>,
     id: &str,
-) -> Result<Option<Html>, AffiliateError> {
+) -> Result<Option<RenderedPage>, AffiliateError> {
     let Ok(id) = id.parse::<PayoutId>() else { return Ok(None) };
     let found = state.affiliate.get_receipt(&view.session.partner, id).await?;
     Ok(found.map(|receipt| {
-        let mut content = html! { "<section class=\"card\">" [receipt_header(view, &receipt.shown)] [receipt_lines(&receipt)] };
-        push!(content, "</section><p class=\"no-print\"><a href=\"" (view.parent_path()) "payouts\">All payouts</a></p>\n");
-        view.render("payouts", "Payout", &content)
+        let content = maud! {
+            section.card { (receipt_facts(view, &receipt.shown)) }
+            (receipt_lines(&receipt))
+            p.no-print { a href={ (view.parent_path()) "payouts" } { "All payouts" } }
+        };
+        view.render("payouts", "Payout", content)
     }))
 }
 
 /// Payer, payee, amount and status.
-fn receipt_header(view: &PageContext<'_>, payout_view: &PayoutView) -> Html {
+fn receipt_facts(view: &PageContext<'_>, payout_view: &PayoutView) -> Facts {
     let (partner, program, payout) = (&view.session.partner, &view.session.program, &payout_view.payout);
-    let mut facts = html! {
-        "<dl class=\"facts\"><dt>From</dt><dd>" (website_host(program)) "\n" (program.settings.website_url)
-        "</dd><dt>To</dt><dd>" (partner.name())
-    };
-    if let Some(company) = &partner.company {
-        push!(facts, "\n"(company));
-    }
-    push!(
-        facts,
-        "\n" (partner.email) "</dd><dt>Method</dt><dd>" (destination_line(payout.method, &payout.destination))
-        "</dd><dt>Amount</dt><dd><strong>" (texts::format_money(payout.amount, payout.currency))
-        "</strong></dd><dt>Status</dt><dd>" [status_text(payout_view)] "</dd>"
-    );
+    let company = partner.company.as_deref();
     let reference = payout.reference.as_deref().or(payout.transfer.as_deref());
-    for (label, text) in [("Reference", reference), ("Reason", payout.failure_reason.as_deref())] {
-        if let Some(text) = text {
-            push!(facts, "<dt>" (label) "</dt><dd>" (text) "</dd>");
-        }
-    }
-    push!(facts, "<dt>Number</dt><dd>" (payout.id) "</dd></dl>");
-    facts
+    let text = |text: Option<&str>| text.map(str::to_owned).map(|text| maud! { (text) });
+    Facts::new()
+        .row("From", maud! { p { (website_host(program)) } p { (program.settings.website_url.to_string()) } })
+        .row(
+            "To",
+            maud! {
+                p { (partner.name()) }
+                @if let Some(company) = company { p { (company) } }
+                p { (partner.email.to_string()) }
+            },
+        )
+        .row("Method", maud! { (destination_line(payout.method, &payout.destination)) })
+        .row("Amount", maud! { strong { (texts::format_money(payout.amount, payout.currency)) } })
+        .row("Status", status_text(payout_view))
+        .optional("Reference", text(reference))
+        .optional("Reason", text(payout.failure_reason.as_deref()))
+        .row("Number", maud! { (payout.id.to_string()) })
 }
 
 /// The commissions and corrections of a payout.
-fn receipt_lines(receipt: &Receipt) -> Html {
+fn receipt_lines(receipt: &Receipt) -> impl Renderable + use<> {
     let Payout { currency, adjusted, lines: all, .. } = receipt.shown.payout;
-    let mut table = html! {
-        "<table class=\"list\"><thead><tr><th scope=\"col\">Day</th><th scope=\"col\">Details</th>\
-         <th scope=\"col\" class=\"num\">Amount</th></tr></thead><tbody>"
-    };
-    for (line, amount) in &receipt.lines {
-        push!(
-            table,
-            "<tr><td>" [texts::format_day(line.created_at)] "</td><td>" (super::earnings::commission_label(line)) "<small>"
-            (line.formula()) "</small></td><td class=\"num\">" (texts::format_money(*amount, currency)) "</td></tr>"
+    let mut table = Table::new("What is paid", &["Day", "Details", "Amount"]).numbers(&["Amount"]);
+    let amount = |amount| maud! { span.nowrap { (texts::format_money(amount, currency)) } };
+    for (line, paid) in &receipt.lines {
+        table.push(
+            Row::new()
+                .cell(texts::format_day(line.created_at))
+                .cell(super::earnings::commission_details(line))
+                .cell(amount(*paid)),
         );
     }
     if adjusted != 0 {
-        push!(
-            table,
-            "<tr><td></td><td>Corrections<small>refunds of purchases that you were already paid for</small></td>\
-             <td class=\"num\">" (texts::format_money(adjusted, currency)) "</td></tr>"
-        );
+        let corrections = maud! {
+            p { "Corrections" }
+            p.small.soft { "refunds of purchases that you were already paid for" }
+        };
+        table.push(Row::new().cell(texts::Dash).cell(corrections).cell(amount(adjusted)));
     }
-    table.raw("</tbody></table>");
-    if usize::try_from(all).is_ok_and(|all| receipt.lines.len() < all) {
-        push!(table, "<p class=\"soft\">Showing the first " (receipt.lines.len()) " of " (all) " lines.</p>");
+    let shown = receipt.lines.len();
+    let is_cut = usize::try_from(all).is_ok_and(|all| shown < all);
+    maud! {
+        (table)
+        @if is_cut { p.soft.small { "Showing the first " (shown) " of " (all) " lines." } }
     }
-    table
 }

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use ::affiliate::partner_emails::website_host;
 use ::affiliate::portal::login::LoginTarget;
+use html::document::RenderedPage;
 use http::StatusCode;
+use hypertext::prelude::*;
 use mail::address::Address;
 use mail::affiliate::partner::PartnerStatus;
 use mail::affiliate::program::AffiliateProgram;
 
-use super::html::{Html, html, push};
-use super::layout;
+use super::field::TextField;
+use super::layout::{self, submit_button};
 use super::page::PortalPage;
 use super::program::{find_program, no_program_page};
 use super::request::PortalRequest;
@@ -25,18 +27,21 @@ use crate::state::AppState;
 pub(super) const RESPONSE_DELAY: Duration = Duration::from_millis(150);
 
 /// The page for visitors without a session.
-pub(super) fn signed_out_page(program: Option<&AffiliateProgram>) -> Html {
-    let content = match program {
-        Some(program) => html! {
-            "<div class=\"card\"><p>You are signed out of the partner portal of " (website_host(program)) ".</p>\
-             <p><a class=\"button\" href=\"sign-in?key=" (program.publishable_key) "\">Sign in</a></p></div>"
-        },
-        None => html! {
-            "<div class=\"card\"><p>Open the partner portal from the product whose partner you are, or from one of its \
-             emails.</p></div>"
-        },
+pub(super) fn signed_out_page(program: Option<&AffiliateProgram>) -> RenderedPage {
+    let content = maud! {
+        @match program {
+            Some(program) => {
+                p { "You are signed out of the partner portal of " (website_host(program)) "." }
+                p { a.button.primary href={ "sign-in?key=" (program.publishable_key.to_string()) } { "Sign in" } }
+            }
+            None => {
+                p {
+                    "Open the partner portal from the product whose partner you are, or from one of its emails."
+                }
+            }
+        }
     };
-    layout::signed_out_page("You are signed out", "", &content)
+    layout::signed_out_page("You are signed out", "", None, content)
 }
 
 /// `GET /portal/sign-in`.
@@ -46,20 +51,18 @@ pub(super) async fn show(state: &AppState, request: &PortalRequest) -> Result<Po
     Ok(PortalPage::new(StatusCode::OK, sign_in_page(&program, "", None)))
 }
 
-fn sign_in_page(program: &AffiliateProgram, email: &str, error: Option<&str>) -> Html {
-    let mut content = Html::new();
-    if let Some(error) = error {
-        push!(content, "<p class=\"note bad\" role=\"alert\">" (error) "</p>\n");
-    }
-    push!(
-        content,
-        "<div class=\"card\"><p>Enter the email you joined with as a partner of " (website_host(program))
-        ". We will send you a sign-in link.</p><form method=\"post\" action=\"sign-in\">\
-         <input type=\"hidden\" name=\"key\" value=\"" (program.publishable_key) "\">\
-         <label>Email<input type=\"email\" name=\"email\" autocomplete=\"email\" required maxlength=\"254\" value=\""
-        (email) "\"></label><button type=\"submit\">Send me a link</button></form></div>"
-    );
-    layout::signed_out_page(&format!("Partner portal of {}", website_host(program)), "", &content)
+fn sign_in_page(program: &AffiliateProgram, email: &str, error: Option<&str>) -> RenderedPage {
+    let site = website_host(program);
+    let title = format!("Partner portal of {site}");
+    let content = maud! {
+        p { "Enter the email you joined with as a partner of " (site) ". We will send you a sign-in link." }
+        form.form method="post" action="sign-in" {
+            input type="hidden" name="key" value=(program.publishable_key.to_string());
+            (TextField::email(email))
+            (submit_button("Send me a link"))
+        }
+    };
+    layout::signed_out_page(&title, "", error, content)
 }
 
 /// `POST /portal/sign-in`.
@@ -85,13 +88,17 @@ pub(super) async fn request_link(state: &AppState, request: &PortalRequest) -> R
     let (sent, ()) =
         tokio::join!(state.affiliate.request_login_link(&program, &email), tokio::time::sleep(RESPONSE_DELAY));
     sent.map_err(|refusal| refusal_problem(state, refusal))?;
-    let content = html! {
-        "<div class=\"card\"><p>If <strong>" (email) "</strong> is a partner of " (website_host(&program))
-        ", we have sent an email with a sign-in link. It works once, within 15 minutes.</p>\
-         <p class=\"soft\">No email? Check your spam folder, or <a href=\"sign-in?key="
-        (program.publishable_key) "\">try another address</a>.</p></div>"
+    let content = maud! {
+        p {
+            "If " strong { (email.to_string()) } " is a partner of " (website_host(&program))
+            ", we have sent an email with a sign-in link. It works once, within 15 minutes."
+        }
+        p.soft {
+            "No email? Check your spam folder, or "
+            a href={ "sign-in?key=" (program.publishable_key.to_string()) } { "try another address" } "."
+        }
     };
-    Ok(PortalPage::new(StatusCode::OK, layout::signed_out_page("Check your email", "", &content)))
+    Ok(PortalPage::new(StatusCode::OK, layout::signed_out_page("Check your email", "", None, content)))
 }
 
 /// Counts a request of this form; returns the 429 page when the limit is exceeded.
@@ -118,17 +125,17 @@ pub(super) fn rate_limited_page(problem: &Problem) -> PortalPage {
 }
 
 /// The page that a mailed login link opens.
-pub(super) fn link_page(target: &LoginTarget) -> Html {
+pub(super) fn link_page(target: &LoginTarget) -> RenderedPage {
     let site = website_host(&target.program);
-    let words = match target.partner.status {
-        PartnerStatus::Invited => {
-            html! { "You have been invited to become a partner of " (site) "." }
+    let is_invited = target.partner.status == PartnerStatus::Invited;
+    let content = maud! {
+        @if is_invited {
+            p { "You have been invited to become a partner of " (site) "." }
+        } @else {
+            p { "Sign in to the partner portal of " (site) " as " (target.partner.email.to_string()) "." }
         }
-        _ => html! { "Sign in to the partner portal of " (site) " as " (target.partner.email) "." },
+        form.form method="post" { (submit_button("Continue")) }
+        p.soft.small { "The link works once." }
     };
-    let content = html! {
-        "<div class=\"card\"><p>" [words] "</p><form method=\"post\"><button type=\"submit\">Continue</button></form>\
-         <p class=\"soft\">The link works once.</p></div>"
-    };
-    layout::signed_out_page("Sign in", layout::PARENT_PATH, &content)
+    layout::signed_out_page("Sign in", layout::PARENT_PATH, None, content)
 }

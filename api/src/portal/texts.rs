@@ -1,13 +1,14 @@
 //! Texts and number formats of the portal: money, dates, field labels, statuses.
 
+use html::badge::{Badge, Tone};
+use html::fragment::Fragment;
+use hypertext::{Buffer, prelude::*};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use mail::address::Address;
 use mail::affiliate::commission::{Commission, CommissionState, ReversalReason};
 use mail::affiliate::money::Currency;
 use mail::affiliate::referral::{Referral, ReferralBlock, ReferralStatus};
-
-use super::html::{Html, html};
 
 /// An amount: `1,234.50 USD`.
 pub(super) fn format_money(amount: i64, currency: Currency) -> String {
@@ -28,15 +29,35 @@ pub(super) fn format_money(amount: i64, currency: Currency) -> String {
 }
 
 /// A date in UTC: `22 Nov 2026`.
-pub(super) fn format_day(at: Timestamp) -> Html {
+pub(super) fn format_day(at: Timestamp) -> impl Renderable {
     let date = TimeZone::UTC.to_datetime(at).strftime("%-d %b %Y").to_string();
-    html! { "<time datetime=\"" (mail::timestamp::to_rfc3339(at)) "\">" (date) "</time>" }
+    maud! { time datetime=(mail::timestamp::to_rfc3339(at)) { (date) } }
 }
 
 /// A date and time in UTC.
-pub(super) fn format_time(at: Timestamp) -> Html {
+pub(super) fn format_time(at: Timestamp) -> impl Renderable {
     let text = TimeZone::UTC.to_datetime(at).strftime("%-d %b %Y, %H:%M UTC").to_string();
-    html! { "<time datetime=\"" (mail::timestamp::to_rfc3339(at)) "\">" (text) "</time>" }
+    maud! { time datetime=(mail::timestamp::to_rfc3339(at)) { (text) } }
+}
+
+/// A cell without a value.
+pub(super) struct Dash;
+
+impl Renderable for Dash {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! { span.dash { "–" } }.render_to(buffer);
+    }
+}
+
+/// A text that may be missing or empty.
+pub(super) fn text_or_dash(text: Option<&str>) -> impl Renderable + use<'_> {
+    let text = text.filter(|text| !text.is_empty());
+    maud! {
+        @match text {
+            Some(text) => { (text) }
+            None => { (Dash) }
+        }
+    }
 }
 
 /// Capitalises the first letter and adds a full stop.
@@ -77,47 +98,43 @@ pub(super) fn mask_email(email: &Address) -> String {
     format!("{}•••@{}•••{end}", first(local), first(host))
 }
 
-/// A coloured label.
-pub(super) fn badge(kind: &'static str, text: &str) -> Html {
-    html! { "<span class=\"tag " (kind) "\">" (text) "</span>" }
-}
-
 /// The status of a referral.
-pub(super) fn referral_status(referral: &Referral) -> Html {
-    match (referral.blocked, referral.status) {
-        (Some(ReferralBlock::SelfReferral), _) => badge("bad", "own purchase, not counted"),
-        (Some(ReferralBlock::ExistingCustomer), _) => badge("bad", "existing customer, not counted"),
-        (None, ReferralStatus::Lead) => badge("", "signed up"),
-        (None, ReferralStatus::Trialing) => badge("warn", "on trial"),
-        (None, ReferralStatus::Active) => badge("good", "customer"),
-        (None, ReferralStatus::Cancelled) => badge("", "former customer"),
-        (None, ReferralStatus::Refunded) => badge("bad", "refunded"),
-        (None, ReferralStatus::Rejected) => badge("bad", "not counted"),
-    }
+pub(super) fn referral_status(referral: &Referral) -> Badge {
+    let (label, tone) = match (referral.blocked, referral.status) {
+        (Some(ReferralBlock::SelfReferral), _) => ("own purchase, not counted", Tone::Bad),
+        (Some(ReferralBlock::ExistingCustomer), _) => ("existing customer, not counted", Tone::Bad),
+        (None, ReferralStatus::Lead) => ("signed up", Tone::Neutral),
+        (None, ReferralStatus::Trialing) => ("on trial", Tone::Warning),
+        (None, ReferralStatus::Active) => ("customer", Tone::Good),
+        (None, ReferralStatus::Cancelled) => ("former customer", Tone::Neutral),
+        (None, ReferralStatus::Refunded) => ("refunded", Tone::Bad),
+        (None, ReferralStatus::Rejected) => ("not counted", Tone::Bad),
+    };
+    Badge::new(label, tone)
 }
 
 /// The status of a commission.
-pub(super) fn commission_status(line: &Commission) -> Html {
+pub(super) fn commission_status(line: &Commission) -> Fragment {
+    let under_review = || Badge::new("under review", Tone::Warning);
     match line.status {
-        CommissionState::Pending { frozen } if frozen.is_frozen() => badge("warn", "under review"),
-        CommissionState::Pending { .. } => {
-            html! { [badge("warn", "pending")] "<small>confirmed on " [format_day(line.earns_at)] "</small>" }
-        }
+        CommissionState::Pending { frozen } if frozen.is_frozen() => Fragment::new(under_review()),
+        CommissionState::Pending { .. } => dated(Badge::new("pending", Tone::Active), "confirmed on ", line.earns_at),
         CommissionState::Earned { earned_at, frozen } => {
-            let mark = if frozen.is_frozen() { badge("warn", "under review") } else { badge("good", "earned") };
-            html! { [mark] "<small>since " [format_day(earned_at)] "</small>" }
+            let badge = if frozen.is_frozen() { under_review() } else { Badge::new("earned", Tone::Good) };
+            dated(badge, "since ", earned_at)
         }
-        CommissionState::InPayout { .. } => badge("good", "being paid"),
-        CommissionState::Paid { paid_at, .. } => {
-            html! { [badge("good", "paid")] "<small>on " [format_day(paid_at)] "</small>" }
-        }
+        CommissionState::InPayout { .. } => Fragment::new(Badge::new("being paid", Tone::Good)),
+        CommissionState::Paid { paid_at, .. } => dated(Badge::new("paid", Tone::Good), "on ", paid_at),
         CommissionState::Reversed { reversed_at, reason, .. } => {
-            html! {
-                [badge("bad", "reversed")] "<small>" (reason_text(reason)) ", "
-                [format_day(reversed_at)] "</small>"
-            }
+            let reason = format!("{}, ", reason_text(reason));
+            dated(Badge::new("reversed", Tone::Bad), &reason, reversed_at)
         }
     }
+}
+
+/// A badge with a date below it.
+fn dated(badge: Badge, text: &str, at: Timestamp) -> Fragment {
+    Fragment::new(maud! { (badge) p.small.soft { (text) (format_day(at)) } })
 }
 
 fn reason_text(reason: ReversalReason) -> &'static str {

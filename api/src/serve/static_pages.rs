@@ -76,11 +76,7 @@ impl Policy {
     #[must_use]
     pub const fn header(self) -> &'static str {
         match self {
-            Self::Strict => {
-                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
-                 frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; \
-                 require-trusted-types-for 'script'"
-            }
+            Self::Strict => html::policy::SCRIPTED,
             Self::Own => {
                 "default-src 'none'; connect-src 'self'; frame-src 'self'; img-src 'self' data:; \
                  script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'self'; form-action 'none'"

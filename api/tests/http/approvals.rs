@@ -97,7 +97,11 @@ async fn a_key_cannot_lift_its_policy() {
         (Method::POST, "/automations".to_owned(), json!({"name": "a", "trigger": {"event": "x"}, "steps": []})),
     ] {
         let response = world.call_as(&secret, method.clone(), &path, &body).await;
-        assert_eq!((response.status, response.code().as_str()), (StatusCode::FORBIDDEN, "policy_violation"), "{method} {path}");
+        assert_eq!(
+            (response.status, response.code().as_str()),
+            (StatusCode::FORBIDDEN, "policy_violation"),
+            "{method} {path}"
+        );
     }
     for (policy, field) in [
         (json!({"recipient": ["x@example.net"]}), "policy.recipient"),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hypertext::Raw;
+pub use html::fragment::raw;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
@@ -118,10 +118,4 @@ impl Context<'_> {
     pub fn csrf(&self) -> &str {
         self.viewer.map_or("", |viewer| &viewer.csrf)
     }
-}
-
-/// Inserts rendered markup.
-#[must_use]
-pub fn raw(rendered: &str) -> Raw<&str> {
-    Raw::dangerously_create(rendered)
 }

@@ -1,14 +1,10 @@
 //! The kit: the parts of which pages are made.
 
-pub mod badge;
-pub mod chart;
 pub mod code;
 pub mod confirm;
 pub mod copy_button;
 pub mod date_range;
 pub mod diff;
-pub mod empty;
-pub mod facts;
 pub mod filter;
 pub mod mail_frame;
 pub mod money;
@@ -20,7 +16,6 @@ pub mod row_button;
 pub mod same_as;
 pub mod secret;
 pub mod snippet;
-pub mod table;
-pub mod text;
-pub mod time;
 pub mod timeline;
+
+pub use html::{badge, chart, empty, facts, table, text, time};

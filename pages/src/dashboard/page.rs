@@ -1,6 +1,7 @@
 //! The content of a page, before its frame.
 
-use hypertext::{Buffer, Renderable, Rendered};
+pub use html::fragment::render;
+use hypertext::Renderable;
 
 use super::backend::Call;
 
@@ -69,13 +70,4 @@ impl Page {
         self.live = true;
         self
     }
-}
-
-/// Renders markup to text.
-#[must_use]
-pub fn render(markup: impl Renderable) -> String {
-    let mut buffer = Buffer::new();
-    markup.render_to(&mut buffer);
-    let rendered: Rendered<String> = buffer.rendered();
-    rendered.into_inner()
 }

@@ -19,7 +19,7 @@ export const validator = (modules) => {
   return new HtmlValidate({ extends: ["html-validate:recommended"], rules: RULES });
 };
 // Differences of style, not errors.
-const RULES = {
+export const RULES = {
   "attribute-boolean-style": "off",
   "doctype-style": "off",
   "long-title": "off",

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use ::affiliate::visits::{LinkTarget, VisitRequest, VisitSource};
 use bytes::Bytes;
+use html::document::RenderedPage;
+use html::message::{self, MessagePage, Sentence};
 use http::StatusCode;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, LOCATION, REFERER};
 use mail::address::DomainName;
@@ -22,11 +24,11 @@ use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Page for browsers if the link belongs to no program.
-const NO_SUCH_LINK: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-    <meta name=\"viewport\" content=\"width=device-width\"><title>No such link</title></head>\
-    <body style=\"font:1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem\">\
-    <h1>No such link</h1><p>This link is not valid. It may be incomplete: \
-    open it again where you found it, or ask the person who gave it to you.</p></body></html>\n";
+fn no_such_link_page() -> RenderedPage {
+    let text = "This link is not valid. It may be incomplete: open it again where you found it, or ask the person who \
+                gave it to you.";
+    MessagePage { title: "No such link", is_branded: false, content: Sentence(text) }.render()
+}
 
 /// Path, query and headers of a followed link.
 #[derive(Debug)]
@@ -99,7 +101,7 @@ impl IntoResponse for LinkRedirect {
     fn into_body(self) -> Result<Bytes, Problem> {
         Ok(match self {
             Self::Location(_) => Bytes::new(),
-            Self::NotFound => Bytes::from_static(NO_SUCH_LINK.as_bytes()),
+            Self::NotFound => no_such_link_page().into_string().into(),
         })
     }
 
@@ -114,7 +116,7 @@ impl IntoResponse for LinkRedirect {
                 (StatusCode::FOUND, Self::MEDIA_TYPE)
             }
             Self::NotFound => {
-                let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+                let policy = message::content_security_policy();
                 headers.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)));
                 (StatusCode::NOT_FOUND, HTML_MEDIA_TYPE)
             }

@@ -1,27 +1,6 @@
 //! Notices: what was done, and what needs attention.
 
-use hypertext::{Buffer, prelude::*};
-
-use super::badge::Tone;
-
-/// A notice.
-#[derive(Debug, Clone)]
-pub struct Notice<'a> {
-    pub tone: Tone,
-    pub text: &'a str,
-}
-
-impl Renderable for Notice<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let class = match self.tone {
-            Tone::Good => "notice good",
-            Tone::Bad => "notice bad",
-            Tone::Warning => "notice warning",
-            Tone::Neutral | Tone::Active => "notice",
-        };
-        maud! { div class=(class) role="status" { p { (self.text) } } }.render_to(buffer);
-    }
-}
+pub use html::notice::Notice;
 
 /// The sentence of a code in the query field `done`; `None` for unknown codes, which anybody can write into a link.
 #[must_use]

@@ -2,7 +2,7 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use super::text::sentence_case;
+use crate::text::sentence_case;
 
 /// The colour of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,8 @@ impl Tone {
     }
 
     /// The class in the style sheet.
-    pub(super) const fn class(self) -> &'static str {
+    #[must_use]
+    pub const fn class(self) -> &'static str {
         match self {
             Self::Good => "good",
             Self::Bad => "bad",

@@ -1,7 +1,7 @@
 //! The units of charts.
 
 use super::as_f64;
-use crate::dashboard::kit::text::grouped;
+use crate::text::grouped;
 
 /// The unit of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,6 +10,10 @@ pub enum Unit {
     /// Values are percents: 1.5 is 1.5 %.
     Percent,
     Seconds,
+    /// An amount of money, with this many decimals.
+    Amount {
+        decimals: u8,
+    },
 }
 
 impl Unit {
@@ -21,6 +25,7 @@ impl Unit {
             Self::Percent if value >= 10.0 => format!("{value:.1}\u{202f}%"),
             Self::Percent => format!("{value:.2}\u{202f}%"),
             Self::Seconds => duration(value),
+            Self::Amount { decimals } => amount(value, decimals),
         }
     }
 
@@ -28,7 +33,7 @@ impl Unit {
     #[must_use]
     pub fn short(self, value: f64) -> String {
         match self {
-            Self::Count => short_count(value),
+            Self::Count | Self::Amount { .. } => short_count(value),
             Self::Percent => format!("{}\u{202f}%", plain(value)),
             Self::Seconds => duration(value),
         }
@@ -38,6 +43,15 @@ impl Unit {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
 fn to_count(value: f64) -> u64 {
     value.round() as u64
+}
+
+/// An amount with its thousands grouped: `1 234.50`.
+fn amount(value: f64, decimals: u8) -> String {
+    let written = format!("{value:.*}", usize::from(decimals));
+    match written.split_once('.') {
+        Some((whole, rest)) => format!("{}.{rest}", grouped(whole.parse().unwrap_or_default())),
+        None => grouped(written.parse().unwrap_or_default()),
+    }
 }
 
 /// At most two decimals, none that are zero.
@@ -97,6 +111,9 @@ mod tests {
         {
             assert_eq!(exact(Unit::Seconds, seconds), text);
         }
+        let euros = Unit::Amount { decimals: 2 };
+        assert_eq!((exact(euros, 1_234.5), short(euros, 1_500.0)), ("1 234.50".into(), "1.5k".into()));
+        assert_eq!(exact(Unit::Amount { decimals: 0 }, 1_000.0), "1 000");
         assert_eq!(short(Unit::Count, u64::MAX as f64), "18 447P");
         assert_eq!((percent(1, 4), percent(1, 0)), (Some(25.0), None));
     }

@@ -29,7 +29,7 @@ impl InputValue<'_> {
                 '>' => escaped.push_str("&gt;"),
                 '"' => escaped.push_str("&quot;"),
                 // A reference to a control character is a parse error (HTML, "numeric character reference end state").
-                one if one.is_control() && one != '\n' && one != '\t' => escaped.push('\u{fffd}'),
+                one if one.is_control() && is_deceptive(one) => escaped.push('\u{fffd}'),
                 one if is_deceptive(one) => {
                     // Writing to a `String` does not fail.
                     let _ = write!(escaped, "&#x{:X};", u32::from(one));

@@ -24,7 +24,7 @@ impl Scale {
         let at_least = max / STEPS;
         let step = match unit {
             Unit::Count => round_up(at_least, &[1.0, 2.0, 5.0, 10.0]).max(1.0),
-            Unit::Percent => round_up(at_least, &[1.0, 2.0, 2.5, 5.0, 10.0]),
+            Unit::Percent | Unit::Amount { .. } => round_up(at_least, &[1.0, 2.0, 2.5, 5.0, 10.0]),
             Unit::Seconds => {
                 let unit = TIME_UNITS.into_iter().find(|unit| at_least >= *unit).unwrap_or(1.0);
                 round_up(at_least / unit, &[1.0, 2.0, 2.5, 5.0, 10.0]) * unit

@@ -2,8 +2,7 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use crate::dashboard::context::raw;
-use crate::dashboard::page::render;
+use crate::fragment::{raw, render};
 
 /// A list of properties. Values are rendered markup.
 #[derive(Debug, Clone, Default)]

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use hypertext::{Buffer, prelude::*};
 
-use crate::dashboard::context::raw;
-use crate::dashboard::page::render;
+use crate::fragment::{raw, render};
 
 /// A table; the first column names the row.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,7 @@
 use hypertext::{Buffer, prelude::*};
 
 use super::Unit;
-use crate::dashboard::kit::badge::Tone;
+use crate::badge::Tone;
 
 /// The change of a value against the time before.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,7 +24,9 @@ impl Change {
             Unit::Percent => format!("{sign}{size:.2} points"),
             _ if size == 0.0 => "no change".to_owned(),
             _ if self.before == 0.0 => "none before".to_owned(),
-            Unit::Count => format!("{sign}{:.0}\u{202f}%", (size / self.before * 100.0).min(99_999.0)),
+            Unit::Count | Unit::Amount { .. } => {
+                format!("{sign}{:.0}\u{202f}%", (size / self.before * 100.0).min(99_999.0))
+            }
             Unit::Seconds => format!("{sign}{}", unit.exact(size)),
         }
     }

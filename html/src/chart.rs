@@ -52,7 +52,7 @@ impl Series {
     pub fn counts(label: impl Into<String>, values: &[u64]) -> Self {
         let sum = values.iter().fold(0_u64, |sum, value| sum.saturating_add(*value));
         let values = values.iter().map(|value| Some(as_f64(*value))).collect();
-        Self { label: label.into(), values, total: Some(super::text::grouped(sum)) }
+        Self { label: label.into(), values, total: Some(crate::text::grouped(sum)) }
     }
 
     #[must_use]
@@ -198,7 +198,7 @@ fn size_f64(size: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dashboard::page::render;
+    use crate::fragment::render;
 
     fn chart(kind: ChartKind, values: Vec<Option<f64>>) -> String {
         let labels = (0..values.len()).map(|n| format!("Day {n}")).collect();

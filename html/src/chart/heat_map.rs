@@ -4,7 +4,7 @@ use hypertext::{Buffer, prelude::*};
 
 use super::svg::{hypertext_elements, share};
 use super::{Figures, as_f64, size_f64};
-use crate::dashboard::kit::text::grouped;
+use crate::text::grouped;
 
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const HOURS: usize = 24;
@@ -128,7 +128,7 @@ impl Renderable for HeatMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dashboard::page::render;
+    use crate::fragment::render;
 
     #[test]
     fn the_peak_is_named() {

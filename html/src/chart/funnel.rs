@@ -5,7 +5,7 @@ use hypertext::{Buffer, prelude::*};
 use super::as_f64;
 use super::svg::{hypertext_elements, share};
 use super::unit::{Unit, percent};
-use crate::dashboard::kit::text::grouped;
+use crate::text::grouped;
 
 /// A step of a funnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Renderable for FunnelChart<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dashboard::page::render;
+    use crate::fragment::render;
 
     fn funnel(people: &[u64]) -> String {
         let steps: Vec<_> =

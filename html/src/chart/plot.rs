@@ -167,7 +167,7 @@ impl Renderable for Plot<'_> {
         let lines = if is_lines { part(&|buffer| self.lines(scale, buffer)) } else { String::new() };
         let threshold = part(&|buffer| self.threshold(scale, buffer));
         let labels = part(&|buffer| self.time_labels(buffer));
-        let raw = crate::dashboard::context::raw;
+        let raw = crate::fragment::raw;
         maud! {
             svg.plot role="img" aria-label=(self.description()) {
                 (raw(&grid))
