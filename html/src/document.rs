@@ -14,7 +14,7 @@ pub enum PageStyle<'a> {
     Inline(&'a str),
 }
 
-/// What the `head` of every page has. A page writes its own links after it.
+/// The part of `head` that every page has. A page writes its own links after it.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
     pub title: &'a str,

@@ -37,7 +37,7 @@ impl Asset {
             "dashboard",
             "css",
             "text/css; charset=utf-8",
-            style::join(&[BASE, CONTROLS, KIT, CODE, DASHBOARD_STYLE]),
+            style::join(&[BASE, CODE, CONTROLS, KIT, DASHBOARD_STYLE]),
         )
     }
 
@@ -48,7 +48,7 @@ impl Asset {
             "console",
             "css",
             "text/css; charset=utf-8",
-            style::join(&[BASE, CONTROLS, KIT, CODE, DASHBOARD_STYLE, CONSOLE_STYLE]),
+            style::join(&[BASE, CODE, CONTROLS, KIT, DASHBOARD_STYLE, CONSOLE_STYLE]),
         )
     }
 
