@@ -55,7 +55,7 @@ fn credential_view<K: CredentialKind>(credential: &K, state: &AppState, used: Op
 }
 
 /// The schema of that object.
-fn credential_schema<K: CredentialKind>() -> Value {
+fn credential_schema<K: CredentialKind>(schemas: &mut Schemas) -> Value {
     let id = format!("`{}…`", K::ID_PREFIX);
     let first = [("id", schema::string(&id)), ("name", schema::string("The name"))];
     let hint = format!("The displayable part of the {}", K::SECRET_FIELD);
@@ -66,7 +66,7 @@ fn credential_schema<K: CredentialKind>() -> Value {
         .into_iter()
         .chain(K::specific_fields_schema())
         .chain(state_fields)
-        .chain(common_fields_schema())
+        .chain(common_fields_schema(schemas))
         .chain(last);
     schema::object(K::ABOUT, all)
 }
@@ -84,7 +84,7 @@ fn common_fields(policy: &CredentialPolicy, used: Option<LastUse>) -> [(&'static
     ]
 }
 
-fn common_fields_schema() -> [(&'static str, Value); 6] {
+fn common_fields_schema(schemas: &mut Schemas) -> [(&'static str, Value); 6] {
     [
         ("domain_id", schema::nullable_string("The only domain that the credential may send from; null allows all")),
         (
@@ -97,7 +97,7 @@ fn common_fields_schema() -> [(&'static str, Value); 6] {
         ("last_used_at", schema::nullable_time("When it was last used, to about a minute")),
         ("last_used_ip", schema::nullable_string("The IP address of the last use")),
         ("expires_at", schema::nullable_time("When the credential expires")),
-        ("policy", policy_schema()),
+        ("policy", policy_schema(schemas)),
     ]
 }
 
@@ -115,7 +115,7 @@ pub struct CredentialListResponse<K> {
 }
 
 fn component_schema<K: CredentialKind>(schemas: &mut Schemas) -> Value {
-    schemas.component(K::COMPONENT, |_| credential_schema::<K>())
+    schemas.component(K::COMPONENT, credential_schema::<K>)
 }
 
 impl<K: CredentialKind> IntoResponse for CredentialResponse<K> {

@@ -144,38 +144,22 @@ pub(crate) fn policy_view(policy: &ClientPolicy) -> Value {
 }
 
 /// The schema of [`policy_view`].
-pub(crate) fn policy_schema() -> Value {
-    let mut schema = schema::object(
-        "What the client may do below its scope; null without a rule",
-        [
-            (
-                "recipients",
-                schema::list(
-                    schema::string("An address, or a pattern like `*@example.com`"),
-                    "The recipients that it may send to; empty allows all",
-                ),
-            ),
-            ("from", schema::nullable_string("The only sender address")),
-            (
-                "sends_per_day",
-                json!({"type": ["integer", "null"], "description": "Maximum number of recipients a day"}),
-            ),
-            (
-                "categories",
-                schema::list(
-                    schema::string_enum(Category::WORDS, "A category"),
-                    "The categories of email that it may send; empty allows all",
-                ),
-            ),
-            (
-                "approve",
-                schema::list(
-                    schema::string_enum(ApprovalKind::WORDS, "A kind of operations"),
-                    "The kinds of operations that wait for a person's approval",
-                ),
-            ),
-        ],
-    );
-    schema["type"] = json!(["object", "null"]);
+pub(crate) fn policy_schema(schemas: &mut Schemas) -> Value {
+    let mut schema = schemas.component("ClientPolicy", |_| {
+        let recipient = schema::string("An address, or a pattern like `*@example.com`");
+        let category = schema::string_enum(Category::WORDS, "A category");
+        let kind = schema::string_enum(ApprovalKind::WORDS, "A kind of operations");
+        schema::object(
+            "What a client may do below its scope",
+            [
+                ("recipients", schema::list(recipient, "The recipients that it may send to; empty allows all")),
+                ("from", schema::nullable_string("The only sender address")),
+                ("sends_per_day", schema::nullable_count("Maximum number of recipients a day (UTC)")),
+                ("categories", schema::list(category, "The categories of email that it may send; empty allows all")),
+                ("approve", schema::list(kind, "The kinds of operations that wait for a person's approval")),
+            ],
+        )
+    });
+    schema::allow_null(&mut schema);
     schema
 }
