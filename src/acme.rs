@@ -42,9 +42,9 @@ use self::certificate_store::CertificateStore;
 use self::challenge::{ActiveChallenges, ChallengeMethod};
 use self::client::AcmeHttpClient;
 use self::validity::{Validity, retry_at};
+use crate::active_certificates::ActiveCertificates;
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::Config;
-use crate::serve::ActiveCertificates;
 use crate::services::Services;
 
 /// Interval at which a node polls the store for certificates and challenge responses of other nodes.

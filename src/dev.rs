@@ -46,13 +46,14 @@ use self::inbox::DevInbox;
 use self::inbox_page::InboxPages;
 use self::mail_host::MailHost;
 use self::terminal::Terminal;
+use crate::active_certificates::{ActiveCertificates, ServerConfigReceiver};
 use crate::admin;
 use crate::affiliate_jobs;
 use crate::certificate::Certificate;
 use crate::cli::DevArguments;
 use crate::config::log::LogSection;
 use crate::config::{self, Config, SmarthostAddress};
-use crate::serve::{self, ActiveCertificates, Listeners, ServeError, ServerConfigReceiver, StopSignals, bind};
+use crate::serve::{self, Listeners, ServeError, StopSignals, bind};
 use crate::services::{BuildError, Services};
 
 /// Owner of the account that sends everything.

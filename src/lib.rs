@@ -9,6 +9,7 @@
 //! clock.
 
 pub mod acme;
+pub mod active_certificates;
 pub mod admin;
 pub mod affiliate_jobs;
 pub mod certificate;

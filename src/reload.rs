@@ -10,9 +10,10 @@
 
 use std::path::PathBuf;
 
+use crate::active_certificates::ActiveCertificates;
 use crate::certificate::Certificate;
 use crate::config::{self, Config};
-use crate::serve::{ActiveCertificates, Listeners};
+use crate::serve::Listeners;
 use crate::services::Services;
 
 /// A key of the configuration, and how a change is applied.

@@ -132,13 +132,14 @@ pub struct AuditReport {
     pub invariants: Vec<AuditedInvariant>,
 }
 
-fn invariants(broken: &[Violation]) -> Vec<AuditedInvariant> {
-    let result = |invariant: &Invariant| AuditedInvariant {
+/// The result for each invariant; `counts` has the number of violations in the order of [`Invariant::ALL`].
+fn invariants(counts: &[usize]) -> Vec<AuditedInvariant> {
+    let result = |(invariant, violations): (&Invariant, &usize)| AuditedInvariant {
         invariant: *invariant,
         description: invariant.description(),
-        violations: broken.iter().filter(|violation| violation.invariant == *invariant).count(),
+        violations: *violations,
     };
-    Invariant::ALL.iter().map(result).collect()
+    Invariant::ALL.iter().zip(counts).map(result).collect()
 }
 
 /// State of a running audit.
@@ -149,6 +150,8 @@ struct Auditor<'l> {
     period: events::AuditedPeriod,
     checked: AuditCounts,
     broken: Vec<Violation>,
+    /// Number of violations in the order of [`Invariant::ALL`], also of those that `broken` has no room for.
+    counts: [usize; Invariant::ALL.len()],
 }
 
 /// Audits an account's ledger. Concurrent writes may cause false violations, because rows are read one after another.
@@ -159,13 +162,15 @@ pub fn audit<'a>(ledger: &'a Ledger, account: AccountId) -> BoxFuture<'a, Result
     Box::pin(async move {
         let program = program::get(ledger.store(), account).await?.ok_or(LedgerError::NotSetUp)?;
         let period = events::audited_period(ledger, account).await?;
-        let mut auditor = Auditor { ledger, program, period, checked: AuditCounts::default(), broken: Vec::new() };
+        let counts = [0; Invariant::ALL.len()];
+        let checked = AuditCounts::default();
+        let mut auditor = Auditor { ledger, program, period, checked, broken: Vec::new(), counts };
         auditor.partners().await?;
         auditor.referrals().await?;
         auditor.commissions().await?;
         auditor.payouts().await?;
-        let Auditor { checked, broken, .. } = auditor;
-        let invariants = invariants(&broken);
+        let Auditor { checked, broken, counts, .. } = auditor;
+        let invariants = invariants(&counts);
         Ok(AuditReport { ok: broken.is_empty(), checked, broken, invariants })
     })
 }
@@ -177,7 +182,15 @@ impl Auditor<'_> {
 
     /// Records a violation unless `holds`.
     fn check(&mut self, holds: bool, invariant: Invariant, subject: impl ToString, message: impl FnOnce() -> String) {
-        if !holds && self.broken.len() < VIOLATIONS_MAX {
+        if holds {
+            return;
+        }
+        if let Some(count) =
+            Invariant::ALL.iter().position(|one| *one == invariant).and_then(|n| self.counts.get_mut(n))
+        {
+            *count += 1;
+        }
+        if self.broken.len() < VIOLATIONS_MAX {
             self.broken.push(Violation { invariant, subject: subject.to_string(), message: message() });
         }
     }

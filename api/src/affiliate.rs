@@ -117,6 +117,7 @@ fn partner_operations() -> Vec<Operation> {
         affiliate_operation(post.clone(), "/affiliates/{id}/reject", "reject_affiliate")
             .about(tag, "Reject a partner")
             .sdk("affiliates.reject")
+            .mails_later()
             .api_key_or_session(full, partners::reject),
         affiliate_operation(post.clone(), "/affiliates/{id}/suspend", "suspend_affiliate")
             .about(tag, "Suspend a partner: its links stop redirecting and its payouts stop")

@@ -2,18 +2,18 @@
 //!
 //! ```text
 //! request ─► policy::decide ─► permit  ─► handler
-//!                          └─► hold    ─► 202, and mail to the owner ─► a person approves ─► execute ─► result
+//!                          └─► hold    ─► 202, and mail to the owner ─► a person approves ─► approval_executor.rs
 //! ```
 //!
 //! A client sees its own approvals; a person, and a client without a policy, all of the account's. A person may approve
 //! what their own role permits.
 
-mod execute;
 mod hold;
 pub(crate) mod policy;
 mod view;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
 use mail::approval::{Approval, ApprovalState, ApprovalStatus, Decision};
@@ -22,8 +22,8 @@ use mail::id::ApprovalId;
 use serde_json::value::RawValue;
 use store::access::{SignedInUser, Tenant};
 use store::engine::{Batch, CommitError};
+use tokio::time::Instant;
 
-pub(crate) use self::execute::recover;
 pub(crate) use self::hold::hold;
 use self::view::{ApprovalList, ApprovalResponse, ApprovalView};
 use crate::access::role_table;
@@ -37,7 +37,9 @@ use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Maximum number of approvals scanned for a page.
-const SCANNED_ROWS_MAX: usize = 500;
+const SCANNED_ROWS_MAX: usize = 60;
+/// Longest wait of the response to an approval for the end of the execution.
+const EXECUTION_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Length of a hash in hexadecimal.
 const HASH_CHARS: usize = 64;
 
@@ -217,8 +219,7 @@ async fn find_for_decision(
     let (store, now) = (state.intake.store(), state.intake.clock().now());
     let found = store::approval::get(store, user.tenant().account().id, request.id).await?.ok_or_else(not_found)?;
     let role = user.user().role;
-    let operation = state.router.operation(&found.request.operation);
-    if !operation.is_some_and(|operation| role_table::role_allows(role, operation)) {
+    if !role_table::permitted_roles(policy::risk_of(found.kind)).contains(&role) {
         let text = format!("The role `{}` does not permit this operation, so it cannot approve it", role.word());
         return Err(Problem::new(ErrorCode::FORBIDDEN, text));
     }
@@ -248,7 +249,7 @@ async fn store_decision(state: &AppState, before: &Approval, after: &Approval) -
     }
 }
 
-/// `POST /approvals/{id}/approve`: stores the decision, executes the request and responds with its result.
+/// `POST /approvals/{id}/approve`: stores the decision, waits for the execution and responds with its result.
 ///
 /// # Errors
 /// The approval does not exist, has expired, was decided before, or differs from what was shown; 403 if the user's role
@@ -261,20 +262,27 @@ async fn approve(
     let before = find_for_decision(&state, &user, &request).await?;
     let now = state.intake.clock().now();
     let approved = Decision { by: user.user().id, at: now };
-    let executing = Approval {
-        state: ApprovalState::Executing { approved, lease_until: execute::lease_until(now) },
-        ..before.clone()
-    };
-    store_decision(&state, &before, &executing).await?;
-    let done = match execute::execute(&state, &executing).await {
-        Ok(done) => done,
-        // It is executed after its lease.
-        Err(problem) => {
-            tracing::warn!(approval.id = %executing.id, cause = problem.cause(), "approved request is executed later");
-            executing
-        }
-    };
+    let after = Approval { state: ApprovalState::Approved { approved }, ..before.clone() };
+    store_decision(&state, &before, &after).await?;
+    let done = wait_for_end(&state, after).await?;
     Ok(ApprovalResponse { approval: ApprovalView::new(&state, &done) })
+}
+
+/// Waits until an approved request was executed, at most [`EXECUTION_WAIT_MAX`]. Returns the approval as it is then.
+async fn wait_for_end(state: &AppState, approved: Approval) -> Result<Approval, Problem> {
+    let store = state.intake.store();
+    let deadline = Instant::now() + EXECUTION_WAIT_MAX;
+    state.approvals.approved.notify_one();
+    loop {
+        let ended = state.approvals.ended.notified();
+        tokio::pin!(ended);
+        ended.as_mut().enable();
+        let found = store::approval::get(store, approved.account, approved.id).await?.ok_or_else(not_found)?;
+        let is_open = matches!(found.state, ApprovalState::Approved { .. } | ApprovalState::Executing { .. });
+        if !is_open || tokio::time::timeout_at(deadline, ended).await.is_err() {
+            return Ok(found);
+        }
+    }
 }
 
 /// `POST /approvals/{id}/reject`.

@@ -171,8 +171,8 @@ where
     let caller = access::authenticate(state, &found, head).await?;
     let MatchedOperation { operation, path, client: _ } = found;
     if let Some(tenant) = caller.tenant() {
-        context.is_audited = request_log::is_audited(operation, tenant);
         check_rate_limit(state, tenant, context)?;
+        context.is_audited = request_log::is_audited(operation.id, operation.risk, tenant);
     }
     access::authorize(&caller, operation, head)?;
     version::check_version(&head.headers)?;

@@ -44,7 +44,8 @@ impl OperationCaller for ApiServer {
             let (id, begun) = (self.state.next_request_id(), Instant::now());
             let (path, address) = (call_path(operation, &call), call.client_ip);
             let outcome = run(&self.state, user, operation, call).await;
-            if let Some(user) = user.filter(|user| request_log::is_audited(operation, user.tenant())) {
+            if let Some(user) = user.filter(|user| request_log::is_audited(operation.id, operation.risk, user.tenant()))
+            {
                 let response = outcome.as_ref().map_or(Bytes::new(), |response| response.body.clone());
                 let entry = RequestLogEntry {
                     id,

@@ -19,6 +19,8 @@
 pub mod access;
 pub mod account;
 pub mod affiliate;
+mod approval_executor;
+mod approval_signals;
 mod approvals;
 pub mod attachment_download;
 mod audit_log;

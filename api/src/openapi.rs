@@ -63,6 +63,8 @@ const NOUNS: &[(&str, &str)] = &[
     ("portal", "Pages of the partner portal"),
     ("oauth", "The OAuth 2.1 authorization server"),
     ("grants", "What users allowed programs to do"),
+    ("approvals", "Requests that wait for a person's approval"),
+    ("audit_log", "What credentials and users did"),
     ("received_emails", "Received emails"),
     ("automations", "Automations that run on events"),
     ("tracking", "Open and click tracking"),

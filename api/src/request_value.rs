@@ -115,6 +115,7 @@ impl<const ENTRIES_MAX: usize> RequestValue for AddressPatterns<ENTRIES_MAX> {
             "type": "array", "maxItems": ENTRIES_MAX,
             "items": {
                 "type": "string", "maxLength": 4 * ADDRESS_BYTES_MAX, "description": "An address, or a pattern of addresses",
+                "examples": ["support@example.com"],
             },
         })
     }

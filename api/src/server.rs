@@ -5,9 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use queue::intake::Intake;
 
+use crate::approval_executor;
 use crate::openapi;
 use crate::operation::Operation;
 use crate::operations::operation_table;
+use crate::problem::Problem;
 use crate::serve::router::OperationRouter;
 use crate::state::{ApiOptions, AppState};
 
@@ -30,7 +32,16 @@ impl ApiServer {
         let router = Arc::new(OperationRouter::new(table));
         let (described, base_url) = (Arc::clone(&router), options.base_url.clone());
         let document = Box::new(move || Bytes::from(openapi::render(described.operations(), &base_url)));
-        Arc::new(Self { state: AppState::new(intake, options, Arc::clone(&router), document), router })
+        Arc::new(Self { state: AppState::new(intake, options, document), router })
+    }
+
+    /// Executes requests that are approved, or that a node which stopped left behind. [`crate::serve`] does it after each
+    /// decision and periodically.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn execute_approved(&self) -> Result<(), Problem> {
+        approval_executor::execute_approved(self).await
     }
 
     /// The state that the handlers share.

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::revalidation::AccessRevalidator;
+use crate::approval_signals::ApprovalSignals;
 use crate::auth::login_log::LoginLog;
 use crate::auth::password_hashing::PasswordHasher;
 use crate::auth::sign_in_limiter::SignInRateLimiter;
@@ -32,7 +33,6 @@ use crate::problem::Problem;
 use crate::request::SEND_BYTES_MAX;
 use crate::request_log::RequestLogWriter;
 use crate::serve::memory_budget::MemoryBudget;
-use crate::serve::router::OperationRouter;
 use crate::serve::static_pages::Overlay;
 use crate::session_pages::SessionPages;
 use crate::visits::limits::VisitRateLimiter;
@@ -148,8 +148,8 @@ pub(crate) type OpenApiRenderer = Box<dyn FnOnce() -> Bytes + Send>;
 /// The state that all requests share.
 pub struct AppState {
     pub(crate) intake: Intake,
-    /// The operation table, for requests that are executed after an approval.
-    pub(crate) router: Arc<OperationRouter>,
+    /// Wakes the execution of approved requests, and those that wait for its end.
+    pub(crate) approvals: ApprovalSignals,
     pub(crate) options: ApiOptions,
     pub(crate) memory_budget: MemoryBudget,
     pub(crate) tasks: TaskTracker,
@@ -178,19 +178,14 @@ pub struct AppState {
 impl AppState {
     /// Builds the state; `openapi` renders the OpenAPI document when it is first requested.
     #[must_use]
-    pub(crate) fn new(
-        intake: Intake,
-        options: ApiOptions,
-        router: Arc<OperationRouter>,
-        openapi: OpenApiRenderer,
-    ) -> Arc<Self> {
+    pub(crate) fn new(intake: Intake, options: ApiOptions, openapi: OpenApiRenderer) -> Arc<Self> {
         intake.set_base_url(&options.base_url);
         let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
         Arc::new(Self {
             affiliate: AffiliateService::new(intake.clone()),
             revalidator: AccessRevalidator::new(intake.clone(), tasks.clone(), shutdown.clone()),
             intake,
-            router,
+            approvals: ApprovalSignals::default(),
             memory_budget: MemoryBudget::new(options.bytes_in_flight_max, ACCOUNT_BYTES_MIN),
             options,
             tasks,

@@ -66,6 +66,7 @@ pub fn operations() -> Vec<Operation> {
         post("/templates/{id_or_alias}/publish", "publish_template", "Publish the draft as a new version")
             .errors(&[ErrorCode::PLAN_FULL])
             .sdk("templates.publish")
+            .mails_later()
             .api_key_or_session(Full, versions::publish),
         define_get("/templates/{id_or_alias}/versions", "list_template_versions", "List versions, newest first")
             .sdk("templates.versions.list")
@@ -76,6 +77,7 @@ pub fn operations() -> Vec<Operation> {
         post("/templates/{id_or_alias}/rollback", "roll_back_template", "Publish a copy of an earlier version")
             .errors(&[ErrorCode::PLAN_FULL])
             .sdk("templates.rollBack")
+            .mails_later()
             .api_key_or_session(Full, versions::roll_back),
         post("/templates/{id_or_alias}/preview", "preview_template", "Render a template without sending it")
             .sdk("templates.preview")

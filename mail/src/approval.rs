@@ -3,8 +3,8 @@
 //! ```text
 //! pending ─► rejected
 //!    │  └──► (expired)                        after 24 hours
-//!    └─────► executing ─► executed            the response is kept
-//!                └──────► interrupted         it may have been executed, and is not repeated
+//!    └─────► approved ─► executing ─► executed      the response is kept
+//!                            └──────► interrupted   it may have been executed, and is not repeated
 //! ```
 //!
 //! The decision names the hash of the request as the person saw it, so that nothing else can be approved.
@@ -101,7 +101,11 @@ pub enum ApprovalState {
     Rejected {
         rejected: Decision,
     },
-    /// Approved. The node that executes the request holds it until `lease_until`.
+    /// Approved; its execution has not begun.
+    Approved {
+        approved: Decision,
+    },
+    /// A node executes the request and holds it until `lease_until`.
     Executing {
         approved: Decision,
         lease_until: Timestamp,
@@ -137,17 +141,25 @@ pub enum ApprovalStatus {
     Pending,
     Expired,
     Rejected,
+    Approved,
     Executing,
     Executed,
     Interrupted,
 }
 
 impl ApprovalStatus {
-    pub const ALL: [Self; 6] =
-        [Self::Pending, Self::Expired, Self::Rejected, Self::Executing, Self::Executed, Self::Interrupted];
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::Expired,
+        Self::Rejected,
+        Self::Approved,
+        Self::Executing,
+        Self::Executed,
+        Self::Interrupted,
+    ];
     /// All words in the API.
     pub const WORDS: &'static [&'static str] =
-        &["pending", "expired", "rejected", "executing", "executed", "interrupted"];
+        &["pending", "expired", "rejected", "approved", "executing", "executed", "interrupted"];
 
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -155,6 +167,7 @@ impl ApprovalStatus {
             Self::Pending => "pending",
             Self::Expired => "expired",
             Self::Rejected => "rejected",
+            Self::Approved => "approved",
             Self::Executing => "executing",
             Self::Executed => "executed",
             Self::Interrupted => "interrupted",
@@ -180,6 +193,7 @@ impl Approval {
             ApprovalState::Pending if self.expires_at() <= now => ApprovalStatus::Expired,
             ApprovalState::Pending => ApprovalStatus::Pending,
             ApprovalState::Rejected { .. } => ApprovalStatus::Rejected,
+            ApprovalState::Approved { .. } => ApprovalStatus::Approved,
             ApprovalState::Executing { .. } => ApprovalStatus::Executing,
             ApprovalState::Executed { .. } => ApprovalStatus::Executed,
             ApprovalState::Interrupted { .. } => ApprovalStatus::Interrupted,
@@ -192,7 +206,8 @@ impl Approval {
         match &self.state {
             ApprovalState::Pending => None,
             ApprovalState::Rejected { rejected } => Some(*rejected),
-            ApprovalState::Executing { approved, .. }
+            ApprovalState::Approved { approved }
+            | ApprovalState::Executing { approved, .. }
             | ApprovalState::Executed { approved, .. }
             | ApprovalState::Interrupted { approved, .. } => Some(*approved),
         }

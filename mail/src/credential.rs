@@ -181,7 +181,7 @@ pub struct CredentialPolicy {
     pub allowed: Vec<IpNetwork>,
     pub expires_at: Option<Timestamp>,
     pub secrets: CredentialSecrets,
-    /// What the client may do below its scope.
+    /// The rules for the client below its scope.
     pub client: ClientPolicy,
 }
 

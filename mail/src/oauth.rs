@@ -143,7 +143,7 @@ pub struct OAuthGrant {
     pub grantor: Grantor,
     pub client: ClientReference,
     pub scopes: ScopeSet,
-    /// What the client may do below its scopes.
+    /// The rules for the client below its scopes.
     pub policy: ClientPolicy,
     pub audience: Audience,
     /// Hash of the current refresh token. Any other one was used before.

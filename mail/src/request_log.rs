@@ -50,7 +50,7 @@ impl RequestSurface {
     }
 }
 
-/// What the audit log records besides the entry of the request log.
+/// The fields of the audit log besides those of the request log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRecord {
     pub surface: RequestSurface,

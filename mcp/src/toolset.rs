@@ -45,7 +45,7 @@ pub const TOOLSETS: &[(&str, &[&str])] = &[
         "affiliates",
         &["affiliates", "affiliate_campaigns", "affiliate_referrals", "affiliate_commissions", "affiliate_payouts"],
     ),
-    ("account", &["account", "api_keys", "smtp_credentials", "grants", "logs"]),
+    ("account", &["account", "api_keys", "smtp_credentials", "grants", "approvals", "audit_log", "logs"]),
 ];
 
 /// The set of a noun.

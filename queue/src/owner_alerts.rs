@@ -239,7 +239,7 @@ fn application_alert(affiliate: PartnerId, applicant: &Address) -> (String, Stri
 /// The request's content is not quoted: a stranger may have written it, and the page shows it.
 fn approval_alert(operation: &str, approval_url: &str) -> (String, String) {
     let text = format!(
-        "A client of your account asks to carry out `{operation}`, and its policy requires your approval.\n\nRead the          request and decide within 24 hours:\n\n{approval_url}\n\nNothing is done unless you approve it.\n"
+        "A client of your account asks to carry out `{operation}`, and its policy requires your approval.\n\nRead the request and decide within 24 hours:\n\n{approval_url}\n\nNothing is done unless you approve it.\n"
     );
     ("A request waits for your approval".to_owned(), text)
 }

@@ -30,6 +30,8 @@ const BATCH_EMAILS: usize = 100;
 const BATCH_KEYS: usize = 1_000;
 /// Rows read or purged per commit.
 const BATCH_ROWS: usize = 1_000;
+/// Approvals of a commit; each has up to 320 KiB.
+const BATCH_APPROVALS: usize = 20;
 /// Event log chunks purged per commit; each holds up to a thousand events.
 const BATCH_EVENT_CHUNKS: usize = 20;
 /// Retention of the ids of processor events, which detect repeated deliveries. The processor repeats them for three
@@ -226,9 +228,10 @@ impl Worker {
         let before = ApprovalId::new(oldest_kept, 0);
         loop {
             let mut batch = Batch::progress();
-            let found = store::approval::purge_before(&self.store, &mut batch, account, before, BATCH_ROWS).await?;
+            let found =
+                store::approval::purge_before(&self.store, &mut batch, account, before, BATCH_APPROVALS).await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_ROWS || self.stop.is_cancelled() {
+            if found < BATCH_APPROVALS || self.stop.is_cancelled() {
                 return Ok(());
             }
         }

@@ -202,7 +202,7 @@ impl Tenant {
         self.delegation
     }
 
-    /// What the client may do below its scope.
+    /// The rules for the client below its scope.
     #[must_use]
     pub fn policy(&self) -> &ClientPolicy {
         &self.policy

@@ -3,7 +3,7 @@
 //! ```text
 //! Approval          · account · id                          ─►  the approval
 //! ApprovalPending   · account · id                          ─►  nothing      while it is pending
-//! ApprovalExecuting · account · id                          ─►  nothing      while it is executed
+//! ApprovalExecuting · account · id                          ─►  nothing      from the decision to the end
 //! ApprovalByKey     · account · hash of client, operation
 //!                     and idempotency key                   ─►  id of the approval
 //! ```
@@ -64,7 +64,7 @@ fn key_by_idempotency_key(account: AccountId, client: CredentialId, operation: &
 fn open_index(state: &ApprovalState) -> Option<Space> {
     match state {
         ApprovalState::Pending => Some(Space::ApprovalPending),
-        ApprovalState::Executing { .. } => Some(Space::ApprovalExecuting),
+        ApprovalState::Approved { .. } | ApprovalState::Executing { .. } => Some(Space::ApprovalExecuting),
         ApprovalState::Rejected { .. } | ApprovalState::Executed { .. } | ApprovalState::Interrupted { .. } => None,
     }
 }
@@ -161,7 +161,7 @@ fn row_of_open(row_key: &[u8]) -> Result<Key, KeyDecodeError> {
     Ok(key_of(account, ApprovalId::from_bytes(parts.id()?)))
 }
 
-/// Lists approvals of all accounts that are being executed, after `after`, at most `limit`.
+/// Lists approvals of all accounts that are approved or being executed, after `after`, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.

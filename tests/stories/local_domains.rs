@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 
 use mail::recipient::RecipientState;
+use postrider::active_certificates::ActiveCertificates;
 use postrider::certificate::Certificate;
-use postrider::serve::ActiveCertificates;
 
 use crate::world::{DOMAIN, TestWorld, ZONE};
 

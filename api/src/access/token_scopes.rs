@@ -4,6 +4,7 @@
 //! read                  read
 //! send                  send
 //! manage                write, delete
+//! manage and send       write that causes email later (automations, product events, partners, published templates)
 //! none                  secret, money, payout, team; changes of API keys, SMTP credentials and grants
 //! ```
 //!
@@ -49,6 +50,10 @@ pub fn check(delegation: Delegation, operation: &Operation) -> Result<(), Proble
         return Err(forbidden(format!("The access token needs the scope `{word}`"))
             .with_details(json!({"required_scope": word}))
             .with_header(WWW_AUTHENTICATE, format!("Bearer error=\"insufficient_scope\", scope=\"{word}\"")));
+    }
+    if operation.mails_later && !delegation.scopes.contains(OAuthScope::Send) {
+        let text = "The operation causes email later, so the access token needs the scope `send`, too";
+        return Err(forbidden(text.to_owned()).with_details(json!({"required_scope": "send"})));
     }
     if !role_table::role_allows(delegation.role, operation) {
         let role = delegation.role.word();

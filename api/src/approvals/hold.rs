@@ -21,6 +21,8 @@ use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 
 use super::view::approval_url;
+use crate::approvals::policy::SECRET_FIELDS;
+use crate::fields;
 use crate::idempotency;
 use crate::json_limits;
 use crate::json_timestamp::JsonTimestamp;
@@ -87,13 +89,26 @@ pub(crate) async fn hold(
     approval_required(state, &held)
 }
 
+/// Only a JSON object without secrets is held: a person reads it, and it is stored as it is.
+fn check_body(body: &Bytes) -> Result<(), Problem> {
+    json_limits::check_limits(body)?;
+    let fields = fields::parse_body(body)?;
+    match fields.0.iter().find(|(name, _)| SECRET_FIELDS.contains(&name.as_ref())) {
+        Some((name, _)) => {
+            let text = format!("A request with `{name}` cannot wait for approval, because it contains a secret");
+            Err(Problem::policy_violation("credentials", text))
+        }
+        None => Ok(()),
+    }
+}
+
 fn held_request(operation: &Operation, head: &Parts, body: &Bytes) -> Result<HeldRequest, Problem> {
     if body.len() > BODY_BYTES_MAX {
         let text = format!("A request that waits for approval has at most {BODY_BYTES_MAX} bytes");
         return Err(Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, text));
     }
     if !body.is_empty() {
-        json_limits::check_limits(body)?;
+        check_body(body)?;
     }
     let text = std::str::from_utf8(body).map_err(|_| Problem::new(ErrorCode::INVALID_JSON, "is not valid UTF-8"))?;
     let if_match = head.headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -134,7 +149,15 @@ fn repeated(state: &AppState, found: &Approval, request: &HeldRequest, now: Time
                 format!("The request was not approved ({}); a new one needs another idempotency key", status.word());
             Err(Problem::policy_violation("approve", text))
         }
-        _ => approval_required(state, found),
+        (_, ApprovalStatus::Pending) => approval_required(state, found),
+        (_, ApprovalStatus::Approved | ApprovalStatus::Executing) => {
+            Err(Problem::new(ErrorCode::IDEMPOTENCY_IN_PROGRESS, "The approved request is being carried out"))
+        }
+        (_, ApprovalStatus::Executed | ApprovalStatus::Interrupted) => {
+            let text =
+                format!("The request was approved before and is {}; see `GET /approvals/{}`", status.word(), found.id);
+            Err(Problem::new(ErrorCode::CONFLICT, text))
+        }
     }
 }
 

@@ -11,7 +11,12 @@ use crate::sdk::Risk;
 /// Nouns whose operations could lift the policy of the client that calls them.
 const CREDENTIAL_TAGS: [&str; 5] = ["api_keys", "smtp_credentials", "users", "grants", "oauth"];
 
-/// What the policy says about an operation.
+/// Operations whose requests contain secrets: a held request would show them.
+const SECRET_INPUT_OPERATIONS: [&str; 3] = ["save_dns_credentials", "delete_dns_credentials", "apply_domain_dns"];
+/// Fields of other requests that are secrets.
+pub(crate) const SECRET_FIELDS: [&str; 2] = ["dkim_private_key", "credentials"];
+
+/// The decision of the policy about an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PolicyDecision {
     Permit,
@@ -29,6 +34,15 @@ fn approval_kind(risk: Risk) -> Option<ApprovalKind> {
     }
 }
 
+/// The risk that the operations of a kind have.
+pub(crate) fn risk_of(kind: ApprovalKind) -> Risk {
+    match kind {
+        ApprovalKind::Send => Risk::Send,
+        ApprovalKind::Delete => Risk::Delete,
+        ApprovalKind::Manage => Risk::Write,
+    }
+}
+
 /// Decides whether a client with this policy may call an operation.
 ///
 /// # Errors
@@ -38,7 +52,8 @@ pub(crate) fn decide(policy: &ClientPolicy, operation: &Operation) -> Result<Pol
     let Some(kind) = approval_kind(operation.risk).filter(|_| !policy.is_empty()) else {
         return Ok(PolicyDecision::Permit);
     };
-    let is_sensitive = matches!(operation.risk, Risk::Secret | Risk::Money | Risk::Team | Risk::Payout);
+    let is_sensitive = matches!(operation.risk, Risk::Secret | Risk::Money | Risk::Team | Risk::Payout)
+        || SECRET_INPUT_OPERATIONS.contains(&operation.id);
     if is_sensitive || CREDENTIAL_TAGS.contains(&operation.tag) {
         let text = "A client with a policy may not manage credentials, secrets or money; use the dashboard";
         return Err(Problem::policy_violation("credentials", text));
@@ -84,6 +99,9 @@ mod tests {
             "rotate_api_key",
             "create_smtp_credential",
             "create_webhook",
+            "save_dns_credentials",
+            "reject_affiliate",
+            "publish_template",
             "mark_affiliate_payout_paid",
             "activate_automation",
             "send_event",

@@ -18,7 +18,7 @@ use crate::schema::{self, Schemas};
 
 const POLICY: &str = "policy";
 
-/// What the client may do below its scope
+/// The rules for the client below its scope
 #[derive(Debug, RequestObject)]
 #[schema(name = "ClientPolicyRequest")]
 pub(super) struct PolicyFields {

@@ -95,7 +95,7 @@ struct CredentialFields {
     /// When the credential expires
     #[field(reader = Time, nullable)]
     expires_at: Option<Timestamp>,
-    /// What the client may do below its scope
+    /// The rules for the client below its scope
     #[field(read = read_policy, schema = policy_request_schema, absent = ClientPolicy::default(), nullable)]
     policy: ClientPolicy,
 }
@@ -111,7 +111,7 @@ struct CredentialChange {
     allowed_ips: Option<Vec<IpNetwork>>,
     /// Whether the credential is enabled
     enabled: Option<bool>,
-    /// What the client may do below its scope; null removes all rules
+    /// The rules for the client below its scope; null removes all rules
     #[field(read = read_policy, schema = policy_request_schema, nullable)]
     policy: Option<ClientPolicy>,
 }

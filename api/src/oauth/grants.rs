@@ -15,6 +15,7 @@ use store::engine::{Batch, CommitError};
 use super::authorization::resource_words;
 use super::error::OAuthFailure;
 use super::token::end_grant;
+use crate::access;
 use crate::credentials::policy::{policy_request_schema, policy_schema, policy_view, read_policy};
 use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
@@ -39,7 +40,7 @@ struct GrantView {
     user_id: UserId,
     /// `read`, `send`, `manage`
     scopes: Vec<&'static str>,
-    /// What the client may do below its scopes; null without a rule
+    /// The rules for the client below its scopes; null without a rule
     #[schema(with = policy_schema)]
     policy: Value,
     /// `api`, `mcp`: the parts of the service that accept its tokens
@@ -171,7 +172,7 @@ pub async fn revoke(state: Arc<AppState>, tenant: Tenant, GrantPath(id): GrantPa
 /// The fields to change
 #[derive(Debug, RequestObject)]
 struct GrantChange {
-    /// What the client may do below its scopes; null removes all rules
+    /// The rules for the client below its scopes; null removes all rules
     #[field(read = read_policy, schema = policy_request_schema, nullable)]
     policy: Option<ClientPolicy>,
 }
@@ -206,6 +207,7 @@ pub async fn update(state: Arc<AppState>, user: SignedInUser, request: UpdateGra
     let before = find(&state, user.tenant(), request.id).await?;
     let mut after = before.clone();
     if let Some(policy) = request.policy {
+        access::require_recent_authentication(&user)?;
         after.policy = policy;
         let mut batch = Batch::progress();
         store::oauth::grant::update(&mut batch, &before, &after);

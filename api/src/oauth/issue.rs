@@ -1,6 +1,5 @@
 //! Creating grants and tokens.
 
-use mail::client_policy::ClientPolicy;
 use mail::id::GrantId;
 use mail::oauth::scope::ScopeSet;
 use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
@@ -40,6 +39,7 @@ pub(super) async fn create_grant(
     let now = state.intake.clock().now();
     let GrantTerms { grantor, client, scopes, audience } = terms;
     client::note_use(state, batch, &client).await?;
+    let policy = store::oauth::grant::latest_policy(state.intake.store(), grantor, &client.id).await?;
     store::oauth::grant::evict_oldest(state.intake.store(), batch, grantor).await?;
     // The commit conflicts if the user is removed or gets another role meanwhile.
     store::user::check_unchanged(batch, user);
@@ -50,7 +50,7 @@ pub(super) async fn create_grant(
         grantor,
         client,
         scopes,
-        policy: ClientPolicy::default(),
+        policy,
         audience,
         refresh: refresh.hash(),
         created_at: now,

@@ -68,7 +68,7 @@ pub(super) fn operation_responses(
         let held = || {
             let text =
                 "The policy of the API key asks for an approval: the request is carried out once a person approves it";
-            json!({"description": text, "headers": headers, "content": {"application/json": {"schema": approval_required_schema()}}})
+            json!({"description": text, "x-waits-for-approval": true, "headers": headers, "content": {"application/json": {"schema": approval_required_schema()}}})
         };
         responses.entry("202").or_insert_with(held);
     }
@@ -121,6 +121,9 @@ pub(super) fn operation_error_codes(operation: &Operation, request_spec: &Reques
             // A concurrent change.
             codes.push(ErrorCode::CONFLICT);
         }
+    }
+    if operation.scope().is_some() && operation.risk != Risk::Read {
+        codes.push(ErrorCode::POLICY_VIOLATION);
     }
     if role_table::needs_recent_authentication(operation) {
         codes.push(ErrorCode::REAUTHENTICATION_REQUIRED);

@@ -63,7 +63,9 @@ pub(super) fn resolve_items_fields(paths: &mut Value, schemas: &Value) {
 /// Status and JSON content, or else the first content, of the success response.
 fn success_content(entry: &Value) -> Option<(&str, &Value, &str)> {
     let responses = entry["responses"].as_object()?;
-    let (status, response) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
+    let (status, response) = responses
+        .iter()
+        .find(|(status, response)| status.starts_with('2') && response["x-waits-for-approval"].is_null())?;
     let contents = response["content"].as_object()?;
     let json = contents.get_key_value("application/json");
     let (media_type, content) = json.or_else(|| contents.iter().next())?;

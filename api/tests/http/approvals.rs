@@ -238,20 +238,15 @@ async fn an_interrupted_execution_is_finished_once() {
     store::approval::update(&mut batch, &before, &Approval { state, ..before.clone() });
     store.commit(batch).await.unwrap();
 
-    // Two nodes start at the same time.
-    let second = World::with_existing_intake(world.intake.clone()).await;
-    let third = World::with_existing_intake(world.intake.clone()).await;
-    loop {
-        let found = store::approval::get(&store, account, id).await.unwrap().unwrap();
-        match found.state {
-            ApprovalState::Executing { .. } => tokio::task::yield_now().await,
-            ApprovalState::Executed { result, .. } => break assert_eq!(result.status, 200, "{}", result.body),
-            other => panic!("{other:?}"),
-        }
-    }
+    // Two servers on the same store look at the same time.
+    let options = api::state::ApiOptions::new("https://api.example.test");
+    let other = api::server::ApiServer::new(world.intake.clone(), options);
+    let (one, two) = tokio::join!(world.server.execute_approved(), other.execute_approved());
+    assert_eq!((one, two), (Ok(()), Ok(())));
+    let found = store::approval::get(&store, account, id).await.unwrap().unwrap();
+    let ApprovalState::Executed { result, .. } = found.state else { panic!("{found:?}") };
+    assert_eq!(result.status, 200, "{}", result.body);
     assert_eq!(sent(&world).await, 1);
-    third.end().await;
-    second.end().await;
     world.end().await;
 }
 

@@ -23,6 +23,8 @@ const REACH: &[(bool, bool, &[&str])] = &[
             "resend_email",
             "list_email_events",
             "list_email_attempts",
+            "list_approvals",
+            "get_approval",
         ],
     ),
     (
@@ -164,6 +166,7 @@ const REACH: &[(bool, bool, &[&str])] = &[
             "list_grants",
             "get_grant",
             "revoke_grant",
+            "list_audit_log",
         ],
     ),
 ];

@@ -42,13 +42,6 @@ impl ConsoleFrame<'_> {
         let current = self.context.request.path.strip_prefix(PATH).unwrap_or_default();
         current.strip_prefix(path).is_some_and(|rest| rest.is_empty() || (!path.is_empty() && rest.starts_with('/')))
     }
-
-    /// The failure of a form that the page does not show again: of a button.
-    fn stray_failure(&self) -> Option<&Failure> {
-        let refused = self.context.refused.as_ref().filter(|refused| !refused.failure.message.is_empty())?;
-        let is_shown = self.page.body.contains("role=\"alert\"");
-        (!is_shown).then_some(&refused.failure)
-    }
 }
 
 impl Renderable for ConsoleFrame<'_> {
@@ -76,7 +69,7 @@ impl Renderable for ConsoleFrame<'_> {
                         @if let Some(text) = done_text(context.query().get("done")) {
                             (Notice { tone: Tone::Good, text })
                         }
-                        @if let Some(failure) = self.stray_failure() {
+                        @if let Some(failure) = context.stray_failure() {
                             div.notice.bad role="alert" { p { (failure.message.replace('`', "")) } }
                         }
                         (raw(&page.body))

@@ -50,6 +50,11 @@ pub const ERRORS: &[ErrorAdvice] = &[
         "Use a key with full access, or one that is not restricted to another domain. Each operation names what it needs.",
     ),
     error(
+        "policy_violation",
+        "PermissionError",
+        "`details.rule` names the rule of the policy. A person can do it in the dashboard, or change the policy.",
+    ),
+    error(
         "reauthentication_required",
         "AuthenticationError",
         "Sign in again, then repeat the operation. API keys do not get this error.",
@@ -218,7 +223,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Affiliate program",
         &["affiliates", "affiliateCampaigns", "affiliateReferrals", "affiliateCommissions", "affiliatePayouts"],
     ),
-    ("Account", &["account", "apiKeys", "smtpCredentials", "grants", "logs"]),
+    ("Account", &["account", "apiKeys", "smtpCredentials", "grants", "approvals", "auditLog", "logs"]),
 ];
 /// The group of resources that no other group has.
 const REST: &str = "More";

@@ -50,10 +50,7 @@ impl Intake {
         let built = build_message(id, &draft, scheduled_at.unwrap_or(now))?;
         let sender = self.sender_authorization.authorize(tenant, &built.from.address, now).await?;
         self.sender_authorization.check_sender_domains(tenant, &built.sender_domains).await?;
-        let recipients = draft.recipients.iter().map(|r| &r.address);
-        self.sender_authorization.check_reachable(tenant, &sender, &built.from.address, recipients)?;
-        let recipients = draft.recipients.iter().map(|r| &r.address);
-        tenant.policy().check_email(&built.from.address, draft.category, recipients).map_err(SubmitError::from)?;
+        self.check_recipients(tenant, &sender, &draft, &built)?;
         self.check_size(&draft, &built)?;
         let mut header = restore_subject(built.header, unsubscribe_url.as_deref());
         let mut addressees = envelope_recipients(draft.recipients, &mut header, draft.ingress);
@@ -116,6 +113,20 @@ impl Intake {
             now,
         };
         reject_if_suppressed(prepared, blocked)
+    }
+
+    /// Checks that the account may reach the recipients, and that the client's policy permits the email.
+    fn check_recipients(
+        &self,
+        tenant: &Tenant,
+        sender: &SendingIdentity,
+        draft: &Draft,
+        built: &BuiltMessage,
+    ) -> Result<(), SubmitError> {
+        let (author, recipients) = (&built.from.address, || draft.recipients.iter().map(|r| &r.address));
+        self.sender_authorization.check_reachable(tenant, sender, author, recipients())?;
+        tenant.policy().check_email(author, draft.category, recipients())?;
+        Ok(())
     }
 
     fn check_size(&self, draft: &Draft, built: &BuiltMessage) -> Result<(), SubmitError> {

@@ -99,7 +99,7 @@ pub(super) fn status_badge(status: &str) -> Badge {
     }
 }
 
-/// What to do: sentences, and lines to copy such as DNS records and commands.
+/// The advice: sentences, and lines to copy such as DNS records and commands.
 pub(super) struct Fix<'a>(pub(super) &'a str);
 
 impl Renderable for Fix<'_> {

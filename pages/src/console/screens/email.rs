@@ -208,7 +208,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(trace_call(context)).into())
 }
 
-/// What the unfinished recipients wait for.
+/// The cause for which unfinished recipients wait.
 struct Waits<'a>(&'a Trace);
 
 impl Renderable for Waits<'_> {

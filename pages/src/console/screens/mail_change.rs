@@ -145,7 +145,7 @@ fn form(order: &'static QueueOrder) -> Form<'static> {
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let order = order(context)?;
-    let selection = MailSelection::read(context.query())?;
+    let selection = MailSelection::read_for_commands(context.query())?;
     let (sample, count): (QueuedMail, MailCount) =
         (context.read(&selection.list(SAMPLE, "")).await?, context.read(&selection.count()).await?);
     let number = match count.recipients {
@@ -183,7 +183,7 @@ async fn apply(context: &Context<'_>) -> Result<Outcome, Failure> {
     if matches!(order.word, "drop" | "fail") {
         check_confirmation(context)?;
     }
-    let selection = MailSelection::read(context.query())?;
+    let selection = MailSelection::read_for_commands(context.query())?;
     let call: Call = selection.command(&order_word(context, order.word)?);
     commands::start(context, &call).await
 }

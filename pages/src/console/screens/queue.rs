@@ -74,7 +74,7 @@ impl QueueTop {
 }
 
 impl TopDestination {
-    /// What binds, in words.
+    /// The limit that binds, in words.
     fn limit(&self) -> (&str, Tone) {
         match self.limit.as_str() {
             "paused" => ("Paused by the configuration", Tone::Warning),

@@ -1,4 +1,4 @@
-//! What the server makes of an SMTP reply.
+//! The classification of an SMTP reply by the server.
 
 use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;

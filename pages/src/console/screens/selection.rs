@@ -78,6 +78,24 @@ impl MailSelection {
         self.words.join(", ")
     }
 
+    /// Reads the selection of a command. A search cannot select for one, and a name that is not known could be a
+    /// mistyped filter: without it the command would hit more than is meant.
+    ///
+    /// # Errors
+    /// The query has a search, an unknown name, or an invalid filter.
+    pub(super) fn read_for_commands(query: &Fields) -> Result<Self, Failure> {
+        let is_own = |name: &str| FILTERS.contains(&name) || name == "done";
+        match query.iter().find(|(name, value)| !is_own(name) && !value.trim().is_empty()) {
+            Some((name, _)) => Err(Failure {
+                status: 400,
+                code: "validation_error".into(),
+                message: format!("A command cannot select mail by “{name}”; use the filters of the list").into(),
+                ..Failure::default()
+            }),
+            None => Self::read(query),
+        }
+    }
+
     /// Lists a page of the selection.
     pub(super) fn list(&self, limit: u64, cursor: &str) -> Call {
         let mut body = json!({"limit": limit, "filter": self.filter, "search": self.search});

@@ -51,7 +51,7 @@ impl From<SignInFailure> for Failure {
 }
 
 fn show(context: &Context<'_>) -> View {
-    if context.viewer.is_some() {
+    if context.viewer.is_some() && context.refused.is_none() {
         return View::SeeOther(PATH.to_owned());
     }
     let body = maud! {

@@ -1,3 +1,5 @@
+//! The pages of the console, with fixed answers.
+
 use serde_json::{Value, json};
 
 use crate::console::fake_admin::{FakeAdmin, HOSTILE, assert_harmless, html, location};

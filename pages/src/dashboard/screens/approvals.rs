@@ -28,7 +28,7 @@ use crate::dashboard::page::Page;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
 const LIST: &str = "/dashboard/approvals";
-const STATUSES: &[&str] = &["pending", "executed", "rejected", "expired", "executing", "interrupted"];
+const STATUSES: &[&str] = &["pending", "executed", "rejected", "expired", "approved", "executing", "interrupted"];
 const CONTENT_WARNING: &str = "A program wrote this request, perhaps on the advice of a stranger's email. Read recipients \
                                and content before you approve it.";
 

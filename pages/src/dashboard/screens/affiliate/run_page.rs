@@ -100,7 +100,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_affiliate_payout_run").id(&run.id);
     let title = format!("Payout run of {}", short_date(run.created_at.as_deref()));
     let page = Page::new(title, &view).below(PAYOUTS_PATH, "Payouts").actions(RunActions { context, run: &run });
-    Ok(page.same_as(call).live().into())
+    Ok(page.same_as(call).into())
 }
 
 /// `14 Nov 2026`.

@@ -61,7 +61,9 @@ fn secrets_are_shown_once() {
     let fields = [("name", "shop"), ("scope", "sending"), ("domain_id", ""), ("allowed_ips", "10.0.0.1\n10.0.0.2")];
     let page = html(backend.post("/api-keys/new", "create", &fields));
     assert!(page.contains("<code>rnl_secret</code>") && page.contains("POSTRIDER_API_KEY=rnl_secret"), "{page}");
-    let body = json!({"name": "shop", "scope": "sending", "allowed_ips": ["10.0.0.1", "10.0.0.2"]});
+    let policy = json!({"recipients": [], "from": null, "sends_per_day": null, "categories": [], "approve": []});
+    let allowed = ["10.0.0.1", "10.0.0.2"];
+    let body = json!({"name": "shop", "scope": "sending", "allowed_ips": allowed, "policy": policy});
     assert_eq!(backend.calls("create_api_key")[0].body, CallBody::Json(body));
     let page = html(backend.post("/api-keys/key_1/rotate", "rotate", &[("grace_hours", "0")]));
     assert!(page.contains("<code>rnl_rotated</code>"), "{page}");
@@ -78,7 +80,9 @@ fn keys_are_changed_and_deleted_by_name() {
     assert_eq!(path, "/dashboard/api-keys/key_1?done=changed");
     assert_eq!(backend.calls("update_api_key")[0].body, CallBody::Json(json!({"enabled": false})));
     backend.post("/api-keys/key_1/edit", "edit", &[("name", "new"), ("allowed_ips", "")]);
-    assert_eq!(backend.calls("update_api_key")[1].body, CallBody::Json(json!({"name": "new", "allowed_ips": []})));
+    let CallBody::Json(body) = &backend.calls("update_api_key")[1].body else { panic!("no body") };
+    assert_eq!((&body["name"], &body["allowed_ips"]), (&json!("new"), &json!([])));
+    assert_eq!(body["policy"]["recipients"], json!([]), "an empty field removes the rule");
     let refused = backend.post("/api-keys/key_1/delete", "delete", &[("confirm", "other")]);
     assert_eq!(refused.status, 400);
     assert!(html(refused).contains("This is not the name") && backend.calls("delete_api_key").is_empty());

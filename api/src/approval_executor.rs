@@ -1,8 +1,8 @@
 //! Executes approved requests.
 //!
 //! ```text
-//! [ pending → executing ] ─► the operation's handler ─►[ executing → executed + result ]
-//!        ▲ the decision        under the idempotency key of the request, or of the approval
+//! decision ─►[ pending → approved ] ─ signal ─►[ approved → executing ] ─► the operation's handler ─►[ executed + result ]
+//!                                                 under the idempotency key of the request, or of the approval
 //! ```
 //!
 //! When a node stops in between, the next one takes over after the lease: it repeats the request if that is safe, which
@@ -21,57 +21,80 @@ use mail::approval::{Approval, ApprovalState, EXECUTION_LEASE, ExecutionResult, 
 use mail::credential::CredentialId;
 use mail::request_log::RequestSurface;
 use store::access::{Actor, Tenant};
-use store::engine::Batch;
+use store::engine::{Batch, CommitError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::policy;
 use crate::access::{self, Principal};
+use crate::approvals::policy;
 use crate::dispatch;
 use crate::idempotency;
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::Request;
-use crate::request_log::RequestLogEntry;
+use crate::request_log::{self, RequestLogEntry};
 use crate::response::{JSON_MEDIA_TYPE, Response};
 use crate::schema::Schemas;
 use crate::serve::memory_budget::MemoryShare;
 use crate::serve::router::RouteMatch;
+use crate::server::ApiServer;
 use crate::state::AppState;
 
-/// Interval at which executions of nodes that stopped are looked for.
-const RECOVERY_INTERVAL: Duration = Duration::from_secs(30);
-const PAGE_APPROVALS: usize = 100;
+/// Interval at which approvals of other nodes are looked for.
+const INTERVAL: Duration = Duration::from_secs(30);
+/// An execution that takes longer is left to the lease's end, which is later.
+const EXECUTION_TIMEOUT: Duration = Duration::from_secs(100);
+/// Time after the approval in which transient errors are retried.
+const RETRY_FOR: Duration = Duration::from_secs(3600);
+const PAGE_APPROVALS: usize = 20;
 
-/// Executes an approved request and stores its result. Returns the approval as it is stored then.
-pub(super) async fn execute(state: &Arc<AppState>, approval: &Approval) -> Result<Approval, Problem> {
+/// Executes a request that this node holds, and stores its result.
+async fn execute(server: &ApiServer, approval: &Approval) -> Result<(), Problem> {
+    let state = &server.state;
     let ApprovalState::Executing { approved, .. } = approval.state else {
         return Err(Problem::internal("the approval is not being executed"));
     };
     let (id, begun) = (state.next_request_id(), Instant::now());
-    let (status, body, error_code) = match perform(state, approval).await {
-        Ok(response) => (response.status.as_u16(), stored_body(&response.media_type, &response.body), None),
-        Err(problem) if problem.code() == ErrorCode::SERVICE_UNAVAILABLE => return Err(problem),
-        Err(problem) => {
-            if let Some(cause) = problem.cause() {
-                tracing::error!(request.id = %id, approval.id = %approval.id, cause, "approved request failed");
+    let performed = tokio::time::timeout(EXECUTION_TIMEOUT, perform(server, approval)).await;
+    let (status, body, error_code) =
+        match performed.unwrap_or_else(|_| Err(Problem::outage("the execution takes too long"))) {
+            Ok(response) => (response.status.as_u16(), stored_body(&response.media_type, &response.body), None),
+            // It is repeated after the lease, if that is safe.
+            Err(problem) if is_transient(&problem) && state.intake.clock().now() < give_up_at(approved.at) => {
+                return Err(problem);
             }
-            let body = problem.body(id, &state.options.base_url);
-            (
-                problem.status().as_u16(),
-                stored_body(&HeaderValue::from_static(JSON_MEDIA_TYPE), &body),
-                Some(problem.code().word),
-            )
-        }
-    };
-    record(state, approval, id, (status, error_code), begun, &body);
+            Err(problem) => {
+                if let Some(cause) = problem.cause() {
+                    tracing::error!(request.id = %id, approval.id = %approval.id, cause, "approved request failed");
+                }
+                let body = problem.body(id, &state.options.base_url);
+                (
+                    problem.status().as_u16(),
+                    stored_body(&HeaderValue::from_static(JSON_MEDIA_TYPE), &body),
+                    Some(problem.code().word),
+                )
+            }
+        };
+    record(server, approval, id, (status, error_code), begun, &body);
+    if server.router.operation(&approval.request.operation).is_some_and(|one| request_log::is_written_first(one.risk)) {
+        state.request_log.flush(state.intake.store()).await;
+    }
     let at = state.intake.clock().now();
     let after = Approval {
         state: ApprovalState::Executed { approved, result: ExecutionResult { at, status, body } },
         ..approval.clone()
     };
     store_change(state, approval, &after).await?;
-    Ok(after)
+    state.approvals.ended.notify_waiters();
+    Ok(())
+}
+
+fn is_transient(problem: &Problem) -> bool {
+    [ErrorCode::SERVICE_UNAVAILABLE, ErrorCode::IDEMPOTENCY_IN_PROGRESS].contains(&problem.code())
+}
+
+fn give_up_at(approved_at: Timestamp) -> Timestamp {
+    approved_at.checked_add(RETRY_FOR).unwrap_or(Timestamp::MAX)
 }
 
 fn stored_body(media_type: &HeaderValue, body: &Bytes) -> String {
@@ -81,14 +104,14 @@ fn stored_body(media_type: &HeaderValue, body: &Bytes) -> String {
 }
 
 fn record(
-    state: &AppState,
+    server: &ApiServer,
     approval: &Approval,
     id: mail::id::RequestId,
     (status, error_code): (u16, Option<&'static str>),
     begun: Instant,
     body: &str,
 ) {
-    let Some(operation) = state.router.operation(&approval.request.operation) else { return };
+    let Some(operation) = server.router.operation(&approval.request.operation) else { return };
     let Ok(head) = head_of(approval) else { return };
     let actor = match approval.client {
         CredentialId::ApiKey(key) => Actor::ApiKey(key),
@@ -106,14 +129,15 @@ fn record(
         address: None,
         is_audited: true,
     };
-    state.request_log.record(entry, &head.method, head.uri.path(), body.as_bytes());
+    server.state.request_log.record(entry, &head.method, head.uri.path(), body.as_bytes());
 }
 
 /// Calls the operation's handler as the client, with all rules that hold for it now but the approval.
-async fn perform(state: &Arc<AppState>, approval: &Approval) -> Result<Response, Problem> {
+async fn perform(server: &ApiServer, approval: &Approval) -> Result<Response, Problem> {
+    let state = &server.state;
     let tenant = tenant_of(state, approval).await?;
     let head = head_of(approval)?;
-    let RouteMatch::Found(found) = state.router.find(&head.method, head.uri.path()) else {
+    let RouteMatch::Found(found) = server.router.find(&head.method, head.uri.path()) else {
         return Err(Problem::not_found("operation"));
     };
     let operation = found.operation;
@@ -158,7 +182,7 @@ fn head_of(approval: &Approval) -> Result<Parts, Problem> {
 
 /// Returns whether an interrupted request may be repeated.
 fn is_repeatable(operation: &Operation) -> bool {
-    let is_idempotent = matches!(operation.method, Method::GET | Method::PUT | Method::PATCH | Method::DELETE);
+    let is_idempotent = matches!(operation.method, Method::GET | Method::PUT | Method::DELETE);
     is_idempotent || (operation.request_spec)(&mut Schemas::default()).takes_idempotency_key()
 }
 
@@ -169,59 +193,72 @@ async fn store_change(state: &AppState, before: &Approval, after: &Approval) -> 
 }
 
 /// End of a lease that begins now.
-pub(super) fn lease_until(now: Timestamp) -> Timestamp {
+fn lease_until(now: Timestamp) -> Timestamp {
     now.checked_add(EXECUTION_LEASE).unwrap_or(Timestamp::MAX)
 }
 
-/// Finishes executions of nodes that stopped, until `stop`.
-pub(crate) async fn recover(state: Arc<AppState>, stop: CancellationToken) {
+/// Executes approved requests until `stop`: at once after a decision at this node, and periodically those of others.
+pub(crate) async fn run(server: Arc<ApiServer>, stop: CancellationToken) {
+    let state = &server.state;
     loop {
-        if let Err(error) = recover_once(&state).await
-            && let Some(cause) = error.cause()
+        let approved = state.approvals.approved.notified();
+        if let Err(problem) = execute_approved(&server).await
+            && let Some(cause) = problem.cause()
         {
-            store::warn_unless_away!(state.intake.store(), cause, "cannot finish approved requests; retrying");
+            store::warn_unless_away!(state.intake.store(), cause, "cannot execute approved requests; retrying");
         }
-        let next = state.intake.clock().now().checked_add(RECOVERY_INTERVAL).unwrap_or(Timestamp::MAX);
+        let next = state.intake.clock().now().checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
         tokio::select! {
             () = stop.cancelled() => return,
+            () = approved => {}
             () = state.intake.clock().sleep_until(next) => {}
         }
     }
 }
 
-/// Looks once for executions whose lease has ended.
-async fn recover_once(state: &Arc<AppState>) -> Result<(), Problem> {
-    let store = state.intake.store();
+/// Executes what is approved, or was left by a node that stopped.
+pub(crate) async fn execute_approved(server: &ApiServer) -> Result<(), Problem> {
+    let store = server.state.intake.store();
     let mut after = None;
     loop {
         let page = store::approval::list_executing(store, after, PAGE_APPROVALS).await?;
-        for approval in &page {
-            take_over(state, approval).await?;
+        let results = futures_util::future::join_all(page.iter().map(|approval| claim(server, approval))).await;
+        // One that cannot be executed now does not keep others waiting.
+        for problem in results.into_iter().filter_map(Result::err) {
+            let cause = problem.cause().unwrap_or_default();
+            store::warn_unless_away!(store, cause, "cannot execute an approved request; retrying");
         }
         let Some(last) = page.last().filter(|_| page.len() == PAGE_APPROVALS) else { return Ok(()) };
         after = Some((last.account, last.id));
     }
 }
 
-/// Takes over an execution whose lease has ended.
-async fn take_over(state: &Arc<AppState>, approval: &Approval) -> Result<(), Problem> {
+/// Claims an approved request, or one whose lease has ended, and executes it.
+async fn claim(server: &ApiServer, approval: &Approval) -> Result<(), Problem> {
+    let state = &server.state;
     let now = state.intake.clock().now();
-    let ApprovalState::Executing { approved, lease_until: end } = approval.state else { return Ok(()) };
-    if end > now {
-        return Ok(());
-    }
-    let repeatable = state.router.operation(&approval.request.operation).is_some_and(is_repeatable);
-    let next = match repeatable {
+    let (approved, is_repeatable) = match approval.state {
+        ApprovalState::Approved { approved } => (approved, true),
+        ApprovalState::Executing { approved, lease_until } if lease_until <= now => {
+            (approved, server.router.operation(&approval.request.operation).is_some_and(is_repeatable))
+        }
+        _ => return Ok(()),
+    };
+    let next = match is_repeatable {
         true => ApprovalState::Executing { approved, lease_until: lease_until(now) },
         false => ApprovalState::Interrupted { approved, at: now },
     };
-    let taken = Approval { state: next, ..approval.clone() };
-    match store_change(state, approval, &taken).await {
-        Ok(()) if repeatable => execute(state, &taken).await.map(drop),
+    let claimed = Approval { state: next, ..approval.clone() };
+    let mut batch = Batch::progress();
+    store::approval::update(&mut batch, approval, &claimed);
+    match state.intake.store().commit(batch).await {
+        Ok(()) if is_repeatable => execute(server, &claimed).await,
         Ok(()) => {
             tracing::warn!(approval.id = %approval.id, "approved request was interrupted and is not repeated");
             Ok(())
         }
-        Err(problem) => Err(problem),
+        // Another node claimed it.
+        Err(CommitError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(Problem::outage(error)),
     }
 }
