@@ -175,6 +175,30 @@ const (
 	APIKeyScopeSending APIKeyScope = "sending"
 )
 
+// ApprovalKind: A kind of operations
+type ApprovalKind string
+
+// Values of ApprovalKind.
+const (
+	ApprovalKindSend   ApprovalKind = "send"
+	ApprovalKindDelete ApprovalKind = "delete"
+	ApprovalKindManage ApprovalKind = "manage"
+)
+
+// ApprovalStatus: The status; `interrupted` means that it may have been executed
+type ApprovalStatus string
+
+// Values of ApprovalStatus.
+const (
+	ApprovalStatusPending     ApprovalStatus = "pending"
+	ApprovalStatusExpired     ApprovalStatus = "expired"
+	ApprovalStatusRejected    ApprovalStatus = "rejected"
+	ApprovalStatusApproved    ApprovalStatus = "approved"
+	ApprovalStatusExecuting   ApprovalStatus = "executing"
+	ApprovalStatusExecuted    ApprovalStatus = "executed"
+	ApprovalStatusInterrupted ApprovalStatus = "interrupted"
+)
+
 // AttemptTLSPolicy: The policy that required or offered TLS
 type AttemptTLSPolicy string
 
@@ -183,6 +207,17 @@ const (
 	AttemptTLSPolicyDane          AttemptTLSPolicy = "dane"
 	AttemptTLSPolicyMtaSts        AttemptTLSPolicy = "mta-sts"
 	AttemptTLSPolicyOpportunistic AttemptTLSPolicy = "opportunistic"
+)
+
+// AuditEntrySurface: The way by which the request came; `approval` is a request that a person approved
+type AuditEntrySurface string
+
+// Values of AuditEntrySurface.
+const (
+	AuditEntrySurfaceAPI       AuditEntrySurface = "api"
+	AuditEntrySurfaceDashboard AuditEntrySurface = "dashboard"
+	AuditEntrySurfaceMcp       AuditEntrySurface = "mcp"
+	AuditEntrySurfaceApproval  AuditEntrySurface = "approval"
 )
 
 // AuthenticationResult: Result of the check
@@ -503,7 +538,7 @@ const (
 	DomainStatusVerified   DomainStatus = "verified"
 )
 
-// EmailCategory: The category
+// EmailCategory: A category
 type EmailCategory string
 
 // Values of EmailCategory.

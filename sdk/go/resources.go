@@ -80,6 +80,12 @@ type Client struct {
 	// What users allowed programs to do.
 	Grants *GrantsResource
 
+	// Requests that wait for a person's approval.
+	Approvals *ApprovalsResource
+
+	// What credentials and users did.
+	AuditLog *AuditLogResource
+
 	// Dev is the inbox of `postrider dev`.
 	Dev *DevInbox
 
@@ -112,6 +118,8 @@ func newClient(t *transport) *Client {
 	client.AffiliateCommissions = &AffiliateCommissionsResource{transport: t}
 	client.AffiliatePayouts = &AffiliatePayoutsResource{transport: t}
 	client.Grants = &GrantsResource{transport: t}
+	client.Approvals = &ApprovalsResource{transport: t}
+	client.AuditLog = &AuditLogResource{transport: t}
 	return client
 }
 
@@ -2517,4 +2525,82 @@ func (r *GrantsResource) Revoke(ctx context.Context, id string, options ...CallO
 		name: "grants.revoke", method: "DELETE", path: "/grants/{id}",
 		body: false, idempotent: false, retried: true, media: "application/json",
 	}, []string{id}, nil, options)
+}
+
+// ApprovalsResource: Requests that wait for a person's approval.
+type ApprovalsResource struct {
+	transport *transport
+}
+
+// List: List requests that wait for approval and decided ones, newest first.
+//
+// GET /approvals
+//
+// A sending-only API key is sufficient for what it sent; a key restricted to a domain can access that domain's data.
+func (r *ApprovalsResource) List(ctx context.Context, params *ListApprovalsParams, options ...CallOption) (*ListApprovalsResponse, error) {
+	return callJSON[ListApprovalsResponse](ctx, r.transport, operation{
+		name: "approvals.list", method: "GET", path: "/approvals",
+		body: false, idempotent: false, retried: true, media: "application/json",
+	}, []string{}, params, options)
+}
+
+// ListAll is List over all pages.
+func (r *ApprovalsResource) ListAll(ctx context.Context, params *ListApprovalsParams, options ...CallOption) *Iterator[Approval] {
+	var page ListApprovalsParams
+	if params != nil {
+		page = *params
+	}
+	return &Iterator[Approval]{cursor: page.Cursor, fetch: func(cursor *string) ([]Approval, *string, bool, error) {
+		page.Cursor = cursor
+		answer, err := r.List(ctx, &page, options...)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		return answer.Approvals, answer.NextCursor, answer.HasMore, nil
+	}}
+}
+
+// Get: Get an approval, with the response once the request was executed.
+//
+// GET /approvals/{id}
+//
+// A sending-only API key is sufficient for what it sent; a key restricted to a domain can access that domain's data.
+func (r *ApprovalsResource) Get(ctx context.Context, id string, options ...CallOption) (*GetApprovalResponse, error) {
+	return callJSON[GetApprovalResponse](ctx, r.transport, operation{
+		name: "approvals.get", method: "GET", path: "/approvals/{id}",
+		body: false, idempotent: false, retried: true, media: "application/json",
+	}, []string{id}, nil, options)
+}
+
+// AuditLogResource: What credentials and users did.
+type AuditLogResource struct {
+	transport *transport
+}
+
+// List: List what credentials and users did in the last 90 days, newest first.
+//
+// GET /audit-log
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *AuditLogResource) List(ctx context.Context, params *ListAuditLogParams, options ...CallOption) (*ListAuditLogResponse, error) {
+	return callJSON[ListAuditLogResponse](ctx, r.transport, operation{
+		name: "auditLog.list", method: "GET", path: "/audit-log",
+		body: false, idempotent: false, retried: true, media: "application/json",
+	}, []string{}, params, options)
+}
+
+// ListAll is List over all pages.
+func (r *AuditLogResource) ListAll(ctx context.Context, params *ListAuditLogParams, options ...CallOption) *Iterator[AuditEntry] {
+	var page ListAuditLogParams
+	if params != nil {
+		page = *params
+	}
+	return &Iterator[AuditEntry]{cursor: page.Cursor, fetch: func(cursor *string) ([]AuditEntry, *string, bool, error) {
+		page.Cursor = cursor
+		answer, err := r.List(ctx, &page, options...)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		return answer.Entries, answer.NextCursor, answer.HasMore, nil
+	}}
 }

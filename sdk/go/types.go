@@ -980,6 +980,8 @@ type APIKey struct {
 	// When the credential expires
 	ExpiresAt *string `json:"expires_at"`
 
+	Policy *ClientPolicy `json:"policy"`
+
 	// When it was created
 	CreatedAt string `json:"created_at"`
 
@@ -1057,6 +1059,70 @@ func (v ApplyDomainDNSResponse) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON keeps unknown fields in Extra.
 func (v *ApplyDomainDNSResponse) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// Approval: A request of a client that waits for a person's decision, or was decided
+type Approval struct {
+	// `apr_…`
+	ID string `json:"id"`
+
+	// The status; `interrupted` means that it may have been executed
+	Status ApprovalStatus `json:"status"`
+
+	// The kind of operation that the policy holds
+	Kind ApprovalKind `json:"kind"`
+
+	// The API key (`key_…`) or grant of an app (`grant_…`) that made the request
+	ClientID string `json:"client_id"`
+
+	// The operation
+	Operation string `json:"operation"`
+
+	// The method
+	Method string `json:"method"`
+
+	// The path with the query
+	Path string `json:"path"`
+
+	// The body as JSON text
+	Body string `json:"body"`
+
+	// SHA-256 of the request; a decision names it
+	Hash string `json:"hash"`
+
+	// The page on which a person decides
+	URL string `json:"url"`
+
+	// When the request was made
+	CreatedAt string `json:"created_at"`
+
+	// End of the time for a decision
+	ExpiresAt string `json:"expires_at"`
+
+	// The user who decided
+	DecidedBy *string `json:"decided_by"`
+
+	// When it was decided
+	DecidedAt *string `json:"decided_at"`
+
+	// The status of the response, once the request was executed
+	ResponseStatus *int64 `json:"response_status"`
+
+	// The body of the response
+	Response map[string]any `json:"response"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v Approval) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *Approval) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
@@ -1208,6 +1274,58 @@ func (v AttemptTLS) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON keeps unknown fields in Extra.
 func (v *AttemptTLS) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// AuditEntry: Something that a credential or a user did
+type AuditEntry struct {
+	// `req_…`, the response's `x-request-id`
+	ID string `json:"id"`
+
+	// The operation
+	Operation string `json:"operation"`
+
+	// The id of the object, if the operation concerns one
+	ObjectID *string `json:"object_id"`
+
+	// The path; email addresses are redacted
+	Path string `json:"path"`
+
+	// The response status
+	Status int64 `json:"status"`
+
+	// The error's code
+	ErrorCode *string `json:"error_code"`
+
+	// The way by which the request came; `approval` is a request that a person approved
+	Surface AuditEntrySurface `json:"surface"`
+
+	// The API key of the request
+	APIKeyID *string `json:"api_key_id"`
+
+	// The grant of the app that made the request
+	GrantID *string `json:"grant_id"`
+
+	// The user whose session made the request
+	UserID *string `json:"user_id"`
+
+	// The IP address of the request
+	IP *string `json:"ip"`
+
+	// When it was received
+	CreatedAt string `json:"created_at"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v AuditEntry) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AuditEntry) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
@@ -2246,6 +2364,68 @@ func (v *CheckSuppressionsResponse) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
+// ClientPolicy: What a client may do below its scope
+type ClientPolicy struct {
+	// The recipients that it may send to; empty allows all
+	Recipients []string `json:"recipients"`
+
+	// The only sender address
+	From *string `json:"from"`
+
+	// Maximum number of recipients a day (UTC)
+	SendsPerDay *int64 `json:"sends_per_day"`
+
+	// The categories of email that it may send; empty allows all
+	Categories []EmailCategory `json:"categories"`
+
+	// The kinds of operations that wait for a person's approval
+	Approve []ApprovalKind `json:"approve"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ClientPolicy) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ClientPolicy) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// ClientPolicyRequest: The rules for the client below its scope
+type ClientPolicyRequest struct {
+	// The recipients that it may send to: addresses and patterns like `*@example.com`; empty allows all
+	Recipients []string `json:"recipients,omitempty"`
+
+	// The only sender address
+	From *string `json:"from,omitempty"`
+
+	// Maximum number of recipients a day (UTC)
+	SendsPerDay *int64 `json:"sends_per_day,omitempty"`
+
+	// The categories of email that it may send; empty allows all
+	Categories []EmailCategory `json:"categories,omitempty"`
+
+	// The kinds of operations that wait for a person's approval
+	Approve []ApprovalKind `json:"approve,omitempty"`
+
+	// Extra has further fields, and null for fields that are to be cleared.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ClientPolicyRequest) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ClientPolicyRequest) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
 // CommissionCreatedData: `data` of `commission.created`.
 type CommissionCreatedData struct {
 	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
@@ -2986,6 +3166,9 @@ type CreateAPIKeyParams struct {
 	// When the credential expires
 	ExpiresAt *string `json:"expires_at,omitempty"`
 
+	// The rules for the client below its scope
+	Policy *ClientPolicyRequest `json:"policy,omitempty"`
+
 	// The scope
 	Scope APIKeyScope `json:"scope,omitempty"`
 
@@ -3233,6 +3416,9 @@ type CreateSMTPCredentialParams struct {
 
 	// When the credential expires
 	ExpiresAt *string `json:"expires_at,omitempty"`
+
+	// The rules for the client below its scope
+	Policy *ClientPolicyRequest `json:"policy,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
 	Extra map[string]any `json:"-"`
@@ -6066,6 +6252,24 @@ func (v *GetAPIKeyResponse) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
+// GetApprovalResponse: An approval
+type GetApprovalResponse struct {
+	Approval Approval `json:"approval"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v GetApprovalResponse) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *GetApprovalResponse) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
 // GetAutomationResponse: A response with an automation
 type GetAutomationResponse struct {
 	Automation Automation `json:"automation"`
@@ -6380,7 +6584,7 @@ func (v *GetTemplateVersionResponse) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// Grant: What a user allowed a program to do
+// Grant: A user's allowance for a program
 type Grant struct {
 	// `grant_…`
 	ID string `json:"id"`
@@ -6396,6 +6600,9 @@ type Grant struct {
 
 	// `read`, `send`, `manage`
 	Scopes []string `json:"scopes"`
+
+	// The rules for the client below its scopes; null without a rule
+	Policy *ClientPolicy `json:"policy"`
 
 	// `api`, `mcp`: the parts of the service that accept its tokens
 	Resources []string `json:"resources"`
@@ -6847,6 +7054,124 @@ func (v ListAPIKeysResponse) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON keeps unknown fields in Extra.
 func (v *ListAPIKeysResponse) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// ListApprovalsParams: Params of `approvals.list`.
+type ListApprovalsParams struct {
+	// Number of entries
+	Limit *int64 `json:"limit,omitempty" query:""`
+
+	// `next_cursor` of the previous page
+	Cursor *string `json:"cursor,omitempty" query:""`
+
+	// Filter by status
+	Status ApprovalStatus `json:"status,omitempty" query:""`
+
+	// Extra has further fields, and null for fields that are to be cleared.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ListApprovalsParams) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ListApprovalsParams) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// ListApprovalsResponse: A page of the list
+type ListApprovalsResponse struct {
+	// The entries, newest first
+	Approvals []Approval `json:"approvals"`
+
+	// Whether there are more
+	HasMore bool `json:"has_more"`
+
+	// The `cursor` of the next page
+	NextCursor *string `json:"next_cursor"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ListApprovalsResponse) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ListApprovalsResponse) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// ListAuditLogParams: Params of `auditLog.list`.
+type ListAuditLogParams struct {
+	// Number of entries
+	Limit *int64 `json:"limit,omitempty" query:""`
+
+	// `next_cursor` of the previous page
+	Cursor *string `json:"cursor,omitempty" query:""`
+
+	// Filter by API key
+	APIKeyID *string `json:"api_key_id,omitempty" query:""`
+
+	// Filter by the grant of an app
+	GrantID *string `json:"grant_id,omitempty" query:""`
+
+	// Filter by user
+	UserID *string `json:"user_id,omitempty" query:""`
+
+	// Filter by operation, like `delete_domain`
+	Operation *string `json:"operation,omitempty" query:""`
+
+	// Filter by the id of the object
+	ObjectID *string `json:"object_id,omitempty" query:""`
+
+	// Only entries after this time
+	CreatedAfter *string `json:"created_after,omitempty" query:""`
+
+	// Only entries before this time
+	CreatedBefore *string `json:"created_before,omitempty" query:""`
+
+	// Extra has further fields, and null for fields that are to be cleared.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ListAuditLogParams) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ListAuditLogParams) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// ListAuditLogResponse: A page of the list
+type ListAuditLogResponse struct {
+	// The entries, newest first
+	Entries []AuditEntry `json:"entries"`
+
+	// Whether there are more
+	HasMore bool `json:"has_more"`
+
+	// The `cursor` of the next page
+	NextCursor *string `json:"next_cursor"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ListAuditLogResponse) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ListAuditLogResponse) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
@@ -9384,6 +9709,8 @@ type SMTPCredential struct {
 	// When the credential expires
 	ExpiresAt *string `json:"expires_at"`
 
+	Policy *ClientPolicy `json:"policy"`
+
 	// When it was created
 	CreatedAt string `json:"created_at"`
 
@@ -10688,6 +11015,9 @@ type UpdateAPIKeyParams struct {
 	// Whether the credential is enabled
 	Enabled *bool `json:"enabled,omitempty"`
 
+	// The rules for the client below its scope; null removes all rules
+	Policy *ClientPolicyRequest `json:"policy,omitempty"`
+
 	// Extra has further fields, and null for fields that are to be cleared.
 	Extra map[string]any `json:"-"`
 }
@@ -10880,6 +11210,9 @@ type UpdateSMTPCredentialParams struct {
 
 	// Whether the credential is enabled
 	Enabled *bool `json:"enabled,omitempty"`
+
+	// The rules for the client below its scope; null removes all rules
+	Policy *ClientPolicyRequest `json:"policy,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
 	Extra map[string]any `json:"-"`

@@ -6,6 +6,7 @@ import smtplib
 import subprocess
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 import uuid
 
@@ -56,11 +57,12 @@ class Fixtures:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
+        return json.loads(done.stdout) if "--json" in words else None
 
-    def call(self, method, path, body=None):
+    def call(self, method, path, body=None, key=None):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.server.base_url + path, data, method=method)
-        request.add_header("authorization", "Bearer " + self.server.api_key)
+        request.add_header("authorization", "Bearer " + (key or self.server.api_key))
         request.add_header("content-type", "application/json")
         try:
             with urllib.request.urlopen(request, timeout=WAIT_S) as response:
@@ -112,6 +114,33 @@ class Fixtures:
 
     def api_key_id(self, _):
         return {"api_key_id": self.post("/api-keys", {"name": "example", "scope": "full"})["api_key"]["id"]}
+
+    def approval_id(self, _):
+        key = {"name": "assistant", "scope": "sending", "policy": {"approve": ["send"]}}
+        secret = self.post("/api-keys", key)["secret"]
+        email = {"from": f"Ada <ada@{self.domain}>", "to": ["grace@example.net"], "subject": "Welcome", "text": "Hello"}
+        return {"approval_id": self.call("POST", "/emails", email, secret)["approval_id"]}
+
+    def grant_id(self, _):
+        """A grant by the device authorization grant (RFC 8628), which a session of the owner approves."""
+        device = self.form("/oauth/device", {"client_id": "postrider-cli", "scope": "read"})
+        session = self.admin("session", "create", "--json")
+        decision = urllib.request.Request(
+            f"{self.server.base_url}/auth/device-requests/{device['user_code']}", b'{"approve": true}', method="POST"
+        )
+        decision.add_header("content-type", "application/json")
+        decision.add_header("cookie", session["cookie"])
+        decision.add_header("x-csrf-token", session["csrf_token"])
+        urllib.request.urlopen(decision, timeout=WAIT_S).read()
+        grant_type = "urn:ietf:params:oauth:grant-type:device_code"
+        self.form("/oauth/token", {"grant_type": grant_type, "device_code": device["device_code"], "client_id": "postrider-cli"})
+        return {"grant_id": self.get("/grants?limit=1")["grants"][0]["id"]}
+
+    def form(self, path, fields):
+        """Posts a form without credentials."""
+        data = urllib.parse.urlencode(fields).encode()
+        with urllib.request.urlopen(self.server.base_url + path, data, timeout=WAIT_S) as response:
+            return json.loads(response.read())
 
     def smtp_credential_id(self, _):
         return {"smtp_credential_id": self.post("/smtp-credentials", {"name": "example"})["smtp_credential"]["id"]}

@@ -60,6 +60,10 @@ trait ResourceTree
     public readonly Resource\AffiliatePayouts $affiliatePayouts;
     /** What users allowed programs to do. */
     public readonly Resource\Grants $grants;
+    /** Requests that wait for a person's approval. */
+    public readonly Resource\Approvals $approvals;
+    /** What credentials and users did. */
+    public readonly Resource\AuditLog $auditLog;
 
     private function makeResources(): void
     {
@@ -87,5 +91,7 @@ trait ResourceTree
         $this->affiliateCommissions = new Resource\AffiliateCommissions($this);
         $this->affiliatePayouts = new Resource\AffiliatePayouts($this);
         $this->grants = new Resource\Grants($this);
+        $this->approvals = new Resource\Approvals($this);
+        $this->auditLog = new Resource\AuditLog($this);
     }
 }

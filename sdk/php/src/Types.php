@@ -290,6 +290,7 @@ namespace Postrider;
  *     last_used_at: string|null,
  *     last_used_ip: string|null,
  *     expires_at: string|null,
+ *     policy: ClientPolicy|null,
  *     created_at: string,
  * }
  * @phpstan-type ApiKeyScope 'full'|'sending'|string
@@ -306,6 +307,26 @@ namespace Postrider;
  *     applied: bool,
  *     warnings?: list<string>,
  * }
+ * @phpstan-type Approval array{
+ *     id: string,
+ *     status: 'pending'|'expired'|'rejected'|'approved'|'executing'|'executed'|'interrupted'|string,
+ *     kind: 'send'|'delete'|'manage'|string,
+ *     client_id: string,
+ *     operation: string,
+ *     method: string,
+ *     path: string,
+ *     body: string,
+ *     hash: string,
+ *     url: string,
+ *     created_at: string,
+ *     expires_at: string,
+ *     decided_by: string|null,
+ *     decided_at: string|null,
+ *     response_status: int|null,
+ *     response: array<string, mixed>|null,
+ * }
+ * @phpstan-type ApprovalKind 'send'|'delete'|'manage'|string
+ * @phpstan-type ApprovalStatus 'pending'|'expired'|'rejected'|'approved'|'executing'|'executed'|'interrupted'|string
  * @phpstan-type ApproveAffiliateParams array{
  *     send_email?: bool|null,
  * }
@@ -341,6 +362,21 @@ namespace Postrider;
  *     policy: 'dane'|'mta-sts'|'opportunistic'|string,
  * }
  * @phpstan-type AttemptTlsPolicy 'dane'|'mta-sts'|'opportunistic'|string
+ * @phpstan-type AuditEntry array{
+ *     id: string,
+ *     operation: string,
+ *     object_id: string|null,
+ *     path: string,
+ *     status: int,
+ *     error_code: string|null,
+ *     surface: 'api'|'dashboard'|'mcp'|'approval'|string,
+ *     api_key_id: string|null,
+ *     grant_id: string|null,
+ *     user_id: string|null,
+ *     ip: string|null,
+ *     created_at: string,
+ * }
+ * @phpstan-type AuditEntrySurface 'api'|'dashboard'|'mcp'|'approval'|string
  * @phpstan-type AuthenticationResult 'none'|'pass'|'fail'|'softfail'|'neutral'|'temperror'|'permerror'|string
  * @phpstan-type Automation array{
  *     id: string,
@@ -605,6 +641,20 @@ namespace Postrider;
  *     data: list<SuppressionCheck>,
  *     warnings?: list<string>,
  * }
+ * @phpstan-type ClientPolicy array{
+ *     recipients: list<string>,
+ *     from: string|null,
+ *     sends_per_day: int|null,
+ *     categories: list<'transactional'|'product'|'newsletter'|string>,
+ *     approve: list<'send'|'delete'|'manage'|string>,
+ * }
+ * @phpstan-type ClientPolicyRequest array{
+ *     recipients?: list<string>,
+ *     from?: string|null,
+ *     sends_per_day?: int|null,
+ *     categories?: list<'transactional'|'product'|'newsletter'|string>,
+ *     approve?: list<'send'|'delete'|'manage'|string>,
+ * }
  * @phpstan-type CommissionCreatedData array{
  *     event_id?: string,
  *     commission?: AffiliateCommission,
@@ -776,6 +826,7 @@ namespace Postrider;
  *     domain_id?: string|null,
  *     allowed_ips?: list<string>|null,
  *     expires_at?: string|\DateTimeInterface|null,
+ *     policy?: ClientPolicyRequest|null,
  *     scope: 'full'|'sending'|string,
  * }
  * @phpstan-type CreateApiKeyResponse array{
@@ -827,6 +878,7 @@ namespace Postrider;
  *     domain_id?: string|null,
  *     allowed_ips?: list<string>|null,
  *     expires_at?: string|\DateTimeInterface|null,
+ *     policy?: ClientPolicyRequest|null,
  * }
  * @phpstan-type CreateSmtpCredentialResponse array{
  *     smtp_credential: SmtpCredential,
@@ -1541,6 +1593,9 @@ namespace Postrider;
  * @phpstan-type GetApiKeyResponse array{
  *     api_key: ApiKey,
  * }
+ * @phpstan-type GetApprovalResponse array{
+ *     approval: Approval,
+ * }
  * @phpstan-type GetAutomationResponse array{
  *     automation: Automation,
  * }
@@ -1604,6 +1659,7 @@ namespace Postrider;
  *     client_name: string,
  *     user_id: string,
  *     scopes: list<string>,
+ *     policy: ClientPolicy|null,
  *     resources: list<string>,
  *     last_used_at: string|null,
  *     last_used_ip: string|null,
@@ -1696,6 +1752,32 @@ namespace Postrider;
  * }
  * @phpstan-type ListApiKeysResponse array{
  *     api_keys: list<ApiKey>,
+ *     has_more: bool,
+ *     next_cursor: string|null,
+ * }
+ * @phpstan-type ListApprovalsParams array{
+ *     limit?: int,
+ *     cursor?: string,
+ *     status?: 'pending'|'expired'|'rejected'|'approved'|'executing'|'executed'|'interrupted'|string,
+ * }
+ * @phpstan-type ListApprovalsResponse array{
+ *     approvals: list<Approval>,
+ *     has_more: bool,
+ *     next_cursor: string|null,
+ * }
+ * @phpstan-type ListAuditLogParams array{
+ *     limit?: int,
+ *     cursor?: string,
+ *     api_key_id?: string,
+ *     grant_id?: string,
+ *     user_id?: string,
+ *     operation?: string,
+ *     object_id?: string,
+ *     created_after?: string|\DateTimeInterface,
+ *     created_before?: string|\DateTimeInterface,
+ * }
+ * @phpstan-type ListAuditLogResponse array{
+ *     entries: list<AuditEntry>,
  *     has_more: bool,
  *     next_cursor: string|null,
  * }
@@ -2255,6 +2337,7 @@ namespace Postrider;
  *     last_used_at: string|null,
  *     last_used_ip: string|null,
  *     expires_at: string|null,
+ *     policy: ClientPolicy|null,
  *     created_at: string,
  * }
  * @phpstan-type SmtpSecurity 'starttls'|'tls'|string
@@ -2566,6 +2649,7 @@ namespace Postrider;
  *     name?: string|null,
  *     allowed_ips?: list<string>|null,
  *     enabled?: bool|null,
+ *     policy?: ClientPolicyRequest|null,
  * }
  * @phpstan-type UpdateApiKeyResponse array{
  *     api_key: ApiKey,
@@ -2605,6 +2689,7 @@ namespace Postrider;
  *     name?: string|null,
  *     allowed_ips?: list<string>|null,
  *     enabled?: bool|null,
+ *     policy?: ClientPolicyRequest|null,
  * }
  * @phpstan-type UpdateSmtpCredentialResponse array{
  *     smtp_credential: SmtpCredential,

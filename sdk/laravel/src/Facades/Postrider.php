@@ -36,6 +36,8 @@ use Postrider\Resource;
  * @method static Resource\AffiliateCommissions affiliateCommissions() What affiliates earned.
  * @method static Resource\AffiliatePayouts affiliatePayouts() Payments to affiliates.
  * @method static Resource\Grants grants() What users allowed programs to do.
+ * @method static Resource\Approvals approvals() Requests that wait for a person's approval.
+ * @method static Resource\AuditLog auditLog() What credentials and users did.
  * @method static \Postrider\Dev dev()
  * @method static ?\Postrider\Response lastResponse()
  */

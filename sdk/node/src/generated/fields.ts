@@ -49,6 +49,10 @@ export const BatchItem = (): Fields => ({
 export const CheckSuppressionsParams = (): Fields => ({
 });
 
+export const ClientPolicyRequest = (): Fields => ({
+  sendsPerDay: ["sends_per_day"],
+});
+
 export const CommissionOverride = (): Fields => ({
   commissionType: ["commission_type"],
   commissionBps: ["commission_bps"],
@@ -114,6 +118,7 @@ export const CreateApiKeyParams = (): Fields => ({
   domainId: ["domain_id"],
   allowedIps: ["allowed_ips"],
   expiresAt: ["expires_at"],
+  policy: ["policy", ClientPolicyRequest],
 });
 
 export const CreateAutomationParams = (): Fields => ({
@@ -142,6 +147,7 @@ export const CreateSmtpCredentialParams = (): Fields => ({
   domainId: ["domain_id"],
   allowedIps: ["allowed_ips"],
   expiresAt: ["expires_at"],
+  policy: ["policy", ClientPolicyRequest],
 });
 
 export const CreateSuppressionParams = (): Fields => ({
@@ -251,6 +257,18 @@ export const ListAffiliatesParams = (): Fields => ({
 });
 
 export const ListApiKeysParams = (): Fields => ({
+});
+
+export const ListApprovalsParams = (): Fields => ({
+});
+
+export const ListAuditLogParams = (): Fields => ({
+  apiKeyId: ["api_key_id"],
+  grantId: ["grant_id"],
+  userId: ["user_id"],
+  objectId: ["object_id"],
+  createdAfter: ["created_after"],
+  createdBefore: ["created_before"],
 });
 
 export const ListAutomationRunsParams = (): Fields => ({
@@ -467,6 +485,7 @@ export const UpdateAffiliateParams = (): Fields => ({
 
 export const UpdateApiKeyParams = (): Fields => ({
   allowedIps: ["allowed_ips"],
+  policy: ["policy", ClientPolicyRequest],
 });
 
 export const UpdateAutomationParams = (): Fields => ({
@@ -489,6 +508,7 @@ export const UpdateEmailParams = (): Fields => ({
 
 export const UpdateSmtpCredentialParams = (): Fields => ({
   allowedIps: ["allowed_ips"],
+  policy: ["policy", ClientPolicyRequest],
 });
 
 export const UpdateTemplateParams = (): Fields => ({

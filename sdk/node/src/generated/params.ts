@@ -13,6 +13,8 @@ import type {
   AffiliateReferralStatus,
   AffiliateStatus,
   ApiKeyScope,
+  ApprovalKind,
+  ApprovalStatus,
   AutomationAction,
   AutomationRunStepType,
   CategoryOptOutCategory,
@@ -165,6 +167,20 @@ export interface BatchItem {
 /** Params of `suppressions.check`. */
 export interface CheckSuppressionsParams {
   emails: string[];
+}
+
+/** The rules for the client below its scope */
+export interface ClientPolicyRequest {
+  /** The recipients that it may send to: addresses and patterns like `*@example.com`; empty allows all */
+  recipients?: string[];
+  /** The only sender address */
+  from?: string | null;
+  /** Maximum number of recipients a day (UTC) */
+  sendsPerDay?: number | null;
+  /** The categories of email that it may send; empty allows all */
+  categories?: EmailCategory[];
+  /** The kinds of operations that wait for a person's approval */
+  approve?: ApprovalKind[];
 }
 
 /** The partner's own rate; takes precedence over the campaign's */
@@ -340,6 +356,8 @@ export interface CreateApiKeyParams {
   allowedIps?: string[] | null;
   /** When the credential expires */
   expiresAt?: string | Date | null;
+  /** The rules for the client below its scope */
+  policy?: ClientPolicyRequest | null;
   /** The scope */
   scope: ApiKeyScope;
 }
@@ -402,6 +420,8 @@ export interface CreateSmtpCredentialParams {
   allowedIps?: string[] | null;
   /** When the credential expires */
   expiresAt?: string | Date | null;
+  /** The rules for the client below its scope */
+  policy?: ClientPolicyRequest | null;
 }
 
 /** Params of `suppressions.create`. */
@@ -741,6 +761,38 @@ export interface ListApiKeysParams {
   limit?: number;
   /** `next_cursor` of the previous page */
   cursor?: string;
+}
+
+/** Params of `approvals.list`. */
+export interface ListApprovalsParams {
+  /** Number of entries */
+  limit?: number;
+  /** `next_cursor` of the previous page */
+  cursor?: string;
+  /** Filter by status */
+  status?: ApprovalStatus;
+}
+
+/** Params of `auditLog.list`. */
+export interface ListAuditLogParams {
+  /** Number of entries */
+  limit?: number;
+  /** `next_cursor` of the previous page */
+  cursor?: string;
+  /** Filter by API key */
+  apiKeyId?: string;
+  /** Filter by the grant of an app */
+  grantId?: string;
+  /** Filter by user */
+  userId?: string;
+  /** Filter by operation, like `delete_domain` */
+  operation?: string;
+  /** Filter by the id of the object */
+  objectId?: string;
+  /** Only entries after this time */
+  createdAfter?: string | Date;
+  /** Only entries before this time */
+  createdBefore?: string | Date;
 }
 
 /** Params of `automations.runs.list`. */
@@ -1405,6 +1457,8 @@ export interface UpdateApiKeyParams {
   allowedIps?: string[] | null;
   /** Whether the credential is enabled */
   enabled?: boolean | null;
+  /** The rules for the client below its scope; null removes all rules */
+  policy?: ClientPolicyRequest | null;
 }
 
 /** Params of `automations.update`. */
@@ -1453,6 +1507,8 @@ export interface UpdateSmtpCredentialParams {
   allowedIps?: string[] | null;
   /** Whether the credential is enabled */
   enabled?: boolean | null;
+  /** The rules for the client below its scope; null removes all rules */
+  policy?: ClientPolicyRequest | null;
 }
 
 /** Params of `templates.update`. */

@@ -876,6 +876,47 @@ const REVOKE_GRANT: Operation = {
   mediaType: "application/json",
 };
 
+const LIST_APPROVALS: Operation = {
+  name: "approvals.list", method: "GET", path: "/approvals",
+  query: ["limit", "cursor", "status"], body: false, idempotent: false, retry: true,
+  mediaType: "application/json", items: "approvals", fields: F.ListApprovalsParams,
+};
+
+const GET_APPROVAL: Operation = {
+  name: "approvals.get", method: "GET", path: "/approvals/{id}",
+  query: [], body: false, idempotent: false, retry: true,
+  mediaType: "application/json",
+};
+
+const LIST_AUDIT_LOG: Operation = {
+  name: "auditLog.list", method: "GET", path: "/audit-log",
+  query: ["limit", "cursor", "api_key_id", "grant_id", "user_id", "operation", "object_id", "created_after", "created_before"], body: false, idempotent: false, retry: true,
+  mediaType: "application/json", items: "entries", fields: F.ListAuditLogParams,
+};
+
+/** What credentials and users did. */
+export class AuditLogResource<Throws extends boolean> extends Resource<Throws> {
+
+  /** List what credentials and users did in the last 90 days, newest first */
+  list(params?: Params<P.ListAuditLogParams>, options?: CallOptions): List<T.ListAuditLogResponse, T.AuditEntry, Throws> {
+    return this.pagesOf(LIST_AUDIT_LOG, [], params, options);
+  }
+}
+
+/** Requests that wait for a person's approval. */
+export class ApprovalsResource<Throws extends boolean> extends Resource<Throws> {
+
+  /** List requests that wait for approval and decided ones, newest first */
+  list(params?: Params<P.ListApprovalsParams>, options?: CallOptions): List<T.ListApprovalsResponse, T.Approval, Throws> {
+    return this.pagesOf(LIST_APPROVALS, [], params, options);
+  }
+
+  /** Get an approval, with the response once the request was executed */
+  get(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.GetApprovalResponse, Throws>> {
+    return this.call(GET_APPROVAL, [id], params, options);
+  }
+}
+
 /** What users allowed programs to do. */
 export class GrantsResource<Throws extends boolean> extends Resource<Throws> {
 
@@ -1866,6 +1907,10 @@ export class Resources<Throws extends boolean> {
   readonly affiliatePayouts: AffiliatePayoutsResource<Throws>;
   /** What users allowed programs to do. */
   readonly grants: GrantsResource<Throws>;
+  /** Requests that wait for a person's approval. */
+  readonly approvals: ApprovalsResource<Throws>;
+  /** What credentials and users did. */
+  readonly auditLog: AuditLogResource<Throws>;
 
   constructor(core: Core<Throws>) {
     this.emails = new EmailsResource(core);
@@ -1892,5 +1937,7 @@ export class Resources<Throws extends boolean> {
     this.affiliateCommissions = new AffiliateCommissionsResource(core);
     this.affiliatePayouts = new AffiliatePayoutsResource(core);
     this.grants = new GrantsResource(core);
+    this.approvals = new ApprovalsResource(core);
+    this.auditLog = new AuditLogResource(core);
   }
 }

@@ -126,11 +126,37 @@ export type ApiKeyScope =
   | "sending"
   | (string & {});
 
+/** A kind of operations */
+export type ApprovalKind =
+  | "send"
+  | "delete"
+  | "manage"
+  | (string & {});
+
+/** The status; `interrupted` means that it may have been executed */
+export type ApprovalStatus =
+  | "pending"
+  | "expired"
+  | "rejected"
+  | "approved"
+  | "executing"
+  | "executed"
+  | "interrupted"
+  | (string & {});
+
 /** The policy that required or offered TLS */
 export type AttemptTlsPolicy =
   | "dane"
   | "mta-sts"
   | "opportunistic"
+  | (string & {});
+
+/** The way by which the request came; `approval` is a request that a person approved */
+export type AuditEntrySurface =
+  | "api"
+  | "dashboard"
+  | "mcp"
+  | "approval"
   | (string & {});
 
 /** Result of the check */
@@ -372,7 +398,7 @@ export type DomainStatus =
   | "verified"
   | (string & {});
 
-/** The category */
+/** A category */
 export type EmailCategory =
   | "transactional"
   | "product"
@@ -1179,6 +1205,7 @@ export interface ApiKey {
   last_used_ip: string | null;
   /** When the credential expires */
   expires_at: string | null;
+  policy: ClientPolicy | null;
   /** When it was created */
   created_at: string;
 }
@@ -1192,6 +1219,42 @@ export interface ApplyDomainDnsResponse {
   applied: boolean;
   /** Warnings, for example about ignored fields */
   warnings?: string[];
+}
+
+/** A request of a client that waits for a person's decision, or was decided */
+export interface Approval {
+  /** `apr_…` */
+  id: string;
+  /** The status; `interrupted` means that it may have been executed */
+  status: ApprovalStatus;
+  /** The kind of operation that the policy holds */
+  kind: ApprovalKind;
+  /** The API key (`key_…`) or grant of an app (`grant_…`) that made the request */
+  client_id: string;
+  /** The operation */
+  operation: string;
+  /** The method */
+  method: string;
+  /** The path with the query */
+  path: string;
+  /** The body as JSON text */
+  body: string;
+  /** SHA-256 of the request; a decision names it */
+  hash: string;
+  /** The page on which a person decides */
+  url: string;
+  /** When the request was made */
+  created_at: string;
+  /** End of the time for a decision */
+  expires_at: string;
+  /** The user who decided */
+  decided_by: string | null;
+  /** When it was decided */
+  decided_at: string | null;
+  /** The status of the response, once the request was executed */
+  response_status: number | null;
+  /** The body of the response */
+  response: Record<string, unknown> | null;
 }
 
 /** A response with a single object */
@@ -1253,6 +1316,34 @@ export interface AttemptTls {
   verified: boolean;
   /** The policy that required or offered TLS */
   policy: AttemptTlsPolicy;
+}
+
+/** Something that a credential or a user did */
+export interface AuditEntry {
+  /** `req_…`, the response's `x-request-id` */
+  id: string;
+  /** The operation */
+  operation: string;
+  /** The id of the object, if the operation concerns one */
+  object_id: string | null;
+  /** The path; email addresses are redacted */
+  path: string;
+  /** The response status */
+  status: number;
+  /** The error's code */
+  error_code: string | null;
+  /** The way by which the request came; `approval` is a request that a person approved */
+  surface: AuditEntrySurface;
+  /** The API key of the request */
+  api_key_id: string | null;
+  /** The grant of the app that made the request */
+  grant_id: string | null;
+  /** The user whose session made the request */
+  user_id: string | null;
+  /** The IP address of the request */
+  ip: string | null;
+  /** When it was received */
+  created_at: string;
 }
 
 /** An automation */
@@ -1700,6 +1791,20 @@ export interface CheckSuppressionsResponse {
   data: SuppressionCheck[];
   /** Warnings, for example about ignored fields */
   warnings?: string[];
+}
+
+/** What a client may do below its scope */
+export interface ClientPolicy {
+  /** The recipients that it may send to; empty allows all */
+  recipients: string[];
+  /** The only sender address */
+  from: string | null;
+  /** Maximum number of recipients a day (UTC) */
+  sends_per_day: number | null;
+  /** The categories of email that it may send; empty allows all */
+  categories: EmailCategory[];
+  /** The kinds of operations that wait for a person's approval */
+  approve: ApprovalKind[];
 }
 
 /** `data` of `commission.created`. */
@@ -3118,6 +3223,11 @@ export interface GetApiKeyResponse {
   api_key: ApiKey;
 }
 
+/** An approval */
+export interface GetApprovalResponse {
+  approval: Approval;
+}
+
 /** A response with an automation */
 export interface GetAutomationResponse {
   automation: Automation;
@@ -3175,7 +3285,7 @@ export interface GetTemplateVersionResponse {
   version: TemplateVersionDetail;
 }
 
-/** What a user allowed a program to do */
+/** A user's allowance for a program */
 export interface Grant {
   /** `grant_…` */
   id: string;
@@ -3187,6 +3297,8 @@ export interface Grant {
   user_id: string;
   /** `read`, `send`, `manage` */
   scopes: string[];
+  /** The rules for the client below its scopes; null without a rule */
+  policy: ClientPolicy | null;
   /** `api`, `mcp`: the parts of the service that accept its tokens */
   resources: string[];
   /** When it was last used, to about a minute */
@@ -3271,6 +3383,26 @@ export interface ListAffiliatesResponse {
 export interface ListApiKeysResponse {
   /** The entries, newest first */
   api_keys: ApiKey[];
+  /** Whether there are more */
+  has_more: boolean;
+  /** The `cursor` of the next page */
+  next_cursor: string | null;
+}
+
+/** A page of the list */
+export interface ListApprovalsResponse {
+  /** The entries, newest first */
+  approvals: Approval[];
+  /** Whether there are more */
+  has_more: boolean;
+  /** The `cursor` of the next page */
+  next_cursor: string | null;
+}
+
+/** A page of the list */
+export interface ListAuditLogResponse {
+  /** The entries, newest first */
+  entries: AuditEntry[];
   /** Whether there are more */
   has_more: boolean;
   /** The `cursor` of the next page */
@@ -3873,6 +4005,7 @@ export interface SmtpCredential {
   last_used_ip: string | null;
   /** When the credential expires */
   expires_at: string | null;
+  policy: ClientPolicy | null;
   /** When it was created */
   created_at: string;
 }

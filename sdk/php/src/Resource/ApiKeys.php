@@ -40,6 +40,7 @@ final class ApiKeys
      * - `domain_id`: The only domain (`dom_…`) that the credential may send from; null allows all
      * - `allowed_ips`: Addresses and networks that may use the credential; empty allows all
      * - `expires_at`: When the credential expires
+     * - `policy`: The rules for the client below its scope
      * - `scope` (required): The scope
      *
      * @param CreateApiKeyParams $params
@@ -112,6 +113,7 @@ final class ApiKeys
      * - `name`: The name
      * - `allowed_ips`: Addresses and networks that may use the credential; empty allows all
      * - `enabled`: Whether the credential is enabled
+     * - `policy`: The rules for the client below its scope; null removes all rules
      *
      * @param string $id The API key's id (`key_…`)
      * @param UpdateApiKeyParams $params

@@ -140,3 +140,13 @@ class AsyncPostrider(AsyncClient):
     def grants(self) -> _resources.AsyncGrants:
         """What users allowed programs to do."""
         return _resources.AsyncGrants(self)
+
+    @cached_property
+    def approvals(self) -> _resources.AsyncApprovals:
+        """Requests that wait for a person's approval."""
+        return _resources.AsyncApprovals(self)
+
+    @cached_property
+    def audit_log(self) -> _resources.AsyncAuditLog:
+        """What credentials and users did."""
+        return _resources.AsyncAuditLog(self)

@@ -140,3 +140,13 @@ class Postrider(SyncClient):
     def grants(self) -> _resources.Grants:
         """What users allowed programs to do."""
         return _resources.Grants(self)
+
+    @cached_property
+    def approvals(self) -> _resources.Approvals:
+        """Requests that wait for a person's approval."""
+        return _resources.Approvals(self)
+
+    @cached_property
+    def audit_log(self) -> _resources.AuditLog:
+        """What credentials and users did."""
+        return _resources.AuditLog(self)

@@ -25,6 +25,7 @@ CLASSES_BY_CODE: Dict[str, str] = {
     "not_found": "NotFoundError",
     "payload_too_large": "ValidationError",
     "plan_limit": "PlanLimitError",
+    "policy_violation": "ApiError",
     "production_access_required": "PermissionError",
     "rate_limit_exceeded": "RateLimitError",
     "reauthentication_required": "AuthenticationError",

@@ -981,3 +981,25 @@ REVOKE_GRANT = Operation(
     "/grants/{id}",
     retry=True,
 )
+LIST_APPROVALS = Operation(
+    "approvals.list",
+    "GET",
+    "/approvals",
+    query=frozenset(["limit", "cursor", "status"]),
+    items="approvals",
+    retry=True,
+)
+GET_APPROVAL = Operation(
+    "approvals.get",
+    "GET",
+    "/approvals/{id}",
+    retry=True,
+)
+LIST_AUDIT_LOG = Operation(
+    "auditLog.list",
+    "GET",
+    "/audit-log",
+    query=frozenset(["limit", "cursor", "api_key_id", "grant_id", "user_id", "operation", "object_id", "created_after", "created_before"]),
+    items="entries",
+    retry=True,
+)

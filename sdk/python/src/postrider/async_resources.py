@@ -1537,3 +1537,42 @@ class AsyncGrants:
         Requires an API key with full access; the key must not be restricted to a domain.
         """
         return await self._client._call(_operations.REVOKE_GRANT, (id,), None, options)
+
+
+
+class AsyncApprovals:
+    """Requests that wait for a person's approval."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    def list(self, params: Optional[types.ListApprovalsParams] = None, **fields: Unpack[types.ListApprovalsFields]) -> AsyncList[types.Approval]:
+        """List requests that wait for approval and decided ones, newest first.
+
+        A sending-only API key is sufficient for what it sent; a key restricted to a domain can access that domain's
+        data.
+        """
+        return self._client._list(_operations.LIST_APPROVALS, (), params, fields)
+
+    async def get(self, id: str, **options: Unpack[types.CallOptions]) -> types.GetApprovalResponse:
+        """Get an approval, with the response once the request was executed.
+
+        A sending-only API key is sufficient for what it sent; a key restricted to a domain can access that domain's
+        data.
+        """
+        return await self._client._call(_operations.GET_APPROVAL, (id,), None, options)
+
+
+
+class AsyncAuditLog:
+    """What credentials and users did."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    def list(self, params: Optional[types.ListAuditLogParams] = None, **fields: Unpack[types.ListAuditLogFields]) -> AsyncList[types.AuditEntry]:
+        """List what credentials and users did in the last 90 days, newest first.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._list(_operations.LIST_AUDIT_LOG, (), params, fields)

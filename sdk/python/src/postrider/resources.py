@@ -1538,3 +1538,42 @@ class Grants:
         Requires an API key with full access; the key must not be restricted to a domain.
         """
         return self._client._call(_operations.REVOKE_GRANT, (id,), None, options)
+
+
+
+class Approvals:
+    """Requests that wait for a person's approval."""
+
+    def __init__(self, client: SyncClient) -> None:
+        self._client = client
+
+    def list(self, params: Optional[types.ListApprovalsParams] = None, **fields: Unpack[types.ListApprovalsFields]) -> Page[types.Approval]:
+        """List requests that wait for approval and decided ones, newest first.
+
+        A sending-only API key is sufficient for what it sent; a key restricted to a domain can access that domain's
+        data.
+        """
+        return self._client._call(_operations.LIST_APPROVALS, (), params, fields)
+
+    def get(self, id: str, **options: Unpack[types.CallOptions]) -> types.GetApprovalResponse:
+        """Get an approval, with the response once the request was executed.
+
+        A sending-only API key is sufficient for what it sent; a key restricted to a domain can access that domain's
+        data.
+        """
+        return self._client._call(_operations.GET_APPROVAL, (id,), None, options)
+
+
+
+class AuditLog:
+    """What credentials and users did."""
+
+    def __init__(self, client: SyncClient) -> None:
+        self._client = client
+
+    def list(self, params: Optional[types.ListAuditLogParams] = None, **fields: Unpack[types.ListAuditLogFields]) -> Page[types.AuditEntry]:
+        """List what credentials and users did in the last 90 days, newest first.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.LIST_AUDIT_LOG, (), params, fields)

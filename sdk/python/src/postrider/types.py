@@ -48,7 +48,10 @@ AffiliateReferralStatus = Union[Literal["lead", "trialing", "active", "cancelled
 AffiliateSource = Union[Literal["api", "import", "portal"], str]
 AffiliateStatus = Union[Literal["invited", "pending", "active", "suspended", "rejected"], str]
 ApiKeyScope = Union[Literal["full", "sending"], str]
+ApprovalKind = Union[Literal["send", "delete", "manage"], str]
+ApprovalStatus = Union[Literal["pending", "expired", "rejected", "approved", "executing", "executed", "interrupted"], str]
 AttemptTlsPolicy = Union[Literal["dane", "mta-sts", "opportunistic"], str]
+AuditEntrySurface = Union[Literal["api", "dashboard", "mcp", "approval"], str]
 AuthenticationResult = Union[Literal["none", "pass", "fail", "softfail", "neutral", "temperror", "permerror"], str]
 AutomationAction = Union[Literal["activate", "pause", "archive", "cancel_runs"], str]
 AutomationReplayEventEffect = Union[Literal["run", "filtered", "repeated"], str]
@@ -629,6 +632,7 @@ class ApiKey(TypedDict):
     """The IP address of the last use"""
     expires_at: Optional[str]
     """When the credential expires"""
+    policy: Optional[ClientPolicy]
     created_at: str
     """When it was created"""
 
@@ -669,6 +673,43 @@ class ApplyDomainDnsResponse(_ApplyDomainDnsResponseRequired, total=False):
 
     warnings: List[str]
     """Warnings, for example about ignored fields"""
+
+
+class Approval(TypedDict):
+    """A request of a client that waits for a person's decision, or was decided"""
+
+    id: str
+    """`apr_…`"""
+    status: ApprovalStatus
+    """The status; `interrupted` means that it may have been executed"""
+    kind: ApprovalKind
+    """The kind of operation that the policy holds"""
+    client_id: str
+    """The API key (`key_…`) or grant of an app (`grant_…`) that made the request"""
+    operation: str
+    """The operation"""
+    method: str
+    """The method"""
+    path: str
+    """The path with the query"""
+    body: str
+    """The body as JSON text"""
+    hash: str
+    """SHA-256 of the request; a decision names it"""
+    url: str
+    """The page on which a person decides"""
+    created_at: str
+    """When the request was made"""
+    expires_at: str
+    """End of the time for a decision"""
+    decided_by: Optional[str]
+    """The user who decided"""
+    decided_at: Optional[str]
+    """When it was decided"""
+    response_status: Optional[int]
+    """The status of the response, once the request was executed"""
+    response: Optional[Dict[str, Any]]
+    """The body of the response"""
 
 
 class ApproveAffiliateParams(TypedDict, total=False):
@@ -744,6 +785,35 @@ class AttemptTls(TypedDict):
     """Whether the certificate was verified"""
     policy: AttemptTlsPolicy
     """The policy that required or offered TLS"""
+
+
+class AuditEntry(TypedDict):
+    """Something that a credential or a user did"""
+
+    id: str
+    """`req_…`, the response's `x-request-id`"""
+    operation: str
+    """The operation"""
+    object_id: Optional[str]
+    """The id of the object, if the operation concerns one"""
+    path: str
+    """The path; email addresses are redacted"""
+    status: int
+    """The response status"""
+    error_code: Optional[str]
+    """The error's code"""
+    surface: AuditEntrySurface
+    """The way by which the request came; `approval` is a request that a person approved"""
+    api_key_id: Optional[str]
+    """The API key of the request"""
+    grant_id: Optional[str]
+    """The grant of the app that made the request"""
+    user_id: Optional[str]
+    """The user whose session made the request"""
+    ip: Optional[str]
+    """The IP address of the request"""
+    created_at: str
+    """When it was received"""
 
 
 class Automation(TypedDict):
@@ -1297,6 +1367,65 @@ class CheckSuppressionsResponse(_CheckSuppressionsResponseRequired, total=False)
     """Warnings, for example about ignored fields"""
 
 
+_ClientPolicyRequired = TypedDict(
+    "_ClientPolicyRequired",
+    {
+        "recipients": "List[str]",
+        "from": "Optional[str]",
+        "sends_per_day": "Optional[int]",
+        "categories": "List[EmailCategory]",
+        "approve": "List[ApprovalKind]",
+    },
+)
+_ClientPolicyOptional = TypedDict(
+    "_ClientPolicyOptional",
+    {
+    },
+    total=False,
+)
+
+
+class ClientPolicy(_ClientPolicyRequired, _ClientPolicyOptional):
+    """What a client may do below its scope
+
+    recipients: The recipients that it may send to; empty allows all
+    from: The only sender address
+    sends_per_day: Maximum number of recipients a day (UTC)
+    categories: The categories of email that it may send; empty allows all
+    approve: The kinds of operations that wait for a person's approval
+    """
+
+
+_ClientPolicyRequestRequired = TypedDict(
+    "_ClientPolicyRequestRequired",
+    {
+    },
+)
+_ClientPolicyRequestOptional = TypedDict(
+    "_ClientPolicyRequestOptional",
+    {
+        "recipients": "Sequence[str]",
+        "from": "Optional[str]",
+        "sends_per_day": "Optional[int]",
+        "categories": "Sequence[EmailCategory]",
+        "approve": "Sequence[ApprovalKind]",
+    },
+    total=False,
+)
+
+
+class ClientPolicyRequest(_ClientPolicyRequestRequired, _ClientPolicyRequestOptional):
+    """The rules for the client below its scope
+
+    recipients: The recipients that it may send to: addresses and patterns like `*@example.com`; empty allows
+        all
+    from: The only sender address
+    sends_per_day: Maximum number of recipients a day (UTC)
+    categories: The categories of email that it may send; empty allows all
+    approve: The kinds of operations that wait for a person's approval
+    """
+
+
 class CommissionCreatedData(TypedDict, total=False):
     """`data` of `commission.created`."""
 
@@ -1721,6 +1850,8 @@ class CreateApiKeyParams(_CreateApiKeyParamsRequired, total=False):
     """Addresses and networks that may use the credential; empty allows all"""
     expires_at: Optional[Union[str, datetime.datetime]]
     """When the credential expires"""
+    policy: Optional[ClientPolicyRequest]
+    """The rules for the client below its scope"""
 
 
 class _CreateApiKeyResponseRequired(TypedDict):
@@ -1847,6 +1978,8 @@ class CreateSmtpCredentialParams(_CreateSmtpCredentialParamsRequired, total=Fals
     """Addresses and networks that may use the credential; empty allows all"""
     expires_at: Optional[Union[str, datetime.datetime]]
     """When the credential expires"""
+    policy: Optional[ClientPolicyRequest]
+    """The rules for the client below its scope"""
 
 
 class _CreateSmtpCredentialResponseRequired(TypedDict):
@@ -3573,6 +3706,12 @@ class GetApiKeyResponse(TypedDict):
     api_key: ApiKey
 
 
+class GetApprovalResponse(TypedDict):
+    """An approval"""
+
+    approval: Approval
+
+
 class GetAutomationResponse(TypedDict):
     """A response with an automation"""
 
@@ -3743,7 +3882,7 @@ class GetTemplateVersionResponse(TypedDict):
 
 
 class Grant(TypedDict):
-    """What a user allowed a program to do"""
+    """A user's allowance for a program"""
 
     id: str
     """`grant_…`"""
@@ -3755,6 +3894,8 @@ class Grant(TypedDict):
     """The user who gave the grant; it ends with the user, or with a lower role"""
     scopes: List[str]
     """`read`, `send`, `manage`"""
+    policy: Optional[ClientPolicy]
+    """The rules for the client below its scopes; null without a rule"""
     resources: List[str]
     """`api`, `mcp`: the parts of the service that accept its tokens"""
     last_used_at: Optional[str]
@@ -3966,6 +4107,62 @@ class ListApiKeysResponse(TypedDict):
     """A page of the list"""
 
     api_keys: List[ApiKey]
+    """The entries, newest first"""
+    has_more: bool
+    """Whether there are more"""
+    next_cursor: Optional[str]
+    """The `cursor` of the next page"""
+
+
+class ListApprovalsParams(TypedDict, total=False):
+    """Params of `approvals.list`."""
+
+    limit: int
+    """Number of entries"""
+    cursor: str
+    """`next_cursor` of the previous page"""
+    status: ApprovalStatus
+    """Filter by status"""
+
+
+class ListApprovalsResponse(TypedDict):
+    """A page of the list"""
+
+    approvals: List[Approval]
+    """The entries, newest first"""
+    has_more: bool
+    """Whether there are more"""
+    next_cursor: Optional[str]
+    """The `cursor` of the next page"""
+
+
+class ListAuditLogParams(TypedDict, total=False):
+    """Params of `auditLog.list`."""
+
+    limit: int
+    """Number of entries"""
+    cursor: str
+    """`next_cursor` of the previous page"""
+    api_key_id: str
+    """Filter by API key"""
+    grant_id: str
+    """Filter by the grant of an app"""
+    user_id: str
+    """Filter by user"""
+    operation: str
+    """Filter by operation, like `delete_domain`"""
+    object_id: str
+    """Filter by the id of the object"""
+    created_after: Union[str, datetime.datetime]
+    """Only entries after this time"""
+    created_before: Union[str, datetime.datetime]
+    """Only entries before this time"""
+
+
+class ListAuditLogResponse(TypedDict):
+    """A page of the list"""
+
+    entries: List[AuditEntry]
     """The entries, newest first"""
     has_more: bool
     """Whether there are more"""
@@ -5283,6 +5480,7 @@ class SmtpCredential(TypedDict):
     """The IP address of the last use"""
     expires_at: Optional[str]
     """When the credential expires"""
+    policy: Optional[ClientPolicy]
     created_at: str
     """When it was created"""
 
@@ -6007,6 +6205,8 @@ class UpdateApiKeyParams(TypedDict, total=False):
     """Addresses and networks that may use the credential; empty allows all"""
     enabled: Optional[bool]
     """Whether the credential is enabled"""
+    policy: Optional[ClientPolicyRequest]
+    """The rules for the client below its scope; null removes all rules"""
 
 
 class _UpdateApiKeyResponseRequired(TypedDict):
@@ -6101,6 +6301,8 @@ class UpdateSmtpCredentialParams(TypedDict, total=False):
     """Addresses and networks that may use the credential; empty allows all"""
     enabled: Optional[bool]
     """Whether the credential is enabled"""
+    policy: Optional[ClientPolicyRequest]
+    """The rules for the client below its scope; null removes all rules"""
 
 
 class _UpdateSmtpCredentialResponseRequired(TypedDict):
@@ -7082,3 +7284,11 @@ class MarkAffiliatePayoutPaidFields(MarkAffiliatePayoutPaidParams, IdempotentOpt
 
 class ListGrantsFields(ListGrantsParams, CallOptions, total=False):
     """Params and options of `grants.list` as keywords."""
+
+
+class ListApprovalsFields(ListApprovalsParams, CallOptions, total=False):
+    """Params and options of `approvals.list` as keywords."""
+
+
+class ListAuditLogFields(ListAuditLogParams, CallOptions, total=False):
+    """Params and options of `auditLog.list` as keywords."""

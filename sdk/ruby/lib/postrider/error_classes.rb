@@ -156,6 +156,7 @@ module Postrider
     "not_found" => NotFoundError,
     "payload_too_large" => ValidationError,
     "plan_limit" => PlanLimitError,
+    "policy_violation" => ApiError,
     "production_access_required" => PermissionError,
     "rate_limit_exceeded" => RateLimitError,
     "reauthentication_required" => AuthenticationError,

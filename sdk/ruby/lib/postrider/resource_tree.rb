@@ -38,6 +38,8 @@ require_relative "resources/affiliate_referrals"
 require_relative "resources/affiliate_commissions"
 require_relative "resources/affiliate_payouts"
 require_relative "resources/grants"
+require_relative "resources/approvals"
+require_relative "resources/audit_log"
 
 module Postrider
   # The resources of a client.
@@ -114,6 +116,12 @@ module Postrider
     # What users allowed programs to do.
     attr_reader :grants
 
+    # Requests that wait for a person's approval.
+    attr_reader :approvals
+
+    # What credentials and users did.
+    attr_reader :audit_log
+
     private
 
     def make_resources
@@ -141,6 +149,8 @@ module Postrider
       @affiliate_commissions = Resources::AffiliateCommissions.new(self)
       @affiliate_payouts = Resources::AffiliatePayouts.new(self)
       @grants = Resources::Grants.new(self)
+      @approvals = Resources::Approvals.new(self)
+      @audit_log = Resources::AuditLog.new(self)
     end
   end
 end

@@ -40,6 +40,7 @@ module Postrider
       # - `domain_id`: The only domain (`dom_…`) that the credential may send from; null allows all
       # - `allowed_ips`: Addresses and networks that may use the credential; empty allows all
       # - `expires_at`: When the credential expires
+      # - `policy`: The rules for the client below its scope
       # - `scope` (required): The scope
       #
       # Returns the answer, a hash.
@@ -71,6 +72,7 @@ module Postrider
       # - `name`: The name
       # - `allowed_ips`: Addresses and networks that may use the credential; empty allows all
       # - `enabled`: Whether the credential is enabled
+      # - `policy`: The rules for the client below its scope; null removes all rules
       #
       # id: The API key's id (`key_…`)
       #
