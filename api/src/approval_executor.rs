@@ -216,8 +216,11 @@ pub(crate) async fn run(server: Arc<ApiServer>, stop: CancellationToken) {
     }
 }
 
-/// Executes what is approved, or was left by a node that stopped.
-pub(crate) async fn execute_approved(server: &ApiServer) -> Result<(), Problem> {
+/// Executes requests that are approved, or that a node which stopped left behind.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn execute_approved(server: &ApiServer) -> Result<(), Problem> {
     let store = server.state.intake.store();
     let mut after = None;
     loop {

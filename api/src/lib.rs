@@ -19,7 +19,7 @@
 pub mod access;
 pub mod account;
 pub mod affiliate;
-mod approval_executor;
+pub mod approval_executor;
 mod approval_signals;
 mod approvals;
 pub mod attachment_download;

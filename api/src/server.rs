@@ -5,11 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use queue::intake::Intake;
 
-use crate::approval_executor;
 use crate::openapi;
 use crate::operation::Operation;
 use crate::operations::operation_table;
-use crate::problem::Problem;
 use crate::serve::router::OperationRouter;
 use crate::state::{ApiOptions, AppState};
 
@@ -33,15 +31,6 @@ impl ApiServer {
         let (described, base_url) = (Arc::clone(&router), options.base_url.clone());
         let document = Box::new(move || Bytes::from(openapi::render(described.operations(), &base_url)));
         Arc::new(Self { state: AppState::new(intake, options, document), router })
-    }
-
-    /// Executes requests that are approved, or that a node which stopped left behind. [`crate::serve`] does it after each
-    /// decision and periodically.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub async fn execute_approved(&self) -> Result<(), Problem> {
-        approval_executor::execute_approved(self).await
     }
 
     /// The state that the handlers share.

@@ -51,6 +51,8 @@ func errorClass(code string) string {
 		return "ValidationError"
 	case "plan_limit":
 		return "PlanLimitError"
+	case "policy_violation":
+		return "PermissionError"
 	case "production_access_required":
 		return "PermissionError"
 	case "rate_limit_exceeded":

@@ -121,6 +121,7 @@ async fn create_account(
     let email: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
     let plan = plan.unwrap_or(permissions.default_plan);
     let provisioned = services.provisioning.create_account(email, plan, production).await.map_err(error_text)?;
+    tracing::info!(account.id = %provisioned.account.id, ?plan, production, "operator: create account");
     let mut view = views::provisioned_account_view(&provisioned, &permissions.submission_username);
     if let Some(link) = &provisioned.sign_in_link {
         view["sign_in"] = json!({"link": sign_in_url(services, link), "expires_at": link.expires_at});
@@ -141,6 +142,7 @@ async fn update_account(
         account.suspended = suspended.unwrap_or(account.suspended);
     };
     let account = services.provisioning.change_account(account, change).await.map_err(error_text)?;
+    tracing::info!(account.id = %account.id, ?plan, ?production, ?suspended, "operator: change account");
     let nearest = services.intake.storage_quotas().nearest(&account).await.map_err(error_text)?;
     let nearest = nearest.map(|quota| json!({"limit": quota.noun.word(), "used": quota.used, "cap": quota.cap}));
     let mut view = json!({"account": views::account_view(&account), "nearest_to_full": nearest});
@@ -236,6 +238,7 @@ async fn create_session(services: &Services, account: Option<&str>) -> AdminResu
     let mut batch = Batch::progress();
     let link = users.create_link(&mut batch, &owner, SignInLinkKind::Operator, OPERATOR_SESSION);
     services.store.commit(batch).await.map_err(error_text)?;
+    tracing::info!(account.id = %account.id, "operator: create a session of the owner");
     Ok(json!({
         "cookie": api::auth::cookie::cookie_pair(&token),
         "csrf_token": token.csrf(),
@@ -256,6 +259,7 @@ async fn reset_user(services: &Services, email: &str) -> AdminResult {
     let address: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
     let (token, ended_sessions) =
         services.provisioning.users().reset_password(&address, RESET_LINK_TTL).await.map_err(error_text)?;
+    tracing::info!(ended_sessions, "operator: reset user");
     Ok(json!({
         "email": address,
         "sessions_ended": ended_sessions,

@@ -205,6 +205,7 @@ pub(super) async fn top_destinations(services: &Services, limit: usize, progress
 pub(super) async fn run_command(services: &Services, command: &str, email: &str) -> AdminResult {
     let recipients =
         services.worker.command_email(parse_email_id(email)?, &parse_command(command)?).await.map_err(error_text)?;
+    tracing::info!(email.id = email, command, recipients, "operator: command on an email");
     Ok(json!({"email": email, "recipients": recipients}))
 }
 

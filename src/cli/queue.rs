@@ -21,6 +21,7 @@ use crate::config::read_duration;
 #[derive(Debug, Subcommand)]
 pub enum QueueSubcommand {
     /// List queued email and destination status
+    #[command(group(ArgGroup::new("selection").multiple(true)))]
     List {
         /// Maximum number of tasks
         #[arg(long, default_value_t = 100)]

@@ -35,7 +35,7 @@ pub(super) struct PolicyFields {
     #[field(reader = Categories, absent = BTreeSet::new(), null = BTreeSet::new())]
     categories: BTreeSet<Category>,
     /// The kinds of operations that wait for a person's approval
-    #[field(reader = ApprovalKinds, absent = BTreeSet::new(), null = BTreeSet::new())]
+    #[field(reader = ApprovalKinds, absent = BTreeSet::new(), null = BTreeSet::new(), examples = [[]])]
     approve: BTreeSet<ApprovalKind>,
 }
 

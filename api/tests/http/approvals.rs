@@ -1,5 +1,6 @@
 //! Policies of API keys, approvals and the audit log over HTTP.
 
+use api::approval_executor::execute_approved;
 use http::{Method, StatusCode};
 use mail::approval::{Approval, ApprovalState, Decision};
 use mail::credential::ApiKeyScope;
@@ -241,7 +242,7 @@ async fn an_interrupted_execution_is_finished_once() {
     // Two servers on the same store look at the same time.
     let options = api::state::ApiOptions::new("https://api.example.test");
     let other = api::server::ApiServer::new(world.intake.clone(), options);
-    let (one, two) = tokio::join!(world.server.execute_approved(), other.execute_approved());
+    let (one, two) = tokio::join!(execute_approved(&world.server), execute_approved(&other));
     assert_eq!((one, two), (Ok(()), Ok(())));
     let found = store::approval::get(&store, account, id).await.unwrap().unwrap();
     let ApprovalState::Executed { result, .. } = found.state else { panic!("{found:?}") };

@@ -146,6 +146,7 @@ const CODES: &[(&str, &[&str])] = &[
         &[
             "forbidden",
             "domain_not_verified",
+            "policy_violation",
             "sandbox_restricted",
             "production_access_required",
             "ip_not_allowed",

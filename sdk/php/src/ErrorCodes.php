@@ -33,7 +33,7 @@ final class ErrorCodes
         'not_found' => Exception\NotFoundException::class,
         'payload_too_large' => Exception\ValidationException::class,
         'plan_limit' => Exception\PlanLimitException::class,
-        'policy_violation' => Exception\ApiException::class,
+        'policy_violation' => Exception\PermissionException::class,
         'production_access_required' => Exception\PermissionException::class,
         'rate_limit_exceeded' => Exception\RateLimitException::class,
         'reauthentication_required' => Exception\AuthenticationException::class,

@@ -142,7 +142,7 @@ fn row(entry: &AuditEntry) -> Row {
         .cell(entry.result())
         .cell(maud! {
             @match &entry.ip {
-                Some(ip) => { code { (ip) } }
+                Some(ip) => { (ip) }
                 None => { span.dash { "–" } }
             }
         })

@@ -24,7 +24,7 @@ export const ERROR_CODES: Readonly<Record<string, typeof errors.ApiError>> = {
   not_found: errors.NotFoundError,
   payload_too_large: errors.ValidationError,
   plan_limit: errors.PlanLimitError,
-  policy_violation: errors.ApiError,
+  policy_violation: errors.PermissionError,
   production_access_required: errors.PermissionError,
   rate_limit_exceeded: errors.RateLimitError,
   reauthentication_required: errors.AuthenticationError,

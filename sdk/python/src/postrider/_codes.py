@@ -25,7 +25,7 @@ CLASSES_BY_CODE: Dict[str, str] = {
     "not_found": "NotFoundError",
     "payload_too_large": "ValidationError",
     "plan_limit": "PlanLimitError",
-    "policy_violation": "ApiError",
+    "policy_violation": "PermissionError",
     "production_access_required": "PermissionError",
     "rate_limit_exceeded": "RateLimitError",
     "reauthentication_required": "AuthenticationError",

@@ -156,7 +156,7 @@ module Postrider
     "not_found" => NotFoundError,
     "payload_too_large" => ValidationError,
     "plan_limit" => PlanLimitError,
-    "policy_violation" => ApiError,
+    "policy_violation" => PermissionError,
     "production_access_required" => PermissionError,
     "rate_limit_exceeded" => RateLimitError,
     "reauthentication_required" => AuthenticationError,
