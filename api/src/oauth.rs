@@ -29,6 +29,7 @@ pub mod registration;
 pub mod resolved_client;
 pub mod revocation;
 pub mod token;
+pub mod token_response;
 
 use http::Method;
 use mail::credential::ApiKeyScope;

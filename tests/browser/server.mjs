@@ -30,7 +30,7 @@ export async function start({ binary, shopPort, port = 0 }) {
     server.once("exit", (code) => fail(new Error(`${binary} dev exited with ${code}`)));
   });
   const admin = (...command) =>
-    JSON.parse(execFileSync(binary, ["admin", "--data-dir", room, "affiliate", ...command, "--json"]));
+    JSON.parse(execFileSync(binary, ["admin", "--data-dir", room, "affiliate", "--account", "dev@example.com", ...command, "--json"]));
   const own = new URL(/^http/.test(ready.api) ? ready.api : "http://" + ready.api);
   // PAGES names a build of the example of crate pages, which serves its own pages over this server.
   const front = process.env.PAGES && spawn(process.env.PAGES, ["--server", own.host, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });

@@ -11,7 +11,7 @@ use store::engine::{Batch, ReadError};
 
 use super::client;
 use super::error::OAuthFailure;
-use super::token::TokenResponse;
+use super::token_response::TokenResponse;
 use crate::problem::Problem;
 use crate::state::AppState;
 

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use mail::id::{AccountId, GrantId};
 use mail::oauth::scope::ScopeSet;
 use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
-use mail::oauth::{ACCESS_TOKEN_TTL, AuthorizationCode, DeviceDecision, OAuthGrant, TokenKind, pkce};
-use serde::Serialize;
+use mail::oauth::{AuthorizationCode, DeviceDecision, OAuthGrant, TokenKind, pkce};
 use store::engine::{Batch, CommitError};
 
 use super::device_polls::PollDecision;
@@ -17,9 +16,9 @@ use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
 use super::form::{OAuthFields, OAuthForm, OAuthParameters};
 use super::grant_type::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
 use super::issue::{GrantTerms, create_grant, current_grantor, refresh_grant};
+use super::token_response::TokenResponse;
 use crate::auth::login_links::{self, AccessGrant};
 use crate::problem::Problem;
-use crate::schema::ToSchema;
 use crate::state::AppState;
 
 /// Attempts after a concurrent change.
@@ -42,34 +41,6 @@ impl OAuthFields for TokenFields {
         ("scope", "For a refresh: fewer scopes than the grant has"),
         ("resource", "A resource of the grant (RFC 8707); all of them if absent"),
     ];
-}
-
-/// Tokens (RFC 6749 5.1)
-#[derive(Serialize, ToSchema)]
-#[schema(name = "OAuthTokens")]
-pub struct TokenResponse {
-    /// For `Authorization: Bearer`
-    access_token: String,
-    #[schema(const = "Bearer")]
-    token_type: &'static str,
-    /// Seconds until the access token expires
-    expires_in: u64,
-    /// The next refresh token; the one that was sent does not work again
-    refresh_token: String,
-    /// The scopes of the access token
-    scope: String,
-}
-
-impl TokenResponse {
-    pub(super) fn new(access: &OAuthSecret, refresh: &OAuthSecret, scopes: ScopeSet) -> Self {
-        Self {
-            access_token: access.text(),
-            token_type: "Bearer",
-            expires_in: ACCESS_TOKEN_TTL.as_secs(),
-            refresh_token: refresh.text(),
-            scope: scopes.to_string(),
-        }
-    }
 }
 
 /// `POST /oauth/token`.

@@ -90,6 +90,14 @@ const shotPath = (path, { viewport, colorScheme = "none" }) =>
 /** The kind of a path: ids and names are left out. */
 const kind = (path) => path.replace(/\/[a-z]+_[0-9A-Z]{20,}/g, "/{id}").replace(/\?.*/, "");
 
+/** The innermost element that reaches beyond the window, for the message. */
+function widest() {
+  const isBeyond = (element) => element.getBoundingClientRect().right > innerWidth + 1;
+  const isScrolled = (element) => element.closest("pre, .scroll, table") !== null;
+  const all = [...document.querySelectorAll("main *")].filter((element) => isBeyond(element) && !isScrolled(element));
+  return all.at(-1)?.outerHTML.slice(0, 200);
+}
+
 /** Follows all links from the start page, opens pages of each kind, and passes each on. */
 async function openEach(w, options, check = () => {}) {
   await open(w, options, async (page, wrong) => {
@@ -101,7 +109,7 @@ async function openEach(w, options, check = () => {}) {
       if (!response) continue;
       const problems = (await check(page, path, response)) ?? [];
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      if (overflow > 0) problems.push(`${overflow} px wider than the window`);
+      if (overflow > 0) problems.push(`${overflow} px wider than the window: ${await page.evaluate(widest)}`);
       if (response.status() !== 200) problems.push(`status ${response.status()}`);
       if (problems.length) wrong.push(`${path}: ${problems.join("\n")}`);
       if (process.env.SHOTS) await page.screenshot({ path: shotPath(path, options), fullPage: true });
