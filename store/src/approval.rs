@@ -263,7 +263,7 @@ mod tests {
         update(&mut twice, &held, &executing);
         assert!(store.commit(twice).await.is_err(), "it was decided before");
         assert_eq!(count_pending(&store, account, since, 9).await.unwrap(), 0);
-        assert_eq!(list_executing(&store, None, 9).await.unwrap(), [executing.clone()]);
+        assert_eq!(list_executing(&store, None, 9).await.unwrap(), std::slice::from_ref(&executing));
         assert_eq!(list_executing(&store, Some((account, held.id)), 9).await.unwrap(), []);
 
         let mut batch = Batch::progress();

@@ -88,7 +88,7 @@ pub async fn list(
 ) -> Result<Vec<LoggedRequest>, ReadError> {
     let mut all = list_part(store, LogPart::Reads, account, since, before, limit).await?;
     all.extend(list_part(store, LogPart::Audit, account, since, before, limit).await?);
-    all.sort_unstable_by(|one, other| other.id.cmp(&one.id));
+    all.sort_unstable_by_key(|request| std::cmp::Reverse(request.id));
     all.truncate(limit);
     Ok(all)
 }

@@ -89,7 +89,7 @@ impl MailSelection {
             Some((name, _)) => Err(Failure {
                 status: 400,
                 code: "validation_error".into(),
-                message: format!("A command cannot select mail by “{name}”; use the filters of the list").into(),
+                message: format!("A command cannot select mail by “{name}”; use the filters of the list"),
                 ..Failure::default()
             }),
             None => Self::read(query),
