@@ -48,7 +48,7 @@ def mode(path):
 # Server and key
 
 
-@example("postrider login --base-url https://mail.example.com < key.txt")
+@example("postrider login --base-url https://mail.example.com --key < key.txt")
 def login(run):
     file = run.path(".config/postrider/profiles.toml")
     file.unlink()
