@@ -56,6 +56,16 @@ def login(run):
     expect(run.server.api_key in file.read_text() and mode(file) == 0o600, "the key is not stored privately")
 
 
+@example("postrider login --base-url https://mail.example.com")
+def login_by_browser(_):
+    """It waits for a person in a browser: the tests of crate `cli` and api/tests/http/oauth.rs cover it."""
+
+
+@example("postrider login --base-url https://mail.example.com --device")
+def login_by_device(_):
+    """It waits for a person, as above."""
+
+
 @example("postrider logout --profile staging")
 def logout(run):
     expect(run.value()["removed"] == "staging", "another profile is removed")
