@@ -10,7 +10,7 @@ A recipient's local part decides what happens:
     clicker…  accepted; the recipient will open it and follow a link
     others    accepted
 
-What recipients will do is put into a queue of lists: ("get", path) or ("complain", return path). page_fill.py does it
+A queue of lists has the actions of the recipients: ("get", path) or ("complain", return path). page_fill.py does it
 later, since a fetch within two seconds after the delivery counts as one by a machine.
 """
 

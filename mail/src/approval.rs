@@ -21,7 +21,7 @@ use crate::id::{AccountId, ApprovalId, UserId};
 
 /// Time for a decision.
 pub const DECISION_TIME: Duration = Duration::from_secs(24 * 3600);
-/// Time after which another node may take over an execution. A handler that runs longer is cut off by the API.
+/// Time after which another node may take over an execution. The executor waits less long for the handler.
 pub const EXECUTION_LEASE: Duration = Duration::from_secs(120);
 /// Retention of decided approvals.
 pub const RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);

@@ -12,7 +12,10 @@ import urllib.request
 from example_run import WAIT_S, expect, until
 
 CHECKS = {}
-NOT_RUN = {}
+NOT_RUN = {
+    "postrider login --base-url https://mail.example.com": "it waits for a person in a browser",
+    "postrider login --base-url https://mail.example.com --device": "it waits for a person in a browser",
+}
 BOUNCING = "bounced@simulator.postrider.test"
 
 TEMPLATE = {
@@ -54,16 +57,6 @@ def login(run):
     file.unlink()
     expect(run.value()["base_url"] == run.server.base_url, "the profile has another server")
     expect(run.server.api_key in file.read_text() and mode(file) == 0o600, "the key is not stored privately")
-
-
-@example("postrider login --base-url https://mail.example.com")
-def login_by_browser(_):
-    """It waits for a person in a browser: the tests of crate `cli` and api/tests/http/oauth.rs cover it."""
-
-
-@example("postrider login --base-url https://mail.example.com --device")
-def login_by_device(_):
-    """It waits for a person, as above."""
 
 
 @example("postrider logout --profile staging")

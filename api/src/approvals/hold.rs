@@ -1,8 +1,10 @@
 //! Holds a request of a client until a person decides it.
 //!
 //! ```text
-//! request ─► checked ─►[ approval + mail to the owner ] ─► 202 approval_required
+//! request ─► JSON object without secrets ─►[ approval + mail to the owner ] ─► 202 approval_required
 //! ```
+//!
+//! The operation reads the request when it is executed: a request with an invalid field is held, and fails then.
 
 use bytes::Bytes;
 use http::header::{IF_MATCH, LOCATION};

@@ -41,7 +41,7 @@ impl<'a> RedirectUri<'a> {
     /// Reads a redirect URI.
     ///
     /// # Errors
-    /// What is wrong with it, as text for its developer.
+    /// The fault as text for the client's developer.
     pub fn parse(uri: &'a str) -> Result<Self, &'static str> {
         if uri.len() > URI_BYTES_MAX {
             return Err("is longer than 512 bytes");

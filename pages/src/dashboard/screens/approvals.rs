@@ -187,13 +187,22 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if is_pending && context.allows("approve_request") {
             section.card {
                 h2 { "Your decision" }
-                p { "Exactly what is shown above is carried out, once. Without a decision nothing is done." }
+                p { "The request above is carried out, once. Without a decision nothing is done." }
+                @if names_other_content(&approval.operation) {
+                    p.soft { "It names an email or a template: look there for recipients and content, which are not shown here." }
+                }
                 div.actions { (approve.within(context)) (reject.within(context)) }
             }
         }
     };
     let page = Page::new(approval.title(), body).below(LIST, "Approvals");
     Ok(page.same_as(Call::new("get_approval").id(&approval.id)).into())
+}
+
+/// True if the recipients or the content are not those of the request's body alone.
+fn names_other_content(operation: &str) -> bool {
+    !matches!(operation, "delete_domain" | "delete_template" | "delete_webhook")
+        && ["reply", "forward", "resend", "send", "test"].iter().any(|verb| operation.starts_with(verb))
 }
 
 async fn decide(context: &Context<'_>, operation: &'static str) -> Result<Outcome, Failure> {
