@@ -206,7 +206,10 @@ impl FromRequest for ListLogs {
 pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Result<LogList, Problem> {
     let store = state.intake.store();
     state.request_log.flush(store).await;
-    let since = query.after.map(|after| RequestId::new(after, 0));
+    // The audit log keeps its entries longer than the request log lists them.
+    let kept_since = state.intake.clock().now().checked_sub(mail::request_log::RETENTION).unwrap_or(Timestamp::MIN);
+    let since = query.after.map_or(kept_since, |after| after.max(kept_since));
+    let since = Some(RequestId::new(since, 0));
     // A cursor is always before the requested end, because it was issued for the same filters.
     let cursor = query.page.before_id(KIND_REQUEST)?.map(RequestId::from_bytes);
     let end = query.before.map(|before| RequestId::new(before, u128::MAX));

@@ -201,8 +201,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 /// True if the recipients or the content are not those of the request's body alone.
 fn names_other_content(operation: &str) -> bool {
-    !matches!(operation, "delete_domain" | "delete_template" | "delete_webhook")
-        && ["reply", "forward", "resend", "send", "test"].iter().any(|verb| operation.starts_with(verb))
+    ["reply", "forward", "resend", "send", "test"].iter().any(|verb| operation.starts_with(verb))
 }
 
 async fn decide(context: &Context<'_>, operation: &'static str) -> Result<Outcome, Failure> {
