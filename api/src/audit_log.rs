@@ -22,11 +22,10 @@ use crate::operation::{Operation, operation};
 use crate::paging::{self, KIND_AUDIT, PageParameters, after_id};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec};
+use crate::request_log_page::RequestLogPage;
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
-/// Maximum number of entries scanned per page.
-const SCANNED_ROWS_MAX: usize = 2_000;
 /// No filter is longer.
 const FILTER_BYTES_MAX: usize = 200;
 
@@ -185,19 +184,14 @@ async fn list(state: Arc<AppState>, tenant: Tenant, query: ListAuditLog) -> Resu
     // A cursor is always before the requested end, because it was issued for the same filters.
     let cursor = query.page.before_id(KIND_AUDIT)?.map(RequestId::from_bytes);
     let before = cursor.or(query.before.map(|before| RequestId::new(before, u128::MAX)));
-    let rows = store::request_log::list_part(store, LogPart::Audit, account, since, before, SCANNED_ROWS_MAX).await?;
-    let all_scanned = rows.len() < SCANNED_ROWS_MAX;
-    let (mut entries, mut last) = (Vec::with_capacity(query.page.limit), None);
-    let mut rest = rows.into_iter().peekable();
-    while entries.len() < query.page.limit
-        && let Some(request) = rest.next()
-    {
-        last = Some(request.id);
-        if query.matches(&request) {
-            entries.push(AuditEntryView::from_request(request));
-        }
-    }
-    let has_more = !all_scanned || rest.any(|request| query.matches(&request));
-    let next_cursor = last.filter(|_| has_more).map(|id| after_id(KIND_AUDIT, id.to_bytes()));
-    Ok(AuditLog { entries, has_more, next_cursor })
+    let page = RequestLogPage::scan(
+        query.page.limit,
+        before,
+        |before, rows_max| store::request_log::list_part(store, LogPart::Audit, account, since, before, rows_max),
+        |request| query.matches(request),
+    );
+    let RequestLogPage { requests, next } = page.await?;
+    let next_cursor = next.map(|id| after_id(KIND_AUDIT, id.to_bytes()));
+    let entries = requests.into_iter().map(AuditEntryView::from_request).collect();
+    Ok(AuditLog { entries, has_more: next_cursor.is_some(), next_cursor })
 }

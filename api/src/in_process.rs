@@ -42,20 +42,22 @@ impl OperationCaller for ApiServer {
         Box::pin(async move {
             let operation = self.router.operation(&call.operation).ok_or_else(|| Problem::not_found("operation"))?;
             let (id, begun) = (self.state.next_request_id(), Instant::now());
-            let (path, address) = (call_path(operation, &call), call.client_ip);
+            let is_audited =
+                |user: &&SignedInUser| request_log::is_audited(operation.id, operation.risk, user.tenant());
+            let audited = user.filter(is_audited).map(|user| (user, call_path(operation, &call)));
+            let address = call.client_ip;
             let outcome = run(&self.state, user, operation, call).await;
-            if let Some(user) = user.filter(|user| request_log::is_audited(operation.id, operation.risk, user.tenant()))
-            {
-                let response = outcome.as_ref().map_or(Bytes::new(), |response| response.body.clone());
+            if let Some((user, path)) = audited {
+                let (status, error_code, response) = match &outcome {
+                    Ok(response) => (response.status, None, response.body.clone()),
+                    Err(problem) => (problem.status(), Some(problem.code().word), Bytes::new()),
+                };
                 let entry = RequestLogEntry {
                     id,
                     actor: (user.tenant().account().id, user.tenant().actor()),
                     operation: operation.id,
-                    status: outcome
-                        .as_ref()
-                        .map_or_else(|problem| problem.status(), |response| response.status)
-                        .as_u16(),
-                    error_code: outcome.as_ref().err().map(|problem| problem.code().word),
+                    status: status.as_u16(),
+                    error_code,
                     duration: begun.elapsed(),
                     surface: RequestSurface::Dashboard,
                     address,

@@ -59,6 +59,7 @@ pub mod request;
 mod request_field;
 mod request_fingerprint;
 pub mod request_log;
+mod request_log_page;
 mod request_object;
 mod request_value;
 pub mod response;

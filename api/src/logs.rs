@@ -17,11 +17,10 @@ use crate::json_timestamp::JsonTimestamp;
 use crate::paging::{self, KIND_REQUEST, PageParameters, after_id};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec};
+use crate::request_log_page::RequestLogPage;
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
-/// Maximum number of requests scanned per page.
-const SCANNED_ROWS_MAX: usize = 2_000;
 /// No logged path is longer.
 const PATH_BYTES_MAX: usize = 2 << 10;
 
@@ -213,31 +212,17 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Resu
     // A cursor is always before the requested end, because it was issued for the same filters.
     let cursor = query.page.before_id(KIND_REQUEST)?.map(RequestId::from_bytes);
     let end = query.before.map(|before| RequestId::new(before, u128::MAX));
-    let mut before = cursor.or(end);
-    let (account, limit) = (tenant.account().id, query.page.limit);
-    // One more than requested shows whether there is another page. Without filters the first scan is enough.
-    let (mut found, mut is_end) = (Vec::with_capacity(limit + 1), false);
-    'scans: for rows_max in [limit + 1, SCANNED_ROWS_MAX - limit - 1] {
-        let rows = store::request_log::list(store, account, since, before, rows_max).await?;
-        is_end = rows.len() < rows_max;
-        for request in rows {
-            before = Some(request.id);
-            if query.matches(&request) {
-                found.push(request);
-            }
-            if found.len() > limit {
-                found.truncate(limit);
-                (before, is_end) = (found.last().map(|last| last.id), false);
-                break 'scans;
-            }
-        }
-        if is_end {
-            break;
-        }
-    }
-    let next_cursor = before.filter(|_| !is_end).map(|id| after_id(KIND_REQUEST, id.to_bytes()));
-    let logs = found.into_iter().map(LoggedRequestView::from_request).collect();
-    Ok(LogList { logs, has_more: !is_end, next_cursor })
+    let account = tenant.account().id;
+    let page = RequestLogPage::scan(
+        query.page.limit,
+        cursor.or(end),
+        |before, rows_max| store::request_log::list(store, account, since, before, rows_max),
+        |request| query.matches(request),
+    );
+    let RequestLogPage { requests, next } = page.await?;
+    let next_cursor = next.map(|id| after_id(KIND_REQUEST, id.to_bytes()));
+    let logs = requests.into_iter().map(LoggedRequestView::from_request).collect();
+    Ok(LogList { logs, has_more: next_cursor.is_some(), next_cursor })
 }
 
 /// Path of a logged request.
