@@ -45,6 +45,8 @@ class Examples:
         self.snippets = json.loads((sdk / "snippets.json").read_text())
         operations = json.loads((sdk / "operations.json").read_text())["operations"]
         self.names = {operation["id"]: operation["name"] for operation in operations}
+        # The command line asks before these.
+        self.asks = {operation["id"] for operation in operations if operation["risk"] in ("delete", "money")}
         self.fixtures = Fixtures(server)
         self.fixtures.prepare()
 
@@ -78,7 +80,7 @@ class Examples:
                 self.fixtures.before(operation)
                 command = self.snippets[operation]["cli"]
                 command = fill(command, self.values(json.dumps(example)))
-                if re.search(r"^postrider \S+ .*\b(delete|cancel-rotation)\b|mark-paid|commissions reverse", command):
+                if operation in self.asks:
                     command += " --yes"
                 done = subprocess.run(
                     # Some commands write a file.
