@@ -136,7 +136,8 @@ fn parse_hash(value: &RawValue) -> Result<String, String> {
 }
 
 fn hash_schema(_: &mut Schemas) -> serde_json::Value {
-    serde_json::json!({"type": "string", "minLength": HASH_CHARS, "maxLength": HASH_CHARS})
+    let example = "0123456789abcdef".repeat(HASH_CHARS / 16);
+    serde_json::json!({"type": "string", "minLength": HASH_CHARS, "maxLength": HASH_CHARS, "examples": [example]})
 }
 
 /// Path and body of a decision.

@@ -37,6 +37,7 @@ pub struct DeviceFields;
 
 impl OAuthFields for DeviceFields {
     const ABOUT: &'static str = "The device authorization request (RFC 8628 3.1), as a form";
+    const REQUIRED: &'static [&'static str] = &["client_id"];
     const FIELDS: &'static [(&'static str, &'static str)] = &[
         ("client_id", "The client's id"),
         ("scope", "`read`, `send`, `manage`, separated by spaces; `read` if absent"),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use store::engine::{CommitError, ReadError};
 
 use crate::problem::Problem;
-use crate::response::{IntoResponse, Response};
+use crate::response::{ExtraResponse, IntoResponse, Response};
 use crate::schema::{Schemas, ToSchema};
 
 /// An error code, of the RFC named beside it.
@@ -140,6 +140,11 @@ const CROSS_ORIGIN: [(HeaderName, HeaderValue); 2] = [
 
 impl<T: Serialize + ToSchema + Send + 'static> IntoResponse for OAuthResponse<T> {
     const STATUS: StatusCode = T::SUCCESS_STATUS;
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
+        status: StatusCode::BAD_REQUEST.as_u16(),
+        media_type: Some(Self::MEDIA_TYPE),
+        description: "The client's request is refused (RFC 6749 5.2)",
+    }];
 
     fn describe(schemas: &mut Schemas) -> Value {
         T::schema(schemas)

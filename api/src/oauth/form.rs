@@ -75,6 +75,8 @@ fn resource_of(uri: &str, base_url: &str) -> Option<OAuthResource> {
 /// The fields of a form, for the OpenAPI document.
 pub trait OAuthFields: Send + 'static {
     const ABOUT: &'static str;
+    /// Names that every request must have.
+    const REQUIRED: &'static [&'static str];
     /// Names with descriptions.
     const FIELDS: &'static [(&'static str, &'static str)];
 }
@@ -92,7 +94,7 @@ impl<F: OAuthFields> FromRequest for OAuthForm<F> {
 
     fn describe(_: &mut Schemas) -> RequestSpec {
         let fields = F::FIELDS.iter().map(|(name, description)| (*name, schema::string(description)));
-        let body = schema::object(F::ABOUT, fields);
+        let body = schema::object_with(F::ABOUT, F::REQUIRED, fields);
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 

@@ -21,6 +21,7 @@ pub struct RevocationFields;
 
 impl OAuthFields for RevocationFields {
     const ABOUT: &'static str = "The revocation request (RFC 7009 2.1), as a form";
+    const REQUIRED: &'static [&'static str] = &["token"];
     const FIELDS: &'static [(&'static str, &'static str)] = &[
         ("token", "The access token or refresh token"),
         ("token_type_hint", "Ignored: the token tells its kind"),

@@ -30,6 +30,7 @@ pub struct TokenFields;
 
 impl OAuthFields for TokenFields {
     const ABOUT: &'static str = "The token request (RFC 6749 4.1.3 and 6, RFC 8628 3.4), as a form";
+    const REQUIRED: &'static [&'static str] = &["grant_type", "client_id"];
     const FIELDS: &'static [(&'static str, &'static str)] = &[
         ("grant_type", "`authorization_code`, `refresh_token` or `urn:ietf:params:oauth:grant-type:device_code`"),
         ("client_id", "The client's id"),

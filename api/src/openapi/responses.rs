@@ -13,6 +13,7 @@ use crate::access::role_table;
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{Media, RequestSpec};
+use crate::response::JSON_MEDIA_TYPE;
 use crate::schema;
 use crate::sdk::Risk;
 
@@ -65,12 +66,7 @@ pub(super) fn operation_responses(
         }
     }
     if may_wait_for_approval(operation) {
-        let held = || {
-            let text =
-                "The policy of the API key asks for an approval: the request is carried out once a person approves it";
-            json!({"description": text, "x-waits-for-approval": true, "headers": headers, "content": {"application/json": {"schema": approval_required_schema()}}})
-        };
-        responses.entry("202").or_insert_with(held);
+        responses.entry("202").or_insert_with(|| approval_required_response(&headers));
     }
     let done = operation.response_spec.status.as_str().to_owned();
     if operation.response_spec.status.is_redirection() {
@@ -83,9 +79,13 @@ pub(super) fn operation_responses(
     }
     for (status, codes) in by_status {
         let names: Vec<String> = codes.iter().map(ErrorCode::name).collect();
-        // An endpoint for browsers answers its own errors with a page; errors before the handler are JSON.
+        // An endpoint for browsers answers its own errors with a page, and one of OAuth with an object of its own; errors
+        // before the handler are those of the API.
         let page = operation.response_spec.extra_responses.iter().find(|extra| extra.status == status);
-        let kind = if page.is_some() {
+        let is_oauth = page.is_some_and(|page| page.media_type == Some(JSON_MEDIA_TYPE));
+        let kind = if is_oauth {
+            "oauth."
+        } else if page.is_some() {
             "page."
         } else if keyed {
             ""
@@ -95,7 +95,10 @@ pub(super) fn operation_responses(
         let name = format!("{kind}{}", names.join("."));
         let entry = || {
             let mut entry = error_response(status, &codes, keyed);
-            if let Some(media_type) = page.and_then(|page| page.media_type) {
+            if is_oauth {
+                let schema = &mut entry["content"][JSON_MEDIA_TYPE]["schema"];
+                *schema = json!({"anyOf": [oauth_error_schema(), schema]});
+            } else if let Some(media_type) = page.and_then(|page| page.media_type) {
                 entry["content"][media_type] = json!({"schema": {"type": "string"}});
             }
             entry
@@ -157,9 +160,29 @@ pub(super) fn operation_error_codes(operation: &Operation, request_spec: &Reques
     ErrorCode::ALL.iter().filter(|code| codes.contains(code)).copied().collect()
 }
 
+/// The error of the OAuth endpoints (RFC 6749 5.2).
+fn oauth_error_schema() -> Value {
+    schema::object(
+        "The client's request is refused (RFC 6749 5.2)",
+        [
+            ("error", schema::string("The code, like `invalid_grant`")),
+            ("error_description", schema::string("A sentence for the client's developer")),
+        ],
+    )
+}
+
 /// Returns whether a client with a policy may be asked to wait for an approval.
 fn may_wait_for_approval(operation: &Operation) -> bool {
     operation.scope().is_some() && matches!(operation.risk, Risk::Send | Risk::Delete | Risk::Write)
+}
+
+fn approval_required_response(headers: &Map<String, Value>) -> Value {
+    json!({
+        "description": "The policy of the client asks for an approval: the request is carried out once a person approves it",
+        "x-waits-for-approval": true,
+        "headers": headers,
+        "content": {JSON_MEDIA_TYPE: {"schema": approval_required_schema()}},
+    })
 }
 
 fn approval_required_schema() -> Value {

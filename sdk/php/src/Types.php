@@ -649,11 +649,11 @@ namespace Postrider;
  *     approve: list<'send'|'delete'|'manage'|string>,
  * }
  * @phpstan-type ClientPolicyRequest array{
- *     recipients?: list<string>,
+ *     recipients?: list<string>|null,
  *     from?: string|null,
  *     sends_per_day?: int|null,
- *     categories?: list<'transactional'|'product'|'newsletter'|string>,
- *     approve?: list<'send'|'delete'|'manage'|string>,
+ *     categories?: list<'transactional'|'product'|'newsletter'|string>|null,
+ *     approve?: list<'send'|'delete'|'manage'|string>|null,
  * }
  * @phpstan-type CommissionCreatedData array{
  *     event_id?: string,
@@ -744,7 +744,7 @@ namespace Postrider;
  *     to?: string,
  * }
  * @phpstan-type CreateAffiliateCampaignParams array{
- *     name: string,
+ *     name: string|null,
  *     visibility?: 'public'|'private'|'unlisted'|string|null,
  *     auto_approve?: bool|null,
  *     commission_type?: 'percent'|'flat'|string|null,
@@ -766,8 +766,8 @@ namespace Postrider;
  *     product_id: string,
  *     price_id?: string|null,
  *     commission_type: 'percent'|'flat'|'none'|string,
- *     commission_bps?: int,
- *     commission_flat_cents?: int,
+ *     commission_bps?: int|null,
+ *     commission_flat_cents?: int|null,
  *     label?: string|null,
  * }
  * @phpstan-type CreateAffiliateCampaignResponse array{
@@ -2523,8 +2523,8 @@ namespace Postrider;
  * @phpstan-type TemplateStatus 'draft'|'published'|'archived'|string
  * @phpstan-type TemplateVariable array{
  *     key: string,
- *     type?: 'string'|'number'|'boolean'|'object'|'list'|string,
- *     required?: bool,
+ *     type?: 'string'|'number'|'boolean'|'object'|'list'|string|null,
+ *     required?: bool|null,
  *     fallback_value?: mixed,
  * }
  * @phpstan-type TemplateVariableType 'string'|'number'|'boolean'|'object'|'list'|string
@@ -2591,17 +2591,17 @@ namespace Postrider;
  * }
  * @phpstan-type TlsMode 'opportunistic'|'enforced'|string
  * @phpstan-type UnsavedTemplateDraft array{
- *     name?: string,
+ *     name?: string|null,
  *     alias?: string|null,
- *     category?: 'transactional'|'product'|'newsletter'|string,
- *     unsubscribe_enabled?: bool,
+ *     category?: 'transactional'|'product'|'newsletter'|string|null,
+ *     unsubscribe_enabled?: bool|null,
  *     from?: string|EmailAddress|null,
  *     reply_to?: string|list<string>|null,
  *     subject?: string|null,
  *     preheader?: string|null,
  *     html?: string|null,
  *     text?: string|null,
- *     variables?: list<TemplateVariable>,
+ *     variables?: list<TemplateVariable>|null,
  * }
  * @phpstan-type UpdateAffiliateCampaignParams array{
  *     name?: string|null,

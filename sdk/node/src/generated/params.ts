@@ -172,15 +172,15 @@ export interface CheckSuppressionsParams {
 /** The rules for the client below its scope */
 export interface ClientPolicyRequest {
   /** The recipients that it may send to: addresses and patterns like `*@example.com`; empty allows all */
-  recipients?: string[];
+  recipients?: string[] | null;
   /** The only sender address */
   from?: string | null;
   /** Maximum number of recipients a day (UTC) */
   sendsPerDay?: number | null;
   /** The categories of email that it may send; empty allows all */
-  categories?: EmailCategory[];
+  categories?: EmailCategory[] | null;
   /** The kinds of operations that wait for a person's approval */
-  approve?: ApprovalKind[];
+  approve?: ApprovalKind[] | null;
 }
 
 /** The partner's own rate; takes precedence over the campaign's */
@@ -241,7 +241,7 @@ export interface CountVisitsParams {
 /** Params of `affiliateCampaigns.create`. */
 export interface CreateAffiliateCampaignParams {
   /** The unique name of the campaign */
-  name: string;
+  name: string | null;
   /** The people who can see the campaign; defaults to `public` */
   visibility?: AffiliateCampaignVisibility | null;
   /** Whether partners who apply by the program's form are approved automatically; defaults to false */
@@ -285,9 +285,9 @@ export interface CreateAffiliateCampaignProductRate {
   /** The rate that applies; `none` earns nothing */
   commissionType: AffiliateCampaignProductRateCommissionType;
   /** The percentage in basis points, with `percent` */
-  commissionBps?: number;
+  commissionBps?: number | null;
   /** The amount in minor units, with `flat` */
-  commissionFlatCents?: number;
+  commissionFlatCents?: number | null;
   /** A label for your own use */
   label?: string | null;
 }
@@ -1317,9 +1317,9 @@ export interface TemplateVariableInput {
   /** Name */
   key: string;
   /** Type; default: `string` */
-  type?: TemplateVariableType;
+  type?: TemplateVariableType | null;
   /** Whether a send without it is refused; default: true unless there is a fallback */
-  required?: boolean;
+  required?: boolean | null;
   /** Value if the send request has none */
   fallbackValue?: unknown;
 }
@@ -1358,13 +1358,13 @@ export interface TestWebhookParams {
  */
 export interface UnsavedTemplateDraft {
   /** Name, unique in the account */
-  name?: string;
+  name?: string | null;
   /** Name for API calls, unique in the account */
   alias?: string | null;
   /** Category */
-  category?: EmailCategory;
+  category?: EmailCategory | null;
   /** Managed unsubscribe; always on for product and newsletter */
-  unsubscribeEnabled?: boolean;
+  unsubscribeEnabled?: boolean | null;
   /** Default author, unless the send request has one: `Ada <ada@example.com>` or an object */
   from?: string | EmailAddress | null;
   /** Default `Reply-To`, unless the send request has one */
@@ -1378,7 +1378,7 @@ export interface UnsavedTemplateDraft {
   /** Markup of the plain-text body */
   text?: string | null;
   /** Declared variables; undeclared ones are required */
-  variables?: TemplateVariableInput[];
+  variables?: TemplateVariableInput[] | null;
 }
 
 /** Params of `affiliateCampaigns.update`. */

@@ -1404,11 +1404,11 @@ _ClientPolicyRequestRequired = TypedDict(
 _ClientPolicyRequestOptional = TypedDict(
     "_ClientPolicyRequestOptional",
     {
-        "recipients": "Sequence[str]",
+        "recipients": "Optional[Sequence[str]]",
         "from": "Optional[str]",
         "sends_per_day": "Optional[int]",
-        "categories": "Sequence[EmailCategory]",
-        "approve": "Sequence[ApprovalKind]",
+        "categories": "Optional[Sequence[EmailCategory]]",
+        "approve": "Optional[Sequence[ApprovalKind]]",
     },
     total=False,
 )
@@ -1645,7 +1645,7 @@ class CountVisitsParams(_CountVisitsParamsRequired, _CountVisitsParamsOptional):
 
 
 class _CreateAffiliateCampaignParamsRequired(TypedDict):
-    name: str
+    name: Optional[str]
     """The unique name of the campaign"""
 
 
@@ -1698,9 +1698,9 @@ class CreateAffiliateCampaignProductRate(_CreateAffiliateCampaignProductRateRequ
 
     price_id: Optional[str]
     """The payment processor's price id; null applies to all prices of the product"""
-    commission_bps: int
+    commission_bps: Optional[int]
     """The percentage in basis points, with `percent`"""
-    commission_flat_cents: int
+    commission_flat_cents: Optional[int]
     """The amount in minor units, with `flat`"""
     label: Optional[str]
     """A label for your own use"""
@@ -5886,9 +5886,9 @@ class _TemplateVariableRequired(TypedDict):
 class TemplateVariable(_TemplateVariableRequired, total=False):
     """A declared variable"""
 
-    type: TemplateVariableType
+    type: Optional[TemplateVariableType]
     """Type; default: `string`"""
-    required: bool
+    required: Optional[bool]
     """Whether a send without it is refused; default: true unless there is a fallback"""
     fallback_value: Any
     """Value if the send request has none"""
@@ -6070,17 +6070,17 @@ _UnsavedTemplateDraftRequired = TypedDict(
 _UnsavedTemplateDraftOptional = TypedDict(
     "_UnsavedTemplateDraftOptional",
     {
-        "name": "str",
+        "name": "Optional[str]",
         "alias": "Optional[str]",
-        "category": "EmailCategory",
-        "unsubscribe_enabled": "bool",
+        "category": "Optional[EmailCategory]",
+        "unsubscribe_enabled": "Optional[bool]",
         "from": "Optional[Union[str, EmailAddress]]",
         "reply_to": "Optional[Union[str, Sequence[str]]]",
         "subject": "Optional[str]",
         "preheader": "Optional[str]",
         "html": "Optional[str]",
         "text": "Optional[str]",
-        "variables": "Sequence[TemplateVariable]",
+        "variables": "Optional[Sequence[TemplateVariable]]",
     },
     total=False,
 )
