@@ -160,19 +160,45 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
     })
 }
 
-/// Optional request fields may also be null (`ObjectFields::value`).
+/// Optional request fields may also be null (`ObjectFields::value`), also those of objects inside a body. Objects that
+/// responses contain, too, say themselves what may be null.
 fn allow_null_in_requests(paths: &mut Value, schemas: &mut Value) {
+    let mut shared = BTreeSet::new();
     let operations = paths.as_object_mut().into_iter().flatten().filter_map(|(_, path)| path.as_object_mut());
+    let mut bodies: Vec<&mut Value> = Vec::new();
     for (_, operation) in operations.flatten() {
-        let pointer = "/requestBody/content/application~1json/schema";
-        let Some(schema) = operation.pointer_mut(pointer) else { continue };
-        let name = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
-        let component = name.map(|name| format!("/{name}"));
-        let schema = match component.and_then(|pointer| schemas.pointer_mut(&pointer)) {
-            Some(component) => component,
-            None => schema,
-        };
-        schema::allow_null_for_optional(schema);
+        collect_components(&operation["responses"], schemas, &mut shared);
+        bodies.extend(operation.pointer_mut("/requestBody/content/application~1json/schema"));
+    }
+    let mut inside = BTreeSet::new();
+    for body in bodies {
+        let name = component_name(body).map(str::to_owned);
+        let component = name.and_then(|name| schemas.get_mut(name));
+        let object = component.unwrap_or(body);
+        schema::allow_null_for_optional(object);
+        let object = object.clone();
+        collect_components(&object["properties"], schemas, &mut inside);
+    }
+    for name in inside.difference(&shared) {
+        schemas.get_mut(name).into_iter().for_each(schema::allow_null_for_optional);
+    }
+}
+
+fn component_name(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")
+}
+
+/// Collects the names of the components that a value refers to, directly or by another one.
+fn collect_components(value: &Value, schemas: &Value, found: &mut BTreeSet<String>) {
+    if let Some(name) = component_name(value)
+        && found.insert(name.to_owned())
+    {
+        collect_components(&schemas[name], schemas, found);
+    }
+    match value {
+        Value::Object(fields) => fields.values().for_each(|field| collect_components(field, schemas, found)),
+        Value::Array(entries) => entries.iter().for_each(|entry| collect_components(entry, schemas, found)),
+        _ => {}
     }
 }
 

@@ -273,10 +273,7 @@ pub(crate) fn body_spec<T: RequestObject>(
 pub(crate) fn object_schema(schemas: &mut Schemas, description: &str, specs: &[FieldSpec]) -> Value {
     let (mut properties, mut required) = (Vec::new(), Vec::new());
     specs.iter().for_each(|spec| spec.add_to(&mut properties, &mut required, schemas));
-    let mut object = schema::object_with(description, &required, properties);
-    // `ObjectFields::value` takes null as absence.
-    schema::allow_null_for_optional(&mut object);
-    object
+    schema::object_with(description, &required, properties)
 }
 
 /// Lets a field's schema accept null as well.

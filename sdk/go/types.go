@@ -2827,7 +2827,7 @@ func (v *CountVisitsParams) UnmarshalJSON(text []byte) error {
 // CreateAffiliateCampaignParams: Params of `affiliateCampaigns.create`.
 type CreateAffiliateCampaignParams struct {
 	// The unique name of the campaign
-	Name *string `json:"name,omitempty"`
+	Name string `json:"name,omitempty"`
 
 	// The people who can see the campaign; defaults to `public`
 	Visibility AffiliateCampaignVisibility `json:"visibility,omitempty"`

@@ -351,7 +351,8 @@ pub(crate) fn recipients_schema(_: &mut Schemas) -> Value {
 /// Schema of `from`.
 pub(crate) fn author_schema(_: &mut Schemas) -> Value {
     let email = schema::address("The address");
-    let name = schema::bounded_string(NAME_BYTES_MAX, "The display name");
+    let mut name = schema::bounded_string(NAME_BYTES_MAX, "The display name");
+    schema::allow_null(&mut name);
     json!({"oneOf": [
         {"type": "string", "minLength": 1, "maxLength": MAILBOX_BYTES_MAX},
         schema::object_with("An address and a display name", &["email"], [("email", email), ("name", name)]),

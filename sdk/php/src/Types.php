@@ -579,24 +579,24 @@ namespace Postrider;
  *     created_at: string,
  * }
  * @phpstan-type BatchItem array{
- *     from?: string|EmailAddress,
+ *     from?: string|EmailAddress|null,
  *     to: string|list<string>,
- *     cc?: string|list<string>,
- *     bcc?: string|list<string>,
- *     reply_to?: string|list<string>,
- *     subject?: string,
- *     html?: string,
- *     text?: string,
- *     headers?: array<string, string>,
- *     tags?: list<EmailTag>|array<string, string>,
- *     category?: 'transactional'|'product'|'newsletter'|string,
- *     scheduled_at?: string|\DateTimeInterface,
- *     expires_in?: int,
- *     on_suppressed?: 'fail'|'skip'|string,
- *     unsubscribe?: bool,
- *     template?: string|EmailTemplate,
- *     variables?: array<string, mixed>,
- *     idempotency_key?: string,
+ *     cc?: string|list<string>|null,
+ *     bcc?: string|list<string>|null,
+ *     reply_to?: string|list<string>|null,
+ *     subject?: string|null,
+ *     html?: string|null,
+ *     text?: string|null,
+ *     headers?: array<string, string>|null,
+ *     tags?: list<EmailTag>|array<string, string>|null,
+ *     category?: 'transactional'|'product'|'newsletter'|string|null,
+ *     scheduled_at?: string|\DateTimeInterface|null,
+ *     expires_in?: int|null,
+ *     on_suppressed?: 'fail'|'skip'|string|null,
+ *     unsubscribe?: bool|null,
+ *     template?: string|EmailTemplate|null,
+ *     variables?: array<string, mixed>|null,
+ *     idempotency_key?: string|null,
  * }
  * @phpstan-type BatchResult array{
  *     index: int,
@@ -744,7 +744,7 @@ namespace Postrider;
  *     to?: string,
  * }
  * @phpstan-type CreateAffiliateCampaignParams array{
- *     name: string|null,
+ *     name: string,
  *     visibility?: 'public'|'private'|'unlisted'|string|null,
  *     auto_approve?: bool|null,
  *     commission_type?: 'percent'|'flat'|string|null,
@@ -766,8 +766,8 @@ namespace Postrider;
  *     product_id: string,
  *     price_id?: string|null,
  *     commission_type: 'percent'|'flat'|'none'|string,
- *     commission_bps?: int|null,
- *     commission_flat_cents?: int|null,
+ *     commission_bps?: int,
+ *     commission_flat_cents?: int,
  *     label?: string|null,
  * }
  * @phpstan-type CreateAffiliateCampaignResponse array{
@@ -1133,7 +1133,7 @@ namespace Postrider;
  * }
  * @phpstan-type EmailAddress array{
  *     email: string,
- *     name?: string,
+ *     name?: string|null,
  * }
  * @phpstan-type EmailAttachment array{
  *     name: string,
@@ -2523,8 +2523,8 @@ namespace Postrider;
  * @phpstan-type TemplateStatus 'draft'|'published'|'archived'|string
  * @phpstan-type TemplateVariable array{
  *     key: string,
- *     type?: 'string'|'number'|'boolean'|'object'|'list'|string|null,
- *     required?: bool|null,
+ *     type?: 'string'|'number'|'boolean'|'object'|'list'|string,
+ *     required?: bool,
  *     fallback_value?: mixed,
  * }
  * @phpstan-type TemplateVariableType 'string'|'number'|'boolean'|'object'|'list'|string

@@ -117,51 +117,51 @@ export interface AutomationTriggerInput {
 /** An email to send. Without `template`, `from`, `subject`, and `html` or `text` are required */
 export interface BatchItem {
   /** The author: `Ada <ada@example.com>`; its domain must be verified */
-  from?: string | EmailAddress;
+  from?: string | EmailAddress | null;
   /** Recipients */
   to: string | string[];
   /** Recipients of a copy */
-  cc?: string | string[];
+  cc?: string | string[] | null;
   /** Recipients of a blind copy */
-  bcc?: string | string[];
+  bcc?: string | string[] | null;
   /** Addresses for replies (also `replyTo`) */
-  replyTo?: string | string[];
+  replyTo?: string | string[] | null;
   /** The subject */
-  subject?: string;
+  subject?: string | null;
   /** The HTML body (also `htmlBody`, `html_body`) */
-  html?: string;
+  html?: string | null;
   /** The plain-text body (also `textBody`, `text_body`, `plain_body`) */
-  text?: string;
+  text?: string | null;
   /** Custom headers; headers that control transport are rejected */
-  headers?: Record<string, string>;
+  headers?: Record<string, string> | null;
   /** Stored with the email and sent along with its events */
-  tags?: EmailTagInput[] | Record<string, string>;
+  tags?: EmailTagInput[] | Record<string, string> | null;
   /** The category */
-  category?: EmailCategory;
+  category?: EmailCategory | null;
   /** When to send the email; attachments are not supported (also `scheduledAt`) */
-  scheduledAt?: string | Date;
+  scheduledAt?: string | Date | null;
   /** Lifetime in seconds: the email is sent with priority and fails after this time */
-  expiresIn?: number;
+  expiresIn?: number | null;
   /** If some recipients are suppressed: `skip` sends to the others, `fail` rejects the email */
-  onSuppressed?: OnSuppressed;
+  onSuppressed?: OnSuppressed | null;
   /** Managed unsubscribe (RFC 8058) */
-  unsubscribe?: boolean;
+  unsubscribe?: boolean | null;
   /**
    * A published template: its alias, its id (`tpl_…`), or an object. It provides the bodies, and the subject,
    * author, reply addresses and category if they are omitted (also `template_id`, `templateId`,
    * `template_alias`, `templateAlias`)
    */
-  template?: string | EmailTemplate;
+  template?: string | EmailTemplate | null;
   /**
    * The template's variables by name (also `template_data`, `templateData`, `data_variables`,
    * `dataVariables`, `dynamic_template_data`)
    */
-  variables?: Record<string, unknown>;
+  variables?: Record<string, unknown> | null;
   /**
    * Idempotency key of this email: for 24 hours the same email with the same key, in any batch, is not sent
    * again and gets the same entry (also `idempotencyKey`)
    */
-  idempotencyKey?: string;
+  idempotencyKey?: string | null;
 }
 
 /** Params of `suppressions.check`. */
@@ -241,7 +241,7 @@ export interface CountVisitsParams {
 /** Params of `affiliateCampaigns.create`. */
 export interface CreateAffiliateCampaignParams {
   /** The unique name of the campaign */
-  name: string | null;
+  name: string;
   /** The people who can see the campaign; defaults to `public` */
   visibility?: AffiliateCampaignVisibility | null;
   /** Whether partners who apply by the program's form are approved automatically; defaults to false */
@@ -285,9 +285,9 @@ export interface CreateAffiliateCampaignProductRate {
   /** The rate that applies; `none` earns nothing */
   commissionType: AffiliateCampaignProductRateCommissionType;
   /** The percentage in basis points, with `percent` */
-  commissionBps?: number | null;
+  commissionBps?: number;
   /** The amount in minor units, with `flat` */
-  commissionFlatCents?: number | null;
+  commissionFlatCents?: number;
   /** A label for your own use */
   label?: string | null;
 }
@@ -541,7 +541,7 @@ export interface EmailAddress {
   /** The address */
   email: string;
   /** The display name */
-  name?: string;
+  name?: string | null;
 }
 
 /** A file */
@@ -1317,9 +1317,9 @@ export interface TemplateVariableInput {
   /** Name */
   key: string;
   /** Type; default: `string` */
-  type?: TemplateVariableType | null;
+  type?: TemplateVariableType;
   /** Whether a send without it is refused; default: true unless there is a fallback */
-  required?: boolean | null;
+  required?: boolean;
   /** Value if the send request has none */
   fallbackValue?: unknown;
 }

@@ -4351,9 +4351,9 @@ export interface TemplateVariable {
   /** Name */
   key: string;
   /** Type; default: `string` */
-  type?: TemplateVariableType | null;
+  type?: TemplateVariableType;
   /** Whether a send without it is refused; default: true unless there is a fallback */
-  required?: boolean | null;
+  required?: boolean;
   /** Value if the send request has none */
   fallback_value?: unknown;
 }

@@ -1221,23 +1221,23 @@ _BatchItemRequired = TypedDict(
 _BatchItemOptional = TypedDict(
     "_BatchItemOptional",
     {
-        "from": "Union[str, EmailAddress]",
-        "cc": "Union[str, Sequence[str]]",
-        "bcc": "Union[str, Sequence[str]]",
-        "reply_to": "Union[str, Sequence[str]]",
-        "subject": "str",
-        "html": "str",
-        "text": "str",
-        "headers": "Mapping[str, str]",
-        "tags": "Union[Sequence[EmailTag], Mapping[str, str]]",
-        "category": "EmailCategory",
-        "scheduled_at": "Union[str, datetime.datetime]",
-        "expires_in": "int",
-        "on_suppressed": "OnSuppressed",
-        "unsubscribe": "bool",
-        "template": "Union[str, EmailTemplate]",
-        "variables": "Mapping[str, Any]",
-        "idempotency_key": "str",
+        "from": "Optional[Union[str, EmailAddress]]",
+        "cc": "Optional[Union[str, Sequence[str]]]",
+        "bcc": "Optional[Union[str, Sequence[str]]]",
+        "reply_to": "Optional[Union[str, Sequence[str]]]",
+        "subject": "Optional[str]",
+        "html": "Optional[str]",
+        "text": "Optional[str]",
+        "headers": "Optional[Mapping[str, str]]",
+        "tags": "Optional[Union[Sequence[EmailTag], Mapping[str, str]]]",
+        "category": "Optional[EmailCategory]",
+        "scheduled_at": "Optional[Union[str, datetime.datetime]]",
+        "expires_in": "Optional[int]",
+        "on_suppressed": "Optional[OnSuppressed]",
+        "unsubscribe": "Optional[bool]",
+        "template": "Optional[Union[str, EmailTemplate]]",
+        "variables": "Optional[Mapping[str, Any]]",
+        "idempotency_key": "Optional[str]",
     },
     total=False,
 )
@@ -1645,7 +1645,7 @@ class CountVisitsParams(_CountVisitsParamsRequired, _CountVisitsParamsOptional):
 
 
 class _CreateAffiliateCampaignParamsRequired(TypedDict):
-    name: Optional[str]
+    name: str
     """The unique name of the campaign"""
 
 
@@ -1698,9 +1698,9 @@ class CreateAffiliateCampaignProductRate(_CreateAffiliateCampaignProductRateRequ
 
     price_id: Optional[str]
     """The payment processor's price id; null applies to all prices of the product"""
-    commission_bps: Optional[int]
+    commission_bps: int
     """The percentage in basis points, with `percent`"""
-    commission_flat_cents: Optional[int]
+    commission_flat_cents: int
     """The amount in minor units, with `flat`"""
     label: Optional[str]
     """A label for your own use"""
@@ -2546,7 +2546,7 @@ class _EmailAddressRequired(TypedDict):
 class EmailAddress(_EmailAddressRequired, total=False):
     """An address and a display name"""
 
-    name: str
+    name: Optional[str]
     """The display name"""
 
 
@@ -5886,9 +5886,9 @@ class _TemplateVariableRequired(TypedDict):
 class TemplateVariable(_TemplateVariableRequired, total=False):
     """A declared variable"""
 
-    type: Optional[TemplateVariableType]
+    type: TemplateVariableType
     """Type; default: `string`"""
-    required: Optional[bool]
+    required: bool
     """Whether a send without it is refused; default: true unless there is a fallback"""
     fallback_value: Any
     """Value if the send request has none"""
