@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::revalidation::AccessRevalidator;
+use crate::account_permits::AccountPermits;
 use crate::approval_signals::ApprovalSignals;
 use crate::auth::login_log::LoginLog;
 use crate::auth::password_hashing::PasswordHasher;
@@ -167,6 +168,8 @@ pub struct AppState {
     /// Permits for referral sign-up reports, which are processed after the response.
     pub(crate) signup_report_permits: Arc<Semaphore>,
     pub(crate) affiliate: AffiliateService,
+    /// An account replays past events for one automation at a time.
+    pub(crate) replay_permits: AccountPermits,
     /// Rechecks the access of streams and exports while they run.
     pub(crate) revalidator: Arc<AccessRevalidator>,
     /// Cancelled at shutdown; ends streams that have no end of their own.
@@ -183,6 +186,7 @@ impl AppState {
         let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
         Arc::new(Self {
             affiliate: AffiliateService::new(intake.clone()),
+            replay_permits: AccountPermits::default(),
             revalidator: AccessRevalidator::new(intake.clone(), tasks.clone(), shutdown.clone()),
             intake,
             approvals: ApprovalSignals::default(),

@@ -61,10 +61,13 @@ fn fake() -> FakeBackend {
 
 fn replay() -> Value {
     json!({
-        "totals": {"events": 2, "runs": 1, "reached": 1, "messages": 1, "failed": 0, "past_runs": 1, "past_messages": 3},
+        "totals": {"events": 2, "runs": 1, "reached": 1, "messages": 1, "suppressed": 1, "failed": 0, "past_runs": 1, "past_messages": 3},
         "events": [
             {"event_id": "ae_1", "created_at": "2026-11-26T11:00:00Z", "email": HOSTILE, "effect": "run",
-             "messages": [{"step_index": 0, "type": "send_email", "text": HOSTILE}], "status": "completed",
+             "messages": [
+                 {"step_index": 0, "type": "send_email", "text": HOSTILE},
+                 {"step_index": 1, "type": "send_email", "text": "b", "suppressed": true},
+             ], "status": "completed",
              "ended_by": "condition", "last_step_index": 1,
              "past_run": {"id": "run_1", "automation_version": 2, "status": "completed", "messages_sent": 3}},
             {"event_id": "ae_2", "created_at": "2026-11-26T10:00:00Z", "user_id": "u", "effect": "filtered"},
@@ -169,6 +172,7 @@ fn entered_steps_are_replayed_and_tested_without_being_saved() {
     let fake = fake();
     let entered = [("trigger.event", "user.created"), ("steps[0].type", "delay"), ("steps[0].duration", "5d")];
     let page = html(fake.post(&format!("{PATH}/replay"), "steps", &entered));
+    assert!(page.contains("1</strong> more would not be sent") && page.contains("not sent: suppressed"), "{page}");
     for part in ["not saved", "run_1", "3 messages", "Ends at step 2", "the filter refuses", "no time for more"] {
         assert!(page.contains(part), "{part}: {page}");
     }
