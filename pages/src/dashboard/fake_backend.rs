@@ -17,6 +17,9 @@ const CSRF: &str = "csrf-of-the-test";
 /// The time of the tests.
 const NOW: &str = "2026-11-26T12:00:00Z";
 
+/// The version of every object.
+pub(crate) const ETAG: &str = "\"7\"";
+
 /// Text as hostile as a stranger can write it.
 pub(crate) const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{202e}x\u{1}";
 
@@ -113,7 +116,7 @@ impl Backend for FakeBackend {
             Some(Err(failure)) => Err(failure),
             None => Err(Failure::not_found()),
         };
-        let reply = answer.map(|body| Reply { status: 200, body, ..Reply::default() });
+        let reply = answer.map(|body| Reply { status: 200, body, etag: Some(ETAG.into()), ..Reply::default() });
         Box::pin(async move { reply })
     }
 

@@ -12,6 +12,10 @@ use super::kit::money;
 use super::kit::text::input_value;
 use super::request::Fields;
 use super::router::{PROOF, proof_field};
+use super::seen_version;
+
+/// Hidden fields that keep what was sent when the form is shown again.
+const KEPT_HIDDEN: [&str; 2] = [form_key::FIELD, seen_version::FIELD];
 
 /// A form of a page.
 #[derive(Debug, Clone)]
@@ -455,7 +459,9 @@ impl FieldView<'_> {
             // Passwords are not sent back.
             Some(_) if self.field.control == Control::Password => "",
             // A hidden field names the object of its form: other forms of the page have the same name.
-            Some(_) if self.field.control == Control::Hidden && self.field.name != form_key::FIELD => &self.field.value,
+            Some(_) if self.field.control == Control::Hidden && !KEPT_HIDDEN.contains(&&*self.field.name) => {
+                &self.field.value
+            }
             Some(entered) => entered.find(&self.field.name).unwrap_or_default(),
             None => &self.field.value,
         }
