@@ -75,7 +75,7 @@ fn an_empty_list_says_what_to_do() {
     assert!(html(backend.get("/emails?q=x")).contains("No email matches the filters"));
     let backend = FakeBackend::new().answer("list_emails", empty(true)).answer("list_domains", json!({}));
     let page = html(backend.get("/emails?q=x"));
-    assert!(page.contains("Nothing on this page") && page.contains("Next page"));
+    assert!(page.contains("Nothing found so far") && page.contains("Continue the search"));
     let failure = Failure::field("status", "`status`: must be one of <b>");
     let backend = FakeBackend::new().refuse("list_emails", failure).answer("list_domains", json!({}));
     let page = html(backend.get("/emails?status=x"));

@@ -8,7 +8,7 @@ use super::{OneTemplate, TemplateDetail, call, path, read_template, template_pag
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Empty, Field, Form};
-use crate::dashboard::kit::confirm::{confirm, confirm_field};
+use crate::dashboard::kit::confirm::{DeletionCard, delete_confirmed};
 use crate::dashboard::table::{Outcome, View};
 
 fn settings_form(template: &TemplateDetail) -> Form<'static> {
@@ -117,23 +117,17 @@ pub async fn set_status(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// The question before a template is deleted.
 pub async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
     let template = &read_template(context, &call("get_template", context.id())).await?;
-    let form = Form::new("delete", "Delete the template", vec![confirm_field(&template.name)]).danger();
-    let body = maud! {
-        div.card {
-            p {
-                "The draft and all versions of “" (template.name) "” are deleted. Requests that name it are refused, and "
-                "steps of automations that send it fail. Emails that were sent stay in the list."
-            }
-            (form.within(context))
-        }
+    let effect = maud! {
+        "The draft and all versions of “" (template.name) "” are deleted. Requests that name it are refused, and "
+        "steps of automations that send it fail. Emails that were sent stay in the list."
     };
+    let body = DeletionCard { context, button: "Delete the template", name: &template.name, effect };
     Ok(template_page(context, template, "Delete", body).same_as(call("delete_template", &template.id)).into())
 }
 
 /// Deletes a template.
 pub async fn delete(context: &Context<'_>) -> Result<Outcome, Failure> {
     let template = &read_template(context, &call("get_template", context.id())).await?;
-    confirm(context, &template.name)?;
-    context.perform(&call("delete_template", &template.id)).await?;
-    Ok(Outcome::done("/dashboard/templates", "deleted"))
+    let deletion = call("delete_template", &template.id);
+    delete_confirmed(context, &template.name, &deletion, "/dashboard/templates").await
 }
