@@ -10,6 +10,7 @@ const PATH: &str = "/automations/aut_1";
 fn automation() -> Value {
     json!({
         "id": "aut_1", "name": HOSTILE, "status": "active", "version": 3, "activated_at": "2026-11-01T00:00:00Z",
+        "updated_at": "2026-11-26T10:00:00.000Z",
         "trigger": {"event": "user.created", "cancel_on_events": [], "reentry": "always"},
         "steps": [
             {"type": "send_email", "name": HOSTILE, "template": HOSTILE, "to": "{{event.email}}"},
@@ -94,6 +95,19 @@ fn hostile_texts_cannot_act() {
         ("preview", "1"),
     ];
     assert_harmless(&html(fake.post(PATH, "steps", &entered)));
+}
+
+#[test]
+fn a_change_of_somebody_else_is_kept() {
+    let fake = fake();
+    let page = html(fake.get(PATH));
+    let (_, rest) = page.split_once(r#"name="seen_version" value=""#).expect("the version is shown");
+    let current = rest.split('"').next().unwrap_or_default().to_owned();
+    let entered = |seen: &'static str| [("name", "Trial"), ("trigger.event", "user.created"), ("seen_version", seen)];
+    let page = html(fake.post(PATH, "steps", &entered("2020-01-01T00:00:00.000Z")));
+    assert!(page.contains("Somebody else has changed this") && fake.calls("update_automation").is_empty(), "{page}");
+    assert!(page.contains(r#"name="seen_version" value="2020-01-01T00:00:00.000Z""#), "{page}");
+    assert!(!current.is_empty());
 }
 
 #[test]

@@ -83,6 +83,28 @@ fn an_empty_list_says_what_to_do() {
 }
 
 #[test]
+fn a_search_goes_on_until_it_finds_something() {
+    let empty = |next: &str| json!({"emails": [], "has_more": true, "next_cursor": next, "searched_until": "2026-11-20T10:00:00Z"});
+    let found = json!({"emails": [item("delivered")], "next_cursor": null});
+    let backend = FakeBackend::new()
+        .answer("list_emails", empty("second"))
+        .answer_after("list_emails", "second", empty("third"))
+        .answer_after("list_emails", "third", found)
+        .answer("list_domains", json!({}));
+    let page = html(backend.get("/emails?status=delivered"));
+    assert!(page.contains("<tbody>") && !page.contains("Nothing found so far"), "{page}");
+    let calls = backend.calls("list_emails");
+    assert_eq!(calls.len(), 3);
+    assert!(calls.iter().all(|call| call.query.contains(&("status".into(), "delivered".into()))));
+
+    let backend = FakeBackend::new().answer("list_emails", empty("again")).answer("list_domains", json!({}));
+    let page = html(backend.get("/emails?status=delivered"));
+    assert_eq!(backend.calls("list_emails").len(), 5, "the search of one page is bounded");
+    assert!(page.contains("cursor=again") && page.contains("Continue the search"), "{page}");
+    assert!(page.contains("2026-11-20T10:00:00"), "how far the search has come: {page}");
+}
+
+#[test]
 fn the_export_follows_the_cursors_and_ends() {
     let backend = FakeBackend::new().answer("list_emails", json!({"emails": [item("sent")], "next_cursor": "again"}));
     let PageContent::File { content, file_name, .. } = backend.get("/emails/export.csv?q=a").content else { panic!() };
