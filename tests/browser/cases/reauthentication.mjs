@@ -41,6 +41,7 @@ const createKey = (settings) => ({
       await press("Create API key");
       const proof = page.getByLabel("Your password, or a one-time password");
       await proof.waitFor();
+      assert.match(await page.getByRole("alert").textContent(), /Confirm that it is you/);
       assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "Shop backend", "what was entered stays");
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(overflow <= 0, `${overflow} px wider than the window`);
