@@ -113,7 +113,7 @@ async fn past_events_are_replayed_beside_their_runs() {
 async fn a_replay_applies_suppressions() {
     let world = World::start().await;
     let news = json!({
-        "type": "send_email", "from": "ada@example.com", "subject": "News", "text": "Hi {{unsubscribe_url}}",
+        "type": "send_email", "from": "ada@example.com", "subject": "News", "text": "Hi {{event.data.name}}",
         "category": "newsletter",
     });
     let id = create_active(&world, json!([email_step("Hi"), news])).await;

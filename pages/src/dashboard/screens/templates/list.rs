@@ -11,7 +11,7 @@ use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar};
 use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::kit::text::{address_cell, sentence_case};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{Outcome, View};
@@ -50,11 +50,11 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 .link(path(&template.id), &template.name)
                 .cell(maud! {
                     @match &template.alias {
-                        Some(alias) => { code { (alias) } }
+                        Some(alias) => { code { (address_cell(alias)) } }
                         None => { span.dash { "–" } }
                     }
                 })
-                .cell(sentence_case(&template.category))
+                .cell(maud! { span.nowrap { (sentence_case(&template.category)) } })
                 .cell(StatusBadges(template))
                 .cell(maud! {
                     @match template.published_version {
