@@ -14,8 +14,6 @@ use queue::intake::Intake;
 use store::affiliate::processor_event::ProcessorEvent;
 use store::engine::{Batch, CommitError, Key, Store};
 
-use crate::audit::AuditReport;
-use crate::audit::runner::{AuditRunner, AuditWait};
 use crate::error::{AffiliateError, ConflictReason};
 use crate::ledger::{IngestOutcome, Ledger};
 use crate::processor::signature;
@@ -28,7 +26,6 @@ pub(crate) const TRIES_MAX: usize = 64;
 #[derive(Clone)]
 pub struct AffiliateService {
     pub(crate) intake: Intake,
-    audits: AuditRunner,
 }
 
 /// Result of a commit.
@@ -51,15 +48,7 @@ impl AffiliateService {
     /// Creates the service on top of the mail intake, which has store, clock and HTTP client.
     #[must_use]
     pub fn new(intake: Intake) -> Self {
-        Self { intake, audits: AuditRunner::default() }
-    }
-
-    /// Audits the ledger of an account's program, or returns a current result.
-    ///
-    /// # Errors
-    /// The account has no program; the store cannot be read.
-    pub async fn audit(&self, account: AccountId, wait: AuditWait) -> Result<AuditReport, AffiliateError> {
-        self.audits.audit(self.ledger(), account, wait).await
+        Self { intake }
     }
 
     #[must_use]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use ::affiliate::audit::runner::AuditRunner;
 use ::affiliate::service::AffiliateService;
 use bytes::Bytes;
 use mail::address::{Address, DomainName};
@@ -168,6 +169,7 @@ pub struct AppState {
     /// Permits for referral sign-up reports, which are processed after the response.
     pub(crate) signup_report_permits: Arc<Semaphore>,
     pub(crate) affiliate: AffiliateService,
+    pub(crate) audits: AuditRunner,
     /// An account replays past events for one automation at a time.
     pub(crate) replay_permits: AccountPermits,
     /// Rechecks the access of streams and exports while they run.
@@ -186,6 +188,7 @@ impl AppState {
         let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
         Arc::new(Self {
             affiliate: AffiliateService::new(intake.clone()),
+            audits: AuditRunner::default(),
             replay_permits: AccountPermits::default(),
             revalidator: AccessRevalidator::new(intake.clone(), tasks.clone(), shutdown.clone()),
             intake,

@@ -31,7 +31,7 @@ const FRESH: SignedDuration = SignedDuration::from_secs(30);
 /// The greatest age of a result for a request that does not wait: such pages are read again and again.
 const USABLE: SignedDuration = SignedDuration::from_mins(10);
 
-/// What a request wants that finds no current result.
+/// The wish of a request that finds no current result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditWait {
     /// The result of a new audit.

@@ -269,7 +269,7 @@ pub async fn replay(
 /// The person of an event or a run: user id and email address.
 type Person = (Option<String>, Option<String>);
 
-/// What is known of a person's earlier runs.
+/// The known earlier run of a person.
 enum EarlierRun {
     None,
     /// It was deleted after its retention.

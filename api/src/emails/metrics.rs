@@ -43,7 +43,7 @@ const DIMENSIONS: &[&str] = &["domain", "tag", "template", "provider", "category
 const FILTERED_DIMENSIONS: [Dimension; 2] = [Dimension::Domain, Dimension::Category];
 /// The category of emails that were counted before counts had categories.
 const UNKNOWN: &str = "(unknown)";
-/// What a response can have: the counters, and the delivery times.
+/// The metrics that a response can have: the counters, and the delivery times.
 const METRICS: &[&str] = &[
     "sent",
     "delivered",

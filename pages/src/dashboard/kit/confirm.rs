@@ -26,7 +26,7 @@ pub fn confirm(context: &Context<'_>, name: &str) -> Result<(), Failure> {
     Err(Failure::field(FIELD, format!("This is not the name; it is “{name}”")))
 }
 
-/// What a deletion does, above its form.
+/// A card that says what a deletion does, above its form.
 pub struct DeletionCard<'d, E> {
     pub context: &'d Context<'d>,
     /// The label of the button.

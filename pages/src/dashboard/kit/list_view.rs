@@ -13,7 +13,7 @@ use crate::dashboard::context::Context;
 pub struct ListView<'l> {
     pub context: &'l Context<'l>,
     pub table: &'l Table,
-    /// What is shown without entries.
+    /// The text without entries.
     pub empty: EmptyState<'l>,
     pub next_cursor: Option<&'l str>,
 }
@@ -37,7 +37,7 @@ impl Renderable for ListView<'_> {
 /// A page of a list without entries.
 pub struct EmptyPage<'l> {
     pub context: &'l Context<'l>,
-    /// What is shown at the end of the list.
+    /// The text at the end of the list.
     pub empty: EmptyState<'l>,
     pub next_cursor: Option<&'l str>,
     /// The time of the oldest entry that was looked at, if it is known.

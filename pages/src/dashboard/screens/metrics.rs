@@ -51,7 +51,7 @@ pub const PAGES: &[PageRow] = &[
 struct PeriodFigures {
     counts: Vec<Counts>,
     delivery_times: Vec<DeliveryTime>,
-    /// Of the whole range; `None` where the API has it by period only.
+    /// The time of the whole range; `None` where the API has it by period only.
     delivery_time: Option<DeliveryTime>,
 }
 

@@ -12,7 +12,7 @@ use crate::dashboard::kit::text::grouped;
 pub(super) struct InboxTime<'a> {
     pub(super) range: DateRange,
     pub(super) periods: &'a [DeliveryTime],
-    /// Of the whole range; `None` where the API has it by period only.
+    /// The time of the whole range; `None` where the API has it by period only.
     pub(super) total: Option<DeliveryTime>,
     pub(super) counts: &'a [Counts],
 }
