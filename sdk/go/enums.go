@@ -245,8 +245,8 @@ const (
 	AutomationActionCancelRuns AutomationAction = "cancel_runs"
 )
 
-// AutomationReplayEventEffect: `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: an
-// earlier event of the replay started the person's only run
+// AutomationReplayEventEffect: `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: the
+// person had their only run before, by an earlier event
 type AutomationReplayEventEffect string
 
 // Values of AutomationReplayEventEffect.
@@ -563,6 +563,7 @@ const (
 	EmailMetricClicked      EmailMetric = "clicked"
 	EmailMetricSuppressed   EmailMetric = "suppressed"
 	EmailMetricUnsubscribed EmailMetric = "unsubscribed"
+	EmailMetricDeliveryTime EmailMetric = "delivery_time"
 )
 
 // EmailMetricsDimension: The dimension of the row, if dimensions were requested

@@ -1584,11 +1584,11 @@ type AutomationReplayEvent struct {
 	// The person's email address
 	Email *string `json:"email"`
 
-	// `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: an earlier event of the replay
-	// started the person's only run
+	// `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: the person had their only run
+	// before, by an earlier event
 	Effect AutomationReplayEventEffect `json:"effect"`
 
-	// The messages that would be sent, in order
+	// The messages that would be sent or suppressed, in order
 	Messages []AutomationReplayEventMessage `json:"messages"`
 
 	// `completed` or `failed`; null without a run
@@ -1620,7 +1620,7 @@ func (v *AutomationReplayEvent) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// AutomationReplayEventMessage: A message that would be sent
+// AutomationReplayEventMessage: A message that would be sent, unless it is suppressed
 type AutomationReplayEventMessage struct {
 	// The position of its step, from 0
 	StepIndex int64 `json:"step_index"`
@@ -1630,6 +1630,9 @@ type AutomationReplayEventMessage struct {
 
 	// The email's subject, or the beginning of the text message
 	Text string `json:"text"`
+
+	// Whether its recipients are suppressed or opted out, so that it would not be sent
+	Suppressed bool `json:"suppressed"`
 
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`
@@ -1686,6 +1689,9 @@ type AutomationReplayTotals struct {
 
 	// Messages that would be sent
 	Messages int64 `json:"messages"`
+
+	// Messages that would not be sent, because their recipients are suppressed or opted out
+	Suppressed int64 `json:"suppressed"`
 
 	// Runs that would fail
 	Failed int64 `json:"failed"`
@@ -3682,6 +3688,31 @@ func (v *DeleteSuppressionParams) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
+// DeliveryTime: How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %
+type DeliveryTime struct {
+	// Measured deliveries: all since the release that measures them
+	Measured int64 `json:"measured"`
+
+	// Half of the measured deliveries took at most this many seconds; null without any
+	P50Seconds *float64 `json:"p50_seconds"`
+
+	// 99 of 100 measured deliveries took at most this many seconds; null without any
+	P99Seconds *float64 `json:"p99_seconds"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v DeliveryTime) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *DeliveryTime) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
 // DNSChange: The change of one record
 type DNSChange struct {
 	// The action
@@ -5416,6 +5447,10 @@ type EmailList struct {
 	// The `cursor` of the next page
 	NextCursor *string `json:"next_cursor"`
 
+	// Present if a page has fewer entries than requested although there are more: emails accepted before this time are not
+	// searched yet
+	SearchedUntil string `json:"searched_until"`
+
 	// Present while the search index lags: later events may not be found yet
 	AsOf string `json:"as_of"`
 
@@ -5496,6 +5531,9 @@ type EmailMetricsRow struct {
 	// Unsubscribes by the email's link
 	Unsubscribed int64 `json:"unsubscribed"`
 
+	// How long deliveries took
+	DeliveryTime *DeliveryTime `json:"delivery_time,omitempty"`
+
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`
 }
@@ -5541,6 +5579,9 @@ type EmailMetricsTotals struct {
 
 	// Unsubscribes by the email's link
 	Unsubscribed int64 `json:"unsubscribed"`
+
+	// How long deliveries took
+	DeliveryTime *DeliveryTime `json:"delivery_time,omitempty"`
 
 	// `delivered` divided by `sent`, rounded to four digits
 	DeliveryRate float64 `json:"delivery_rate"`
@@ -6362,8 +6403,10 @@ type GetEmailMetricsParams struct {
 
 	// Group by sending domain, by tag (`name:value`), by template alias, by the provider of the recipient's mail host
 	// (known from the first attempt on, so `sent` is not counted by provider), or by category. With several dimensions,
-	// each has its own rows. At most 100 values per hour are listed, the others as `(other)`. The category of email that
-	// was counted before counts had categories is `(unknown)`
+	// each has its own rows. At most 100 values per hour are counted apart, the others together as `(other)`: other
+	// domains, other tags and so on. With a filter, pairs of category and domain are the values, so that `category` can be
+	// `(other)` too: email of the domain whose category was not counted apart. The category of email that was counted
+	// before counts had categories is `(unknown)`
 	Dimensions []EmailMetricsDimension `json:"dimensions,omitempty" query:""`
 
 	// Count the email of this sending domain only. With a filter, `dimensions` can be `domain` and `category`
@@ -6372,7 +6415,7 @@ type GetEmailMetricsParams struct {
 	// Count the email of this category only, alone or together with `domain`
 	Category EmailCategory `json:"category,omitempty" query:""`
 
-	// Counters to return; all if omitted
+	// Counters to return, and `delivery_time`: how long deliveries took; all if omitted
 	Metrics []EmailMetric `json:"metrics,omitempty" query:""`
 
 	// Extra has further fields, and null for fields that are to be cleared.

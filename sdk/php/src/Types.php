@@ -459,6 +459,7 @@ namespace Postrider;
  *     step_index: int,
  *     type: 'send_email'|'delay'|'wait_for_event'|'condition'|'sms'|string,
  *     text: string,
+ *     suppressed: bool,
  * }
  * @phpstan-type AutomationReplayEventPastRun array{
  *     id: string,
@@ -471,6 +472,7 @@ namespace Postrider;
  *     runs: int,
  *     reached: int,
  *     messages: int,
+ *     suppressed: int,
  *     failed: int,
  *     past_runs: int,
  *     past_messages: int,
@@ -933,6 +935,11 @@ namespace Postrider;
  * @phpstan-type DeleteSuppressionParams array{
  *     force?: bool,
  * }
+ * @phpstan-type DeliveryTime array{
+ *     measured: int,
+ *     p50_seconds: int|float|null,
+ *     p99_seconds: int|float|null,
+ * }
  * @phpstan-type Disposition 'attachment'|'inline'|string
  * @phpstan-type DmarcAlignment 'relaxed'|'strict'|string
  * @phpstan-type DmarcPolicy 'none'|'quarantine'|'reject'|string
@@ -1383,9 +1390,10 @@ namespace Postrider;
  *     emails: list<Email>,
  *     has_more: bool,
  *     next_cursor: string|null,
+ *     searched_until?: string,
  *     as_of?: string,
  * }
- * @phpstan-type EmailMetric 'sent'|'delivered'|'bounced'|'failed'|'delayed'|'complained'|'opened'|'clicked'|'suppressed'|'unsubscribed'|string
+ * @phpstan-type EmailMetric 'sent'|'delivered'|'bounced'|'failed'|'delayed'|'complained'|'opened'|'clicked'|'suppressed'|'unsubscribed'|'delivery_time'|string
  * @phpstan-type EmailMetrics array{
  *     totals: EmailMetricsTotals,
  *     rows: list<EmailMetricsRow>,
@@ -1405,6 +1413,7 @@ namespace Postrider;
  *     clicked?: int,
  *     suppressed?: int,
  *     unsubscribed?: int,
+ *     delivery_time?: DeliveryTime,
  * }
  * @phpstan-type EmailMetricsTotals array{
  *     sent?: int,
@@ -1417,6 +1426,7 @@ namespace Postrider;
  *     clicked?: int,
  *     suppressed?: int,
  *     unsubscribed?: int,
+ *     delivery_time?: DeliveryTime,
  *     delivery_rate?: int|float,
  *     bounce_rate?: int|float,
  *     complaint_rate?: int|float,
@@ -1616,7 +1626,7 @@ namespace Postrider;
  *     dimensions?: list<'domain'|'tag'|'template'|'provider'|'category'|string>,
  *     domain?: string,
  *     category?: 'transactional'|'product'|'newsletter'|string,
- *     metrics?: list<'sent'|'delivered'|'bounced'|'failed'|'delayed'|'complained'|'opened'|'clicked'|'suppressed'|'unsubscribed'|string>,
+ *     metrics?: list<'sent'|'delivered'|'bounced'|'failed'|'delayed'|'complained'|'opened'|'clicked'|'suppressed'|'unsubscribed'|'delivery_time'|string>,
  * }
  * @phpstan-type GetEmailMetricsResponse array{
  *     metrics: EmailMetrics,

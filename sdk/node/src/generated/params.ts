@@ -629,15 +629,17 @@ export interface GetEmailMetricsParams {
   /**
    * Group by sending domain, by tag (`name:value`), by template alias, by the provider of the recipient's
    * mail host (known from the first attempt on, so `sent` is not counted by provider), or by category. With
-   * several dimensions, each has its own rows. At most 100 values per hour are listed, the others as
-   * `(other)`. The category of email that was counted before counts had categories is `(unknown)`
+   * several dimensions, each has its own rows. At most 100 values per hour are counted apart, the others
+   * together as `(other)`: other domains, other tags and so on. With a filter, pairs of category and domain
+   * are the values, so that `category` can be `(other)` too: email of the domain whose category was not
+   * counted apart. The category of email that was counted before counts had categories is `(unknown)`
    */
   dimensions?: EmailMetricsDimension[];
   /** Count the email of this sending domain only. With a filter, `dimensions` can be `domain` and `category` */
   domain?: string;
   /** Count the email of this category only, alone or together with `domain` */
   category?: EmailCategory;
-  /** Counters to return; all if omitted */
+  /** Counters to return, and `delivery_time`: how long deliveries took; all if omitted */
   metrics?: EmailMetric[];
 }
 

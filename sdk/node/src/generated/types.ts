@@ -179,8 +179,8 @@ export type AutomationAction =
   | (string & {});
 
 /**
- * `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: an earlier event of the
- * replay started the person's only run
+ * `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: the person had their only
+ * run before, by an earlier event
  */
 export type AutomationReplayEventEffect =
   | "run"
@@ -416,6 +416,7 @@ export type EmailMetric =
   | "clicked"
   | "suppressed"
   | "unsubscribed"
+  | "delivery_time"
   | (string & {});
 
 /** The dimension of the row, if dimensions were requested */
@@ -1476,11 +1477,11 @@ export interface AutomationReplayEvent {
   /** The person's email address */
   email: string | null;
   /**
-   * `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: an earlier event of the
-   * replay started the person's only run
+   * `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: the person had their
+   * only run before, by an earlier event
    */
   effect: AutomationReplayEventEffect;
-  /** The messages that would be sent, in order */
+  /** The messages that would be sent or suppressed, in order */
   messages: AutomationReplayEventMessage[];
   /** `completed` or `failed`; null without a run */
   status: AutomationRunStatus | null;
@@ -1494,7 +1495,7 @@ export interface AutomationReplayEvent {
   past_run: AutomationReplayEventPastRun | null;
 }
 
-/** A message that would be sent */
+/** A message that would be sent, unless it is suppressed */
 export interface AutomationReplayEventMessage {
   /** The position of its step, from 0 */
   step_index: number;
@@ -1502,6 +1503,8 @@ export interface AutomationReplayEventMessage {
   type: AutomationRunStepType;
   /** The email's subject, or the beginning of the text message */
   text: string;
+  /** Whether its recipients are suppressed or opted out, so that it would not be sent */
+  suppressed: boolean;
 }
 
 /** The run that the event started then */
@@ -1526,6 +1529,8 @@ export interface AutomationReplayTotals {
   reached: number;
   /** Messages that would be sent */
   messages: number;
+  /** Messages that would not be sent, because their recipients are suppressed or opted out */
+  suppressed: number;
   /** Runs that would fail */
   failed: number;
   /** Events that started a run then */
@@ -2053,6 +2058,16 @@ export interface CreateWebhookResponse {
   secret: string;
   /** Warnings, for example about ignored fields */
   warnings?: string[];
+}
+
+/** How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 % */
+export interface DeliveryTime {
+  /** Measured deliveries: all since the release that measures them */
+  measured: number;
+  /** Half of the measured deliveries took at most this many seconds; null without any */
+  p50_seconds: number | null;
+  /** 99 of 100 measured deliveries took at most this many seconds; null without any */
+  p99_seconds: number | null;
 }
 
 /** The change of one record */
@@ -2857,6 +2872,11 @@ export interface EmailList {
   has_more: boolean;
   /** The `cursor` of the next page */
   next_cursor: string | null;
+  /**
+   * Present if a page has fewer entries than requested although there are more: emails accepted before this
+   * time are not searched yet
+   */
+  searched_until?: string;
   /** Present while the search index lags: later events may not be found yet */
   as_of?: string;
 }
@@ -2900,6 +2920,8 @@ export interface EmailMetricsRow {
   suppressed?: number;
   /** Unsubscribes by the email's link */
   unsubscribed?: number;
+  /** How long deliveries took */
+  delivery_time?: DeliveryTime;
 }
 
 /** Totals of the range */
@@ -2924,6 +2946,8 @@ export interface EmailMetricsTotals {
   suppressed?: number;
   /** Unsubscribes by the email's link */
   unsubscribed?: number;
+  /** How long deliveries took */
+  delivery_time?: DeliveryTime;
   /** `delivered` divided by `sent`, rounded to four digits */
   delivery_rate?: number;
   /** `bounced` divided by `sent`, rounded to four digits */

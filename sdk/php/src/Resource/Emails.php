@@ -164,11 +164,13 @@ final class Emails
      *   counts are stored for two years
      * - `dimensions`: Group by sending domain, by tag (`name:value`), by template alias, by the provider of the recipient's
      *   mail host (known from the first attempt on, so `sent` is not counted by provider), or by category. With
-     *   several dimensions, each has its own rows. At most 100 values per hour are listed, the others as
-     *   `(other)`. The category of email that was counted before counts had categories is `(unknown)`
+     *   several dimensions, each has its own rows. At most 100 values per hour are counted apart, the others
+     *   together as `(other)`: other domains, other tags and so on. With a filter, pairs of category and domain
+     *   are the values, so that `category` can be `(other)` too: email of the domain whose category was not
+     *   counted apart. The category of email that was counted before counts had categories is `(unknown)`
      * - `domain`: Count the email of this sending domain only. With a filter, `dimensions` can be `domain` and `category`
      * - `category`: Count the email of this category only, alone or together with `domain`
-     * - `metrics`: Counters to return; all if omitted
+     * - `metrics`: Counters to return, and `delivery_time`: how long deliveries took; all if omitted
      *
      * @param GetEmailMetricsParams $params
      * @param Options $options

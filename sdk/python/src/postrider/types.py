@@ -80,7 +80,7 @@ DomainRecordStatus = Union[Literal["pending", "verified", "missing", "mismatch",
 DomainRecordType = Union[Literal["TXT", "CNAME", "MX"], str]
 DomainStatus = Union[Literal["unverified", "verified"], str]
 EmailCategory = Union[Literal["transactional", "product", "newsletter"], str]
-EmailMetric = Union[Literal["sent", "delivered", "bounced", "failed", "delayed", "complained", "opened", "clicked", "suppressed", "unsubscribed"], str]
+EmailMetric = Union[Literal["sent", "delivered", "bounced", "failed", "delayed", "complained", "opened", "clicked", "suppressed", "unsubscribed", "delivery_time"], str]
 EmailMetricsDimension = Union[Literal["domain", "tag", "template", "provider", "category"], str]
 EmailStatus = Union[Literal["queued", "scheduled", "sent", "delivered", "bounced", "failed", "cancelled"], str]
 FunnelGrouping = Union[Literal["source", "came_from", "signup_method"], str]
@@ -953,10 +953,10 @@ class AutomationReplayEvent(TypedDict):
     email: Optional[str]
     """The person's email address"""
     effect: AutomationReplayEventEffect
-    """`run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: an earlier event of the replay
-    started the person's only run"""
+    """`run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: the person had their only run
+    before, by an earlier event"""
     messages: List[AutomationReplayEventMessage]
-    """The messages that would be sent, in order"""
+    """The messages that would be sent or suppressed, in order"""
     status: Optional[AutomationRunStatus]
     """`completed` or `failed`; null without a run"""
     ended_by: Optional[AutomationRunEndedBy]
@@ -970,7 +970,7 @@ class AutomationReplayEvent(TypedDict):
 
 
 class AutomationReplayEventMessage(TypedDict):
-    """A message that would be sent"""
+    """A message that would be sent, unless it is suppressed"""
 
     step_index: int
     """The position of its step, from 0"""
@@ -978,6 +978,8 @@ class AutomationReplayEventMessage(TypedDict):
     """The step type"""
     text: str
     """The email's subject, or the beginning of the text message"""
+    suppressed: bool
+    """Whether its recipients are suppressed or opted out, so that it would not be sent"""
 
 
 class AutomationReplayEventPastRun(TypedDict):
@@ -1004,6 +1006,8 @@ class AutomationReplayTotals(TypedDict):
     """Events for which a message would be sent"""
     messages: int
     """Messages that would be sent"""
+    suppressed: int
+    """Messages that would not be sent, because their recipients are suppressed or opted out"""
     failed: int
     """Runs that would fail"""
     past_runs: int
@@ -2122,6 +2126,17 @@ class DeleteSuppressionParams(TypedDict, total=False):
     """Also delete a suppression caused by a complaint"""
 
 
+class DeliveryTime(TypedDict):
+    """How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %"""
+
+    measured: int
+    """Measured deliveries: all since the release that measures them"""
+    p50_seconds: Optional[float]
+    """Half of the measured deliveries took at most this many seconds; null without any"""
+    p99_seconds: Optional[float]
+    """99 of 100 measured deliveries took at most this many seconds; null without any"""
+
+
 class DnsChange(TypedDict):
     """The change of one record"""
 
@@ -3191,6 +3206,9 @@ class _EmailListRequired(TypedDict):
 class EmailList(_EmailListRequired, total=False):
     """A page of the list"""
 
+    searched_until: str
+    """Present if a page has fewer entries than requested although there are more: emails accepted before this time are
+    not searched yet"""
     as_of: str
     """Present while the search index lags: later events may not be found yet"""
 
@@ -3236,6 +3254,8 @@ class EmailMetricsRow(_EmailMetricsRowRequired, total=False):
     """Recipients that were suppressed or opted out"""
     unsubscribed: int
     """Unsubscribes by the email's link"""
+    delivery_time: DeliveryTime
+    """How long deliveries took"""
 
 
 class EmailMetricsTotals(TypedDict, total=False):
@@ -3261,6 +3281,8 @@ class EmailMetricsTotals(TypedDict, total=False):
     """Recipients that were suppressed or opted out"""
     unsubscribed: int
     """Unsubscribes by the email's link"""
+    delivery_time: DeliveryTime
+    """How long deliveries took"""
     delivery_rate: float
     """`delivered` divided by `sent`, rounded to four digits"""
     bounce_rate: float
@@ -3784,12 +3806,14 @@ class GetEmailMetricsParams(_GetEmailMetricsParamsRequired, _GetEmailMetricsPara
         UTC; counts are stored for two years
     dimensions: Group by sending domain, by tag (`name:value`), by template alias, by the provider of the
         recipient's mail host (known from the first attempt on, so `sent` is not counted by provider), or by
-        category. With several dimensions, each has its own rows. At most 100 values per hour are listed, the others
-        as `(other)`. The category of email that was counted before counts had categories is `(unknown)`
+        category. With several dimensions, each has its own rows. At most 100 values per hour are counted apart, the
+        others together as `(other)`: other domains, other tags and so on. With a filter, pairs of category and
+        domain are the values, so that `category` can be `(other)` too: email of the domain whose category was not
+        counted apart. The category of email that was counted before counts had categories is `(unknown)`
     domain: Count the email of this sending domain only. With a filter, `dimensions` can be `domain` and
         `category`
     category: Count the email of this category only, alone or together with `domain`
-    metrics: Counters to return; all if omitted
+    metrics: Counters to return, and `delivery_time`: how long deliveries took; all if omitted
     """
 
 
