@@ -8,7 +8,7 @@
 #   sh install.sh --key KEY       another minisign public key
 #
 # It verifies the signature of SHA256SUMS with minisign, and the checksum of what it installs. It never starts the
-# server: `postrider setup` does, when the machine is ready.
+# server, which needs a configuration first.
 #
 # Everything is in one function that is called on the last line: a download that breaks off runs nothing.
 
@@ -72,7 +72,7 @@ main() {
     if [ "$dry_run" = yes ]; then
         say "nothing was changed"
     else
-        say "installed $(postrider --version). Set it up with: postrider setup"
+        say "installed $(postrider --version). Next: write /etc/postrider/postrider.toml, run postrider doctor, start the service"
     fi
 }
 

@@ -40,8 +40,15 @@ const ALLOWED_PATHS: &[(&str, &[&str])] = &[
     ("rustls", TLS),
     ("tokio_rustls", TLS),
 ];
-const TLS: &[&str] =
-    &["smtp/src/listener", "queue/src/client", "dns/src/resolver.rs", "api/src/serve", "store/src/engine", "cli/", "src/"];
+const TLS: &[&str] = &[
+    "smtp/src/listener",
+    "queue/src/client",
+    "dns/src/resolver.rs",
+    "api/src/serve",
+    "store/src/engine",
+    "cli/",
+    "src/",
+];
 
 /// External crates that a crate's manifest must not name.
 const FORBIDDEN: &[(&str, &[&str])] = &[
