@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dns::secrets::Vault;
 use jiff::Timestamp;
@@ -28,6 +28,7 @@ use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
 use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
 use store::engine::{Batch, RedbOptions, Store};
 use store::queue_walk::QueueWalk;
+use tokio::time::Instant;
 
 const DOMAINS: u64 = 20_000;
 const ACCOUNTS: u64 = 50;
@@ -127,7 +128,7 @@ fn task(number: u64) -> Task {
         partition: u16::try_from(of_domain % 64).unwrap(),
         account: account(number % ACCOUNTS),
         class: TaskClass::Transactional,
-        due: Timestamp::from_second(if number % 2 == 0 { 1_800_000_000 } else { 4_000_000_000 }).unwrap(),
+        due: Timestamp::from_second(if number.is_multiple_of(2) { 1_800_000_000 } else { 4_000_000_000 }).unwrap(),
         address: format!("user{number}@{}", domain(of_domain)).parse().unwrap(),
         kind: RecipientKind::To,
         domain: Some("sender.example".parse().unwrap()),
@@ -147,7 +148,7 @@ fn task(number: u64) -> Task {
         return_full: false,
         deliver_by: None,
         priority: None,
-        held: number % 100 == 0,
+        held: number.is_multiple_of(100),
         route: None,
         plan: None,
     }

@@ -411,14 +411,13 @@ impl QueueCounts {
         let state = self.lock();
         let Some(counts) = state.partitions.get(&partition) else { return Vec::new() };
         let unsigned = |count: i64| u64::try_from(count).unwrap_or(0);
-        let of_domain =
-            |(domain, [queued, deferred, held]): (&Box<[u8]>, &[i64; QueuedState::ALL.len()])| DomainCounts {
-                domain: String::from_utf8_lossy(domain).into_owned(),
-                queued: unsigned(*queued),
-                deferred: unsigned(*deferred),
-                held: unsigned(*held),
-            };
-        counts.by_domain.iter().map(of_domain).collect()
+        let found = counts.by_domain.iter().map(|(domain, [queued, deferred, held])| DomainCounts {
+            domain: String::from_utf8_lossy(domain).into_owned(),
+            queued: unsigned(*queued),
+            deferred: unsigned(*deferred),
+            held: unsigned(*held),
+        });
+        found.collect()
     }
 
     /// Returns the counts of a domain by state, over all partitions of this node.

@@ -307,7 +307,7 @@ impl Worker {
         let partitions = self.leases.held();
         for partition in &partitions {
             for (position, of_domain) in self.store.queue_counts().domains(*partition).into_iter().enumerate() {
-                if position % COUNTED_AT_ONCE == 0 {
+                if position.is_multiple_of(COUNTED_AT_ONCE) {
                     tokio::task::yield_now().await;
                 }
                 let Ok(domain) = of_domain.domain.parse::<DomainName>() else { continue };
