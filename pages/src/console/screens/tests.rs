@@ -330,7 +330,7 @@ fn pages_have_the_head_of_all_pages() {
     let style = PageStyle::File(crate::console::assets::paths().0);
     let title = "Queue by destination · postrider console";
     let head = Head { title, style, icon: Some(crate::layout::ICON), is_indexed: false };
-    assert!(page.contains(&crate::dashboard::page::render(&head)), "{page}");
+    assert!(page.contains(&crate::dashboard::page::render(head)), "{page}");
 }
 
 #[test]
