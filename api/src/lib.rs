@@ -18,6 +18,7 @@
 
 pub mod access;
 pub mod account;
+mod account_permits;
 pub mod affiliate;
 pub mod approval_executor;
 mod approval_signals;
