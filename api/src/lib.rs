@@ -19,6 +19,7 @@
 pub mod access;
 pub mod account;
 pub mod affiliate;
+pub(crate) mod approval_change;
 pub mod approval_executor;
 mod approval_signals;
 mod approvals;
