@@ -181,13 +181,17 @@ pub fn update(batch: &mut Batch, before: &Approval, after: &Approval, content: O
     }
     let (end_before, end_after) = (end_key(before), end_key(after));
     if end_before != end_after {
-        end_before.into_iter().for_each(|end| batch.delete(end));
-        end_after.into_iter().for_each(|end| batch.put(end, Vec::new()));
+        if let Some(end) = end_before {
+            batch.delete(end);
+        }
+        if let Some(end) = end_after {
+            batch.put(end, Vec::new());
+        }
     }
-    match (&after.state, content) {
-        (ApprovalState::Rejected { .. } | ApprovalState::Expired, _) => batch.delete(content_key(account, id)),
-        (_, Some(content)) => batch.put(content_key(account, id), content),
-        (_, None) => {}
+    if matches!(after.state, ApprovalState::Rejected { .. } | ApprovalState::Expired) {
+        batch.delete(content_key(account, id));
+    } else if let Some(content) = content {
+        batch.put(content_key(account, id), content);
     }
     batch.put(key_of(account, id), codec::encode(after));
 }
@@ -196,7 +200,9 @@ pub fn update(batch: &mut Batch, before: &Approval, after: &Approval, content: O
 pub fn delete_content(batch: &mut Batch, approval: &Approval) {
     batch.check(key_of(approval.account, approval.id), Some(codec::encode(approval)));
     batch.delete(content_key(approval.account, approval.id));
-    end_key(approval).into_iter().for_each(|end| batch.delete(end));
+    if let Some(end) = end_key(approval) {
+        batch.delete(end);
+    }
 }
 
 /// Reads the encrypted content of an approval; `None` once it was deleted.
@@ -326,7 +332,9 @@ pub async fn purge_before(
             batch.delete(index_key(space, account, approval.id));
         }
         batch.delete(content_key(account, approval.id));
-        end_key(&approval).into_iter().for_each(|end| batch.delete(end));
+        if let Some(end) = end_key(&approval) {
+            batch.delete(end);
+        }
     }
     Ok(rows.len())
 }

@@ -91,7 +91,7 @@ pub(super) struct HeldEmailView {
     /// The author
     from: String,
     /// All recipients: those of to, cc and bcc
-    recipients: Vec<Address>,
+    recipients: Vec<String>,
     /// The header field To
     to: Vec<String>,
     /// The header field Cc
@@ -144,7 +144,7 @@ impl From<HeldEmail> for HeldEmailView {
             cc: texts(&email.cc),
             bcc: texts(&email.bcc),
             reply_to: texts(&email.reply_to),
-            recipients: email.recipients,
+            recipients: email.recipients.iter().map(Address::to_string).collect(),
             subject: email.subject,
             text: email.text,
             html: email.html,

@@ -25,6 +25,7 @@ use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::file_size;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
@@ -224,8 +225,8 @@ fn facts(approval: &Approval) -> Facts {
         .row("Status", approval.badge())
         .row("Operation", maud_borrow! { code { (approval.operation) } })
         .row("Request", maud_borrow! { code { (approval.method) " " (approval.path) } })
-        .optional("Idempotency key", approval.idempotency_key.as_ref().map(|key| maud_borrow! { code { (key) } }))
-        .optional("Only if unchanged", approval.if_match.as_ref().map(|version| maud_borrow! { code { "If-Match: " (version) } }))
+        .optional("Idempotency key", approval.idempotency_key.clone())
+        .optional("Only if unchanged", approval.if_match.as_ref().map(|version| format!("If-Match: {version}")))
         .row("Made by", maud_borrow! { code { (approval.client_id) } })
         .row("Made", time_or_dash(Some(&approval.created_at)))
         .optional("Decide until", until)
