@@ -6,7 +6,7 @@ use mail::approval::{Approval, ApprovalState};
 use store::client_sends;
 use store::engine::{Batch, CommitError};
 
-use crate::problem::Problem;
+use crate::problem::{ErrorCode, Problem};
 use crate::state::AppState;
 
 /// Retries after concurrent sends of the client.
@@ -18,7 +18,10 @@ const PAGE_APPROVALS: usize = 100;
 fn sends_nothing(state: &ApprovalState) -> bool {
     match state {
         ApprovalState::Rejected { .. } | ApprovalState::Expired => true,
-        ApprovalState::Executed { result, .. } => result.status >= 400,
+        ApprovalState::Executed { result, .. } => {
+            // An unconfirmed email may be sent.
+            result.status >= 400 && result.error_code.as_deref() != Some(ErrorCode::SEND_UNCONFIRMED.word)
+        }
         ApprovalState::Pending
         | ApprovalState::Approved { .. }
         | ApprovalState::Executing { .. }

@@ -68,30 +68,31 @@ async fn execute(server: &ApiServer, approval: &Approval, attempt: Attempt) -> R
     let ApprovalState::Executing { approved, .. } = approval.state else {
         return Err(Problem::internal("the approval is not being executed"));
     };
-    let Some(content) = content::open(state, approval).await? else {
-        return Err(Problem::internal("an approved request has no content"));
-    };
     let (id, begun) = (state.next_request_id(), Instant::now());
-    let performed = tokio::time::timeout(EXECUTION_TIMEOUT, perform(server, approval, &content, attempt)).await;
-    let (status, body, error_code) =
-        match performed.unwrap_or_else(|_| Err(Problem::outage("the execution takes too long"))) {
-            Ok(response) => (response.status.as_u16(), stored_body(&response.media_type, &response.body), None),
-            // It is repeated after the lease, if that is safe.
-            Err(problem) if is_transient(&problem) && state.intake.clock().now() < give_up_at(approved.at) => {
-                return Err(problem);
+    let opened = content::open(state, approval).await;
+    let content = opened.and_then(|content| content.ok_or_else(|| Problem::internal("the content was deleted")));
+    let performed = match &content {
+        Ok(content) => {
+            let performed = tokio::time::timeout(EXECUTION_TIMEOUT, perform(server, approval, content, attempt)).await;
+            performed.unwrap_or_else(|_| Err(Problem::outage("the execution takes too long")))
+        }
+        Err(problem) => Err(problem.clone()),
+    };
+    let (status, body, error_code) = match performed {
+        Ok(response) => (response.status.as_u16(), stored_body(&response.media_type, &response.body), None),
+        // It is repeated after the lease, if that is safe.
+        Err(problem) if is_transient(&problem) && state.intake.clock().now() < give_up_at(approved.at) => {
+            return Err(problem);
+        }
+        Err(problem) => {
+            if let Some(cause) = problem.cause() {
+                tracing::error!(request.id = %id, approval.id = %approval.id, cause, "approved request failed");
             }
-            Err(problem) => {
-                if let Some(cause) = problem.cause() {
-                    tracing::error!(request.id = %id, approval.id = %approval.id, cause, "approved request failed");
-                }
-                let body = problem.body(id, &state.options.base_url);
-                (
-                    problem.status().as_u16(),
-                    stored_body(&HeaderValue::from_static(JSON_MEDIA_TYPE), &body),
-                    Some(problem.code().word),
-                )
-            }
-        };
+            let body = problem.body(id, &state.options.base_url);
+            let body = stored_body(&HeaderValue::from_static(JSON_MEDIA_TYPE), &body);
+            (problem.status().as_u16(), body, Some(problem.code().word))
+        }
+    };
     record(server, approval, id, (status, error_code), begun, &body);
     if server.router.operation(&approval.request.operation).is_some_and(|one| request_log::is_written_first(one.risk)) {
         state.request_log.flush(state.intake.store()).await;
@@ -102,7 +103,8 @@ async fn execute(server: &ApiServer, approval: &Approval, attempt: Attempt) -> R
         error_code: error_code.map(str::to_owned),
     };
     let after = Approval { state: ApprovalState::Executed { approved, result }, ..approval.clone() };
-    let sealed = content::seal(state, approval.id, &HeldContent { response: body, ..content })?;
+    let content = HeldContent { response: body, ..content.unwrap_or_default() };
+    let sealed = content::seal(state, approval.id, &content)?;
     approval_change::commit(state, approval, &after, Some(sealed)).await?;
     state.approvals.ended.notify_waiters();
     Ok(())

@@ -5,9 +5,15 @@ use std::time::Duration;
 
 use api::approval_executor::{end_contents, execute_approved};
 use http::{Method, StatusCode};
-use mail::approval::{DECISION_TIME, EXECUTED_CONTENT_TIME};
-use mail::id::ApprovalId;
+use mail::approval::{
+    Approval, ApprovalState, DECISION_TIME, EXECUTED_CONTENT_TIME, HELD_PER_DAY_MAX, HeldRequest, PENDING_BYTES_MAX,
+    PENDING_MAX,
+};
+use mail::client_policy::ApprovalKind;
+use mail::credential::CredentialId;
+use mail::id::{ApiKeyId, ApprovalId};
 use serde_json::{Value, json};
+use store::engine::Batch;
 
 use crate::approvals::{decide, email_to, key_with_policy, read_held, sent};
 use crate::received::arrive;
@@ -226,7 +232,7 @@ async fn a_policy_is_loosened_only_with_a_recent_proof_of_identity() {
     let world = World::start().await;
     let (id, _) = key_with_policy(&world, "full", json!({"sends_per_day": 5})).await;
     let session = world.session(1).await;
-    let path = format!("/api-keys/{id}");
+    let path = format!("/api/api-keys/{id}");
     let change = async |policy: Value| {
         world.call_with_session(&session, Method::PATCH, &path, &json!({"policy": policy})).await
     };
@@ -241,4 +247,63 @@ async fn a_policy_is_loosened_only_with_a_recent_proof_of_identity() {
     let renamed = world.call_with_session(&session, Method::PATCH, &path, &json!({"name": "renamed"})).await;
     assert_eq!(renamed.json()["api_key"]["policy"]["sends_per_day"], 4);
     world.end().await;
+}
+
+/// Stores pending approvals with contents of this length, as the API does.
+async fn fill(world: &World, number: u32, made_ago: Duration, content_bytes: usize) {
+    let (store, now) = (world.intake.store(), world.intake.clock().now());
+    let account = world.tenant().await.account().id;
+    let created_at = now.checked_sub(made_ago).unwrap();
+    for n in 0..number {
+        let request = HeldRequest {
+            operation: "send_email".to_owned(),
+            method: "POST".to_owned(),
+            path: "/emails".to_owned(),
+            query: String::new(),
+            idempotency_key: None,
+            headers: Vec::new(),
+        };
+        let approval = Approval {
+            id: ApprovalId::new(created_at, n.into()),
+            account,
+            client: CredentialId::ApiKey(ApiKeyId::new(created_at, 1)),
+            kind: ApprovalKind::Send,
+            moves_money: false,
+            request_hash: String::new(),
+            hash: String::new(),
+            request,
+            reserved_sends: None,
+            created_at,
+            state: ApprovalState::Pending,
+        };
+        let usage = store::approval::usage(store, account, now).await.unwrap();
+        let mut batch = Batch::progress();
+        store::approval::create(&mut batch, &approval, vec![0; content_bytes], &usage);
+        store.commit(batch).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn pending_requests_their_bytes_and_a_day_are_bounded() {
+    let expired = DECISION_TIME + Duration::from_secs(1);
+    let limit = u32::try_from(PENDING_MAX).unwrap();
+    let bytes = usize::try_from(PENDING_BYTES_MAX).unwrap();
+    for (number, made_ago, content_bytes, code) in [
+        (limit - 1, Duration::ZERO, 1, "conflict"),
+        (31, Duration::ZERO, bytes / 31 - 2_000, "conflict"),
+        (HELD_PER_DAY_MAX - 1, expired, 1, "rate_limit_exceeded"),
+    ] {
+        let world = World::start().await;
+        let (_, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
+        fill(&world, number, made_ago, content_bytes).await;
+        let mut email = email_to("grace@example.net");
+        email["text"] = json!("x".repeat(if content_bytes > 1 { 20_000 } else { 1 }));
+        let hold = async || world.call_as(&secret, Method::POST, "/emails", &email).await;
+        let last = hold().await;
+        assert_eq!(last.status, StatusCode::ACCEPTED, "{:?}", last.json());
+        let refused = hold().await;
+        assert_eq!(refused.code(), code, "{:?}", refused.json());
+        assert_eq!(refused.headers.contains_key("retry-after"), code == "rate_limit_exceeded");
+        world.end().await;
+    }
 }
