@@ -20,7 +20,7 @@ const OPEN_STATUSES: [&str; 3] = ["pending", "approved", "executing"];
 pub(super) fn command() -> Command {
     Command::new("approvals wait")
         .about("Wait until a request was approved and carried out, and print its response")
-        .after_help(example::section(&["postrider approvals wait apr_01KDXJ6W000000000000000001 --for 1h"]))
+        .after_help(example::section(&["postrider approvals wait apr_01K9ZQ4Y8M3T5V7W2X6B0C1D9E --for 1h"]))
         .arg(Arg::new("id").value_name("ID").required(true).help("The approval (`apr_…`)"))
         .arg(Arg::new("for").long("for").value_name("TIME").default_value("24h").help("Longest time to wait"))
 }
