@@ -24,7 +24,9 @@ impl ObedientAssistant<'_> {
         });
         let (status, answer) = self.world.call_with_key(&self.key, "POST", "/mcp", &call.to_string()).await;
         assert_eq!(status, 200, "{answer}");
-        answer["result"].clone()
+        // An operation that is no tool is an error of the protocol.
+        let error = &answer["error"];
+        if error.is_object() { json!({"isError": true, "error": error}) } else { answer["result"].clone() }
     }
 
     /// Reads the mail, and returns the address that it names.
