@@ -97,11 +97,7 @@ async fn execute(server: &ApiServer, approval: &Approval, attempt: Attempt) -> R
     if server.router.operation(&approval.request.operation).is_some_and(|one| request_log::is_written_first(one.risk)) {
         state.request_log.flush(state.intake.store()).await;
     }
-    let result = ExecutionResult {
-        at: state.intake.clock().now(),
-        status,
-        error_code: error_code.map(str::to_owned),
-    };
+    let result = ExecutionResult { at: state.intake.clock().now(), status, error_code: error_code.map(str::to_owned) };
     let after = Approval { state: ApprovalState::Executed { approved, result }, ..approval.clone() };
     let content = HeldContent { response: body, ..content.unwrap_or_default() };
     let sealed = content::seal(state, approval.id, &content)?;

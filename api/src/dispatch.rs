@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Once the body was read, the request is handled in a task of its own: a client that disconnects can neither interrupt
-//! a submission nor keep it out of the audit log. A panic of the handler ends only that handler, and is answered 500. Every response carries `x-request-id`; responses to an authenticated account also
-//! carry the `ratelimit-*` headers.
+//! a submission nor keep it out of the audit log. A panic of the handler ends only that handler, and
+//! is answered 500. Every response carries `x-request-id`; responses to an authenticated account also carry the
+//! `ratelimit-*` headers.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -120,7 +121,7 @@ where
     })
 }
 
-/// What follows the reading of a request.
+/// The step after a request was read.
 enum Step {
     Handle(Box<ReadyRequest>),
     /// It needs no operation.
@@ -276,11 +277,7 @@ fn memory_holder(caller: &Principal, head: &Parts) -> MemoryHolder {
 }
 
 /// Holds a request for an approval, or calls its handler.
-async fn handle(
-    server: &ApiServer,
-    head: &Parts,
-    ready: ReadyRequest,
-) -> Result<(Response, MemoryShare), Problem> {
+async fn handle(server: &ApiServer, head: &Parts, ready: ReadyRequest) -> Result<(Response, MemoryShare), Problem> {
     let ReadyRequest { operation, caller, call, share } = ready;
     let state = &server.state;
     let operation = server.router.operation(operation).ok_or_else(|| Problem::not_found("operation"))?;

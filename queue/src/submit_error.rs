@@ -33,7 +33,9 @@ pub enum SubmitError {
     #[error(transparent)]
     Policy(#[from] PolicyViolation),
     /// A person approved a request of the client, and this email is not one of those that they saw.
-    #[error("the email differs from the one that was approved: its template, or the email it is made from, has changed")]
+    #[error(
+        "the email differs from the one that was approved: its template, or the email it is made from, has changed"
+    )]
     NotApproved,
     #[error("this account is suspended; contact the operator")]
     AccountSuspended,

@@ -56,7 +56,7 @@ pub(crate) struct HeldCount {
     held: u32,
 }
 
-/// What an account's approvals use of their limits, as read before a new one.
+/// The use of the limits of an account's approvals, as read before a new one.
 #[derive(Debug)]
 pub struct ApprovalUsage {
     /// When each pending request was held, oldest first; at most [`PENDING_MAX`].
@@ -227,7 +227,8 @@ pub async fn list_ended(store: &Store, now: Timestamp, limit: usize) -> Result<V
         let account = parts.account()?;
         Ok(key_of(account, ApprovalId::from_bytes(parts.id()?)))
     };
-    let keys = rows.iter().map(|(row_key, _)| row_of_end(row_key).map_err(|error: KeyDecodeError| codec::damaged(error)));
+    let keys =
+        rows.iter().map(|(row_key, _)| row_of_end(row_key).map_err(|error: KeyDecodeError| codec::damaged(error)));
     let keys = keys.collect::<Result<Vec<Key>, ReadError>>()?;
     let found = store.get_many(&keys).await?;
     found.iter().flatten().map(|row| codec::decode(row)).collect()

@@ -141,7 +141,9 @@ fn every_noun_has_rows() {
         entries.map(|path| if path.is_dir() { count(&path) } else { of_file(&path) }).sum()
     }
     let plain = NOUNS.iter().filter(|(name, _)| {
-        ["affiliate.balance.", "affiliate.brought.", "client_sends.", "approval.count"].iter().any(|one| name.starts_with(one))
+        ["affiliate.balance.", "affiliate.brought.", "client_sends.", "approval.count"]
+            .iter()
+            .any(|one| name.starts_with(one))
     });
     assert_eq!(count(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) + plain.count(), NOUNS.len());
 }

@@ -116,8 +116,9 @@ async fn a_list_of_recipients_stops_an_injected_mail() {
         assert!(is_refused && !text.contains("rnl_"), "{text}");
     }
     assert_eq!(sent(&world).await, Vec::<Value>::new());
-    // What it is for still works.
-    let report = json!({"from": format!("robot@{DOMAIN}"), "to": ["ada@dest.example"], "subject": "Report", "text": "x"});
+    // Its own work still succeeds.
+    let report =
+        json!({"from": format!("robot@{DOMAIN}"), "to": ["ada@dest.example"], "subject": "Report", "text": "x"});
     let result = assistant.tool("send_email", report).await;
     assert_ne!(result["isError"], true, "{result}");
     world.wait_for_emails(|emails| emails.len() == 1).await;

@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(all["list_emails"], Ok(PolicyDecision::Permit));
     }
 
-    /// What changes rates, attributes sales, or pays, needs an approval under every policy.
+    /// Changes of rates, new referrals, and payments need an approval under every policy.
     #[test]
     fn whatever_moves_money_is_held_or_refused() {
         let only_limited = ClientPolicy { sends_per_day: Some(1), ..ClientPolicy::default() };

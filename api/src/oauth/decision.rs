@@ -114,7 +114,11 @@ pub(super) fn approved_scopes(
 }
 
 /// The policy that a grant gets: that of the user's latest one for the client.
-pub(super) async fn kept_policy(state: &AppState, user: &SignedInUser, client: &ResolvedClient) -> Result<Value, Problem> {
+pub(super) async fn kept_policy(
+    state: &AppState,
+    user: &SignedInUser,
+    client: &ResolvedClient,
+) -> Result<Value, Problem> {
     let (store, id) = (state.intake.store(), &client.reference.id);
     Ok(policy_view(&store::oauth::grant::latest_policy(store, grantor(user), id).await?))
 }

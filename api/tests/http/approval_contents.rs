@@ -1,4 +1,4 @@
-//! What a held request contains: it is checked and resolved when it is held, sent exactly so, stored encrypted, and
+//! Contents of held requests: a request is checked and resolved when it is held, sent exactly so, stored encrypted, and
 //! deleted; its sends count from then on.
 
 use std::time::Duration;
@@ -50,7 +50,8 @@ async fn a_person_sees_recipients_and_content_of_every_kind_of_send() {
     world.intake.clock().advance(Duration::from_secs(60));
     let (_, secret) = key_with_policy(&world, "full", json!({"approve": ["send"]})).await;
     let resend = format!("/emails/{}/resend", first["id"].as_str().unwrap());
-    let (reply, forward) = (format!("/received-emails/{received}/reply"), format!("/received-emails/{received}/forward"));
+    let (reply, forward) =
+        (format!("/received-emails/{received}/reply"), format!("/received-emails/{received}/forward"));
     let batch = json!({"emails": [email_to("a@example.net"), email_to("b@example.net")]});
     let cases = [
         ("/emails".to_owned(), bill(), "ada@example.com", json!(["grace@example.net"]), "Your bill", "You owe 7 EUR"),
@@ -233,9 +234,8 @@ async fn a_policy_is_loosened_only_with_a_recent_proof_of_identity() {
     let (id, _) = key_with_policy(&world, "full", json!({"sends_per_day": 5})).await;
     let session = world.session(1).await;
     let path = format!("/api/api-keys/{id}");
-    let change = async |policy: Value| {
-        world.call_with_session(&session, Method::PATCH, &path, &json!({"policy": policy})).await
-    };
+    let change =
+        async |policy: Value| world.call_with_session(&session, Method::PATCH, &path, &json!({"policy": policy})).await;
     assert_eq!(change(json!({"sends_per_day": 6})).await.status, StatusCode::OK);
     world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
     for looser in [json!(null), json!({"sends_per_day": 7}), json!({"recipients": ["*@example.net"]})] {

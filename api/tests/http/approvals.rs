@@ -60,7 +60,13 @@ pub(crate) async fn read_held(world: &World, secret: &str, held: &TestResponse) 
     response.json()["approval"].clone()
 }
 
-pub(crate) async fn decide(world: &World, session: &TestSession, approval: &Value, decision: &str, hash: &Value) -> TestResponse {
+pub(crate) async fn decide(
+    world: &World,
+    session: &TestSession,
+    approval: &Value,
+    decision: &str,
+    hash: &Value,
+) -> TestResponse {
     let path = format!("/approvals/{}/{decision}", approval["id"].as_str().unwrap());
     world.call_with_session(session, Method::POST, &path, &json!({"hash": hash})).await
 }

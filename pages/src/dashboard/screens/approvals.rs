@@ -133,9 +133,10 @@ struct HeldAttachment {
 impl HeldEmail {
     fn facts(&self) -> Facts {
         let list = |all: &[String]| (!all.is_empty()).then(|| all.join(", "));
-        let files = self.attachments.iter().map(|file| {
-            format!("{} ({}, {})", file.name, file.content_type, file_size(file.size_bytes))
-        });
+        let files = self
+            .attachments
+            .iter()
+            .map(|file| format!("{} ({}, {})", file.name, file.content_type, file_size(file.size_bytes)));
         let is_same = self.recipients.len() == self.to.len() + self.cc.len() + self.bcc.len();
         Facts::new()
             .row("Sent to", maud! { strong { (self.recipients.join(", ")) } })

@@ -62,7 +62,9 @@ fn the_decision_names_the_hash_that_was_shown() {
 #[test]
 fn the_html_of_an_email_is_foreign() {
     let backend = backend("pending");
-    let PageContent::Foreign { html, .. } = backend.get("/approvals/apr_1/html/0").content else { panic!("not foreign") };
+    let PageContent::Foreign { html, .. } = backend.get("/approvals/apr_1/html/0").content else {
+        panic!("not foreign")
+    };
     assert!(html.contains(HOSTILE), "it is shown in a frame without rights");
     assert_eq!(backend.get("/approvals/apr_1/html/1").status, 404);
 }
