@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pages::document::{DocumentSet, Freshness};
+use pages::documentation::Documentation;
+use pages::reference::LLMS_PATH;
 use pages::reference::operation::ApiTable;
 use pages::reference::words::operation_path;
-use pages::reference::{LLMS_PATH, Reference};
 
 const BASE_URL: &str = "https://mail.example.com";
 /// A page with style sheet and script, compressed.
@@ -14,7 +15,7 @@ const MEMORY_BYTES_MAX: usize = 16 << 20;
 const VOID: &[&str] = &["meta", "link", "input", "wbr", "br", "img"];
 
 fn documents(base_url: &str) -> DocumentSet {
-    Reference::new(base_url).render(base_url)
+    Documentation::new(base_url).documents().clone()
 }
 
 fn html_pages(documents: &DocumentSet) -> impl Iterator<Item = (&str, &str)> {
@@ -123,7 +124,7 @@ fn links_lead_to_pages_and_anchors() {
             html_pages(&documents).map(|(path, html)| (path, ids(path, html))).collect();
         for (page, html) in html_pages(&documents) {
             for element in elements(page, html) {
-                let target = ["href", "src"].iter().find_map(|name| element.attributes.get(*name));
+                let target = ["href", "src", "action"].iter().find_map(|name| element.attributes.get(*name));
                 let Some(target) =
                     target.filter(|target| !target.starts_with("data:") && !target.starts_with("https://"))
                 else {
@@ -135,7 +136,10 @@ fn links_lead_to_pages_and_anchors() {
                 } else {
                     path.strip_prefix(prefix).unwrap_or_else(|| panic!("{page}: {target}"))
                 };
-                assert!(documents.get(path).is_some() || path == "/openapi.json", "{page}: {target}");
+                assert!(
+                    documents.get(path).is_some() || ["/openapi.json", "/docs/search"].contains(&path),
+                    "{page}: {target}"
+                );
                 assert!(anchor.is_empty() || all_ids[path].contains(anchor), "{page}: {target}");
             }
         }
@@ -204,5 +208,21 @@ fn a_hostile_base_url_stays_text() {
         for element in elements(path, html) {
             assert!(element.attributes.keys().all(|name| !name.starts_with("on")), "{path}: {element:?}");
         }
+    }
+}
+
+#[test]
+fn a_search_finds_guides_and_operations() {
+    let documentation = Documentation::new("https://example.com/mail");
+    let page = |words: &str| String::from_utf8(documentation.search(words).body.to_vec()).unwrap();
+    let html = page("restore backup");
+    assert!(html.contains("href=\"/mail/docs/guides/backup#"), "{html}");
+    assert!(html.contains("value=\"restore backup\"") && html.contains("noindex"), "{html}");
+    assert!(page("idempotency-key send").contains("href=\"/mail/docs/emails#"));
+    for words in ["", "no-such-word-at-all", "<script>alert(1)</script>", "[x](https://evil.example)", "\"onfocus=\"x"]
+    {
+        let html = page(words);
+        elements(words, &html);
+        assert!(!html.contains("<script>") && !html.contains("href=\"https://evil"), "{html}");
     }
 }
