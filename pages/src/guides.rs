@@ -11,7 +11,7 @@ pub mod guide_page;
 pub mod guide_summary;
 
 use self::guide_files::{INDEX_FILE, SUMMARY, guide_path, text_of};
-use self::guide_summary::parse_summary;
+use self::guide_summary::{SummaryPart, parse_summary};
 use crate::block::{Block, DocPage, Section};
 use crate::inline::plain_text;
 use crate::layout::DocNavigation;
@@ -23,6 +23,25 @@ use crate::reference::{GUIDES_PATH, PATH, page_path};
 pub struct GuideGroup {
     pub title: &'static str,
     pub pages: Vec<DocPage>,
+    /// Pages that lists leave out, because one of `pages` links to them.
+    pub nested_pages: Vec<DocPage>,
+}
+
+impl GuideGroup {
+    fn parse(part: &SummaryPart<'static>) -> Self {
+        let pages = |is_nested: bool| {
+            let entries = part.entries.iter().filter(move |entry| entry.is_nested == is_nested);
+            entries
+                .filter_map(|entry| text_of(entry.file).map(|text| guide_page::parse(entry.file, entry.title, text)))
+                .collect()
+        };
+        Self { title: part.title, pages: pages(false), nested_pages: pages(true) }
+    }
+
+    /// All pages.
+    pub fn all_pages(&self) -> impl Iterator<Item = &DocPage> {
+        self.pages.iter().chain(&self.nested_pages)
+    }
 }
 
 /// All guides.
@@ -36,23 +55,13 @@ impl Guides {
     /// Parses the embedded files.
     #[must_use]
     pub fn new() -> Self {
-        let groups: Vec<GuideGroup> = parse_summary(SUMMARY)
-            .into_iter()
-            .map(|part| GuideGroup {
-                title: part.title,
-                pages: part
-                    .files
-                    .iter()
-                    .filter_map(|(title, file)| text_of(file).map(|text| guide_page::parse(file, title, text)))
-                    .collect(),
-            })
-            .collect();
+        let groups: Vec<GuideGroup> = parse_summary(SUMMARY).iter().map(GuideGroup::parse).collect();
         Self { index: index_page(&groups), groups }
     }
 
     /// All pages, the list first.
     pub fn pages(&self) -> impl Iterator<Item = &DocPage> {
-        std::iter::once(&self.index).chain(self.groups.iter().flat_map(|group| &group.pages))
+        std::iter::once(&self.index).chain(self.groups.iter().flat_map(GuideGroup::all_pages))
     }
 
     /// The groups of the navigation.
@@ -111,7 +120,7 @@ mod tests {
     #[test]
     fn every_file_of_the_summary_is_a_page_and_every_file_is_in_it() {
         let listed: BTreeSet<&str> =
-            parse_summary(SUMMARY).iter().flat_map(|part| part.files.iter().map(|(_, file)| *file)).collect();
+            parse_summary(SUMMARY).iter().flat_map(|part| part.entries.iter().map(|entry| entry.file)).collect();
         let embedded: BTreeSet<&str> =
             guide_files::FILES.iter().map(|(file, _)| *file).filter(|file| *file != INDEX_FILE).collect();
         assert_eq!(listed, embedded);
@@ -121,9 +130,11 @@ mod tests {
 
     #[test]
     fn every_guide_has_a_lead() {
-        for page in Guides::new().pages() {
-            assert!(page.lead.ends_with(['.', ':']) && page.lead.len() > 20, "{}: {:?}", page.slug, page.lead);
-        }
+        let guides = Guides::new();
+        let pages = guides.groups.iter().flat_map(|group| &group.pages).chain([&guides.index]);
+        let without: Vec<&str> =
+            pages.filter(|page| !page.lead.ends_with('.')).map(|page| page.slug.as_str()).collect();
+        assert!(without.is_empty(), "begin these with a sentence: {without:?}");
     }
 
     #[test]

@@ -189,7 +189,7 @@ fn nothing_needs_another_policy() {
 #[test]
 fn placeholders_are_not_shown() {
     let documents = documents(BASE_URL);
-    for (path, document) in documents.iter().filter(|(path, _)| path.starts_with("/docs")) {
+    for (path, document) in documents.iter().filter(|(path, _)| !path.starts_with("/docs/guides")) {
         let text = std::str::from_utf8(&document.body).unwrap();
         for part in text.split("{{").skip(1) {
             // Variables of templates are part of the examples, and `{{` opens nested values in Go.

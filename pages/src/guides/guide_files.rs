@@ -3,7 +3,7 @@
 /// The order of the guides.
 pub const SUMMARY: &str = include_str!("../../../docs/SUMMARY.md");
 /// The introduction, which becomes the lead of the list of guides.
-pub const INDEX_FILE: &str = "user/README.md";
+pub const INDEX_FILE: &str = "README.md";
 
 macro_rules! embed {
     ($($file:literal),* $(,)?) => {
@@ -13,7 +13,7 @@ macro_rules! embed {
 
 /// Path below `docs/` and text of each file.
 pub const FILES: &[(&str, &str)] = embed![
-    "user/README.md",
+    "README.md",
     "user/quick-start.md",
     "user/smtp-frameworks.md",
     "user/migrate.md",
@@ -63,6 +63,22 @@ pub const FILES: &[(&str, &str)] = embed![
     "TESTING.md",
     "GLOSSARY.md",
     "decisions/README.md",
+    "decisions/001-eight-bit-content.md",
+    "decisions/002-commit-log-before-redb.md",
+    "decisions/003-own-smtp-transaction.md",
+    "decisions/004-own-spf-evaluation.md",
+    "decisions/005-one-recipient-a-transaction.md",
+    "decisions/006-boxed-futures.md",
+    "decisions/007-own-http-client.md",
+    "decisions/008-names-of-the-field.md",
+    "decisions/009-email-index.md",
+    "decisions/010-outbox-yields-to-intake.md",
+    "decisions/011-domain-checks.md",
+    "decisions/012-row-compression.md",
+    "decisions/013-schemas-from-types.md",
+    "decisions/014-dashboard.md",
+    "decisions/015-mcp-protocol.md",
+    "decisions/016-one-way-to-write-html.md",
 ];
 
 /// The documented configuration, which `user/configuration.md` includes.

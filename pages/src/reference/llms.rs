@@ -25,7 +25,7 @@ pub fn text(reference: &Reference, guides: &Guides, base_url: &str) -> String {
     }
     write_group(&mut text, "Guides", std::iter::once(&guides.index), &base_url);
     for group in &guides.groups {
-        write_group(&mut text, &format!("Guides: {}", group.title), group.pages.iter(), &base_url);
+        write_group(&mut text, &format!("Guides: {}", group.title), group.all_pages(), &base_url);
     }
     text
 }
