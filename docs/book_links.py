@@ -29,7 +29,10 @@ def resolved(file, target):
 
 def rewritten(text, file, files):
     def link(match):
-        return match[0] if resolved(file, match[2]) in files else match[1]
+        if resolved(file, match[2]) not in files:
+            return match[1]
+        # mdBook writes README.md as index.html.
+        return f"[{match[1]}]({match[2].replace('README.md', 'index.md')})"
 
     # Code is not changed.
     pieces = FENCED.split(COMMENT.sub("", text))

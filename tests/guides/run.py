@@ -24,6 +24,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -78,6 +79,12 @@ def parse_blocks(guide):
 # The server and the shell
 
 
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
 class Shell:
     """A server and its shell."""
 
@@ -102,6 +109,9 @@ class Shell:
         self.ready = json.loads(ready)
         addresses = {name: self.ready[name].split("//")[-1] for name in DEFAULTS}
         self.known = [(DEFAULTS[name], addresses[name]) for name in DEFAULTS] + [("rnl_…", self.ready["api_key"])]
+        # The port of the reader's own program.
+        port = free_port()
+        self.known += [("127.0.0.1:3000", f"127.0.0.1:{port}"), ("PORT=3000", f"PORT={port}")]
         environment |= {
             "API": self.ready["api"],
             "KEY": self.ready["api_key"],
@@ -208,6 +218,7 @@ def check_toml(block, binary):
         key, certificate = directory / "key.pem", directory / "certificate.pem"
         command = f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=mx1.example.net -keyout {key} -out {certificate}"
         subprocess.run(command.split(), capture_output=True, check=True)
+        text = re.sub(r"/etc/[\w./-]*ca\.pem", str(certificate), text)
         text = re.sub(r'"/etc/[^"]*\.pem"', f'"{key}"', text)
         if "hostname = " not in text.split("[")[0]:
             text = f'hostname = "mx1.example.net"\ndata_dir = "{directory}/data"\n{text}'
