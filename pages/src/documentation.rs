@@ -95,7 +95,7 @@ fn results_page(results: &[SearchResult<'_>], is_empty: bool) -> DocPage {
     DocPage { slug: "search".into(), title: "Search".into(), lead, sections }
 }
 
-/// What all pages have around their content.
+/// The frame of all pages.
 #[derive(Debug)]
 struct DocFrame {
     base_url: String,

@@ -11,7 +11,7 @@ pub mod guide_page;
 pub mod guide_summary;
 
 use self::guide_files::{INDEX_FILE, SUMMARY, guide_path, text_of};
-use self::guide_summary::{SummaryPart, parse_summary};
+use self::guide_summary::{SummaryEntry, SummaryPart, parse_summary};
 use crate::block::{Block, DocPage, Section};
 use crate::inline::plain_text;
 use crate::layout::DocNavigation;
@@ -22,25 +22,36 @@ use crate::reference::{GUIDES_PATH, PATH, page_path};
 #[derive(Debug)]
 pub struct GuideGroup {
     pub title: &'static str,
-    pub pages: Vec<DocPage>,
-    /// Pages that lists leave out, because one of `pages` links to them.
-    pub nested_pages: Vec<DocPage>,
+    pub entries: Vec<GuideEntry>,
+}
+
+/// A guide in the list.
+#[derive(Debug)]
+pub struct GuideEntry {
+    /// The short title of the list.
+    pub title: &'static str,
+    /// Lists leave it out, because another page links to it.
+    pub is_nested: bool,
+    pub page: DocPage,
 }
 
 impl GuideGroup {
     fn parse(part: &SummaryPart<'static>) -> Self {
-        let pages = |is_nested: bool| {
-            let entries = part.entries.iter().filter(move |entry| entry.is_nested == is_nested);
-            entries
-                .filter_map(|entry| text_of(entry.file).map(|text| guide_page::parse(entry.file, entry.title, text)))
-                .collect()
+        let entry = |entry: &SummaryEntry<'static>| {
+            let page = guide_page::parse(entry.file, entry.title, text_of(entry.file)?);
+            Some(GuideEntry { title: entry.title, is_nested: entry.is_nested, page })
         };
-        Self { title: part.title, pages: pages(false), nested_pages: pages(true) }
+        Self { title: part.title, entries: part.entries.iter().filter_map(entry).collect() }
+    }
+
+    /// The entries that lists show.
+    fn listed(&self) -> impl Iterator<Item = &GuideEntry> {
+        self.entries.iter().filter(|entry| !entry.is_nested)
     }
 
     /// All pages.
     pub fn all_pages(&self) -> impl Iterator<Item = &DocPage> {
-        self.pages.iter().chain(&self.nested_pages)
+        self.entries.iter().map(|entry| &entry.page)
     }
 }
 
@@ -76,7 +87,7 @@ impl Guides {
         };
         let of_group = |group: &GuideGroup| DocNavigation {
             title: group.title,
-            pages: group.pages.iter().map(|page| (page_path(&page.slug), plain_text(&page.title))).collect(),
+            pages: group.listed().map(|entry| (page_path(&entry.page.slug), entry.title.to_owned())).collect(),
         };
         std::iter::once(documentation).chain(self.groups.iter().map(of_group)).collect()
     }
@@ -91,16 +102,15 @@ impl Default for Guides {
 /// The list of all guides with their first sentences.
 fn index_page(groups: &[GuideGroup]) -> DocPage {
     let lead = text_of(INDEX_FILE).map(|text| guide_page::parse(INDEX_FILE, "Guides", text).lead).unwrap_or_default();
-    let entry = |page: &DocPage| {
-        let title = plain_text(&page.title);
-        let lead = first_sentence(&page.lead);
-        format!("[{title}]({}){}{lead}", page_path(&page.slug), if lead.is_empty() { "" } else { ": " })
+    let entry = |entry: &GuideEntry| {
+        let page = &entry.page;
+        format!("[{}]({}): {}", entry.title, page_path(&page.slug), first_sentence(&page.lead))
     };
     let sections = groups.iter().map(|group| Section {
         id: anchor(group.title),
         title: group.title.to_owned(),
         short_title: None,
-        prose: vec![Block::List(group.pages.iter().map(entry).collect())],
+        prose: vec![Block::List(group.listed().map(entry).collect())],
         aside: Vec::new(),
     });
     DocPage { slug: guide_path(INDEX_FILE), title: "Guides".into(), lead, sections: sections.collect() }
@@ -131,7 +141,8 @@ mod tests {
     #[test]
     fn every_guide_has_a_lead() {
         let guides = Guides::new();
-        let pages = guides.groups.iter().flat_map(|group| &group.pages).chain([&guides.index]);
+        let pages =
+            guides.groups.iter().flat_map(|group| group.listed().map(|entry| &entry.page)).chain([&guides.index]);
         let without: Vec<&str> =
             pages.filter(|page| !page.lead.ends_with('.')).map(|page| page.slug.as_str()).collect();
         assert!(without.is_empty(), "begin these with a sentence: {without:?}");

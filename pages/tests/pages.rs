@@ -1,6 +1,7 @@
 //! The rendered reference: everything has its place, links lead somewhere, and the HTML is well-formed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use pages::document::{DocumentSet, Freshness};
 use pages::documentation::Documentation;
@@ -17,7 +18,8 @@ const MEMORY_BYTES_MAX: usize = 16 << 20;
 const VOID: &[&str] = &["meta", "link", "input", "wbr", "br", "img"];
 
 fn documents(base_url: &str) -> DocumentSet {
-    Documentation::new(base_url).documents().clone()
+    static USUAL: LazyLock<DocumentSet> = LazyLock::new(|| Documentation::new(BASE_URL).documents().clone());
+    if base_url == BASE_URL { USUAL.clone() } else { Documentation::new(base_url).documents().clone() }
 }
 
 fn html_pages(documents: &DocumentSet) -> impl Iterator<Item = (&str, &str)> {
