@@ -205,7 +205,10 @@ impl ProseNodes<'_> {
             },
             ProseElement::Table => table(nodes, self.prefix, buffer),
             ProseElement::TableRow { .. } => maud! { tr { (inner) } }.render_to(buffer),
-            ProseElement::TableCell if self.is_head => maud! { th scope="col" { (inner) } }.render_to(buffer),
+            // A header without text is no header for readers of the page.
+            ProseElement::TableCell if self.is_head && !nodes.is_empty() => {
+                maud! { th scope="col" { (inner) } }.render_to(buffer);
+            }
             ProseElement::TableCell => maud! { td { (inner) } }.render_to(buffer),
             ProseElement::Plain => inner.render_to(buffer),
         }
@@ -250,6 +253,7 @@ mod tests {
         let table = html("| a | b |\n|---|---|\n| c | `d|e` |");
         assert!(table.contains("<thead><tr><th scope=\"col\">a</th>"), "{table}");
         assert!(table.contains("<tbody><tr><td>c</td>"), "{table}");
+        assert!(html("| | b |\n|---|---|\n| c | d |").contains("<tr><td></td><th scope=\"col\">b</th></tr>"));
         let code = html("```sh\necho a\n```");
         assert!(code.contains("<figcaption>Shell</figcaption>") && code.contains("echo a"), "{code}");
     }
