@@ -35,6 +35,7 @@ pub mod email_index;
 mod encoded_word;
 pub mod event;
 pub mod fingerprint;
+pub mod held_email;
 pub mod id;
 pub mod idempotency;
 pub mod import;

@@ -11,6 +11,7 @@ mod overview;
 mod selection;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use hypertext::prelude::*;
 
@@ -125,6 +126,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         })
     };
     let uncategorized = read_uncategorized(context, range, &emails).await?;
+    let waiting = waiting::read(context).await?;
     let lead = format!("{}, {}.", emails.label(), range.words());
     let body = maud! {
         (bar)
@@ -146,6 +148,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 }
             }
             (raw(&content))
+            (waiting)
         }
     };
     let export = query.with("done", "").to_query();

@@ -37,6 +37,23 @@ fn the_page_shows_rates_advice_and_charts() {
 }
 
 #[test]
+fn emails_that_are_not_delivered_yet_are_counted() {
+    let waiting = |emails: Value| backend().answer("list_emails", json!({"emails": emails, "has_more": true}));
+    let (queued, deferred) = (json!({"last_event": "email.sent"}), json!({"last_event": "email.delivery_delayed"}));
+    let backend = waiting(json!([queued, deferred, deferred]));
+    let page = html(backend.get("/metrics"));
+    for part in ["Not delivered yet", ">3+<", ">1+<", ">2+<", "/dashboard/emails?status=sent"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let has = |status: &str| {
+        let of_status = ("status".to_owned(), status.to_owned());
+        backend.calls("list_emails").iter().any(|call| call.query.contains(&of_status))
+    };
+    assert!(has("scheduled") && has("queued,sent"));
+    assert!(!html(waiting(json!([])).get("/metrics")).contains("Not delivered yet"));
+}
+
+#[test]
 fn filters_reach_the_operations() {
     let backend = backend();
     let page = html(backend.get("/metrics?from=2026-11-20&to=2026-11-21&only=domain:b.example&by=tag&rate=bounce"));
@@ -98,7 +115,10 @@ fn overflow_rows_are_named_and_have_no_link() {
 
 #[test]
 fn pages_without_figures_say_what_to_do() {
-    let none = || FakeBackend::new().answer("get_email_metrics", metrics(json!([])));
+    let none = || {
+        let backend = FakeBackend::new().answer("get_email_metrics", metrics(json!([])));
+        backend.answer("list_emails", json!({"emails": []}))
+    };
     assert!(html(none().get("/metrics")).contains("Send the first email"));
     assert!(html(none().get("/metrics?range=7")).contains("Nothing was sent in this range"));
     let page = html(none().forbid("send_email").get("/metrics"));
