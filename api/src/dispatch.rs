@@ -107,8 +107,10 @@ where
         server.state.tasks.spawn(body::drain(body));
     }
     let ready = match step {
-        Ok(Step::Handle(ready)) => ready,
-        Ok(Step::Answer(response)) => return exchange.answer(operation, Ok((response, MemoryShare::default()))).await,
+        Ok(RequestAction::Handle(ready)) => ready,
+        Ok(RequestAction::Answer(response)) => {
+            return exchange.answer(operation, Ok((response, MemoryShare::default()))).await;
+        }
         Err(problem) => return exchange.answer(operation, Err(problem)).await,
     };
     let handled = server.state.tasks.spawn(async move {
@@ -122,7 +124,7 @@ where
 }
 
 /// The step after a request was read.
-enum Step {
+enum RequestAction {
     Handle(Box<ReadyRequest>),
     /// It needs no operation.
     Answer(Response),
@@ -134,7 +136,7 @@ async fn read_request<B>(
     head: &Parts,
     body: &mut B,
     context: &mut RequestContext,
-) -> ((&'static str, Risk), Result<Step, Problem>)
+) -> ((&'static str, Risk), Result<RequestAction, Problem>)
 where
     B: Body<Data = Bytes> + Unpin + Send,
     B::Error: std::fmt::Display,
@@ -143,11 +145,11 @@ where
     let route = header_limits::check_head(head).map(|()| server.router.find(&head.method, head.uri.path()));
     let preflight = (head.method == Method::OPTIONS).then(|| cross_origin::preflight(head.uri.path())).flatten();
     match (route, preflight) {
-        (Ok(RouteMatch::MethodNotAllowed(_)), Some(response)) => (NO_OPERATION, Ok(Step::Answer(response))),
+        (Ok(RouteMatch::MethodNotAllowed(_)), Some(response)) => (NO_OPERATION, Ok(RequestAction::Answer(response))),
         (Ok(RouteMatch::Found(found)), _) => {
             let operation = (found.operation.id, found.operation.risk);
             let ready = read_call(state, found, head, body, context).await;
-            (operation, ready.map(|ready| Step::Handle(Box::new(ready))))
+            (operation, ready.map(|ready| RequestAction::Handle(Box::new(ready))))
         }
         (Ok(RouteMatch::MethodNotAllowed(allowed)), None) => {
             let text = format!("{} is not allowed here", head.method);

@@ -129,9 +129,9 @@ def debian(binary, work):
 
     root = make_chroot(work)
     for package in (first, second, third):
-        shutil.copy(package, root / "root")
+        shutil.copy(package, root / "srv")
     inside = lambda *words, ok=True: run("chroot", root, *words, ok=ok)
-    install = lambda package, ok=True: inside("dpkg", "-i", f"/root/{package.name}", ok=ok)
+    install = lambda package, ok=True: inside("dpkg", "-i", f"/srv/{package.name}", ok=ok)
     version = lambda: inside("dpkg-query", "-W", "-f", "${Version} ${Status}", "postrider")
 
     text = install(first)

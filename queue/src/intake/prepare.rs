@@ -41,8 +41,7 @@ impl Intake {
         now: Timestamp,
     ) -> Result<PreparedMessage, PrepareError> {
         let id = EmailId::new(now, self.worker.entropy.unique_bits());
-        validate_draft(&draft, now)?;
-        check_approved(tenant, &draft)?;
+        validate_draft(&draft, now).and_then(|()| check_approved(tenant, &draft))?;
         let (scheduled_at, late_in_s) = (draft.options.scheduled_at, draft.envelope.late_in_s());
         let is_metered = draft.is_metered();
         let unsubscribe_url = self.manage_unsubscribe(tenant, id, &mut draft).await?;
