@@ -17,8 +17,8 @@ use mail::task::{Task, TaskTlsRequirement};
 use mail::tls_report::{AppliedTlsPolicy, TlsFault, TlsResultType};
 
 use crate::attempt;
+use crate::commit_retries::CommitRetries;
 use crate::outcome::AttemptResult;
-use crate::outcome_writer::CommitRetries;
 use crate::pacing::PaceLimits;
 use crate::ready_queue::{ConnectDecision, EnqueueOutcome, ReadyQueue, ReadyTask, SiteStanding};
 use crate::routing::{MailRoute, RouteError};

@@ -21,6 +21,7 @@ pub mod bounces;
 mod checked_out;
 pub mod client;
 pub mod clock;
+mod commit_retries;
 mod credential_auth;
 mod deadlines;
 mod delays;

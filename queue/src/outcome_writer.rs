@@ -11,6 +11,7 @@ use store::engine::{Batch, CommitError, ReadError};
 use store::suppression::StoredSuppression;
 
 use crate::attempt_log::log_attempt;
+use crate::commit_retries::CommitRetries;
 use crate::dsn_request;
 use crate::outcome::{self, AttemptResult, NextAction};
 use crate::ready_queue::ReadyTask;
@@ -18,24 +19,6 @@ use crate::worker::Worker;
 
 /// Delay before a commit is retried while the store is full or away.
 const COMMIT_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
-
-/// Commits of an operator's command on one task while the store is full or away.
-const COMMAND_TRIES: u32 = 3;
-
-/// How long to retry a commit while the store is full or away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CommitRetries {
-    /// Until it is stored: an attempt was made, and its outcome must not be lost.
-    Unlimited,
-    /// [`COMMAND_TRIES`] times: nothing was sent, so the task can stay as it is.
-    Command,
-}
-
-impl CommitRetries {
-    fn may_follow(self, tries: u32) -> bool {
-        self == Self::Unlimited || tries < COMMAND_TRIES
-    }
-}
 
 /// Change of the recipient's suppression.
 struct SuppressionUpdate {
