@@ -1,4 +1,5 @@
-//! The API reference on the API's port: `/docs`, and `/llms.txt` for language models. Everybody may read it.
+//! The API reference and the guides on the API's port: `/docs`, and `/llms.txt` for language models. Everybody may read
+//! them.
 //!
 //! The documents are rendered at the first request and kept; a test of the crate `pages` bounds their size.
 
@@ -7,14 +8,16 @@ use std::sync::{Arc, OnceLock};
 use api::serve::static_pages::{Overlay, PageCache, Policy, READ_METHODS, ResponseObserver, StaticPage};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, StatusCode, Uri};
-use pages::document::{Document, DocumentSet, Freshness};
-use pages::reference::{LLMS_PATH, NOT_FOUND_PATH, PATH, Reference};
+use pages::document::{Document, Freshness};
+use pages::documentation::Documentation;
+use pages::layout::SEARCH_PATH;
+use pages::reference::{LLMS_PATH, NOT_FOUND_PATH, PATH};
 
-/// Serves the reference, and further pages beside it.
+/// Serves the reference and the guides, and further pages beside them.
 #[derive(Debug)]
 pub struct DocsPages {
     base_url: String,
-    documents: OnceLock<DocumentSet>,
+    documentation: OnceLock<Documentation>,
     further_pages: Option<Arc<dyn Overlay>>,
 }
 
@@ -22,16 +25,21 @@ impl DocsPages {
     /// The reference of an API at a base URL.
     #[must_use]
     pub fn new(base_url: &str, further_pages: Option<Arc<dyn Overlay>>) -> Self {
-        Self { base_url: base_url.to_owned(), documents: OnceLock::new(), further_pages }
+        Self { base_url: base_url.to_owned(), documentation: OnceLock::new(), further_pages }
     }
 
     fn further(&self, uri: &Uri) -> Option<&Arc<dyn Overlay>> {
         self.further_pages.as_ref().filter(|_| !is_reference(uri))
     }
 
-    fn document_page(&self, path: &str) -> StaticPage {
-        let documents = self.documents.get_or_init(|| Reference::new(&self.base_url).render(&self.base_url));
-        let path = path.strip_suffix('/').unwrap_or(path);
+    fn document_page(&self, uri: &Uri) -> StaticPage {
+        let documentation = self.documentation.get_or_init(|| Documentation::new(&self.base_url));
+        let documents = documentation.documents();
+        let path = uri.path().strip_suffix('/').unwrap_or(uri.path());
+        if path == SEARCH_PATH {
+            let page = static_page(&documentation.search(&search_words(uri)));
+            return StaticPage { cache: PageCache::NoStore, ..page };
+        }
         match documents.get(path) {
             Some(document) if path != NOT_FOUND_PATH => static_page(document),
             _ => match documents.get(NOT_FOUND_PATH) {
@@ -64,7 +72,7 @@ impl Overlay for DocsPages {
     fn page(&self, method: &Method, uri: &Uri) -> StaticPage {
         match self.further(uri) {
             Some(further) => further.page(method, uri),
-            None => self.document_page(uri.path()),
+            None => self.document_page(uri),
         }
     }
 
@@ -77,6 +85,12 @@ impl Overlay for DocsPages {
 fn is_reference(uri: &Uri) -> bool {
     let path = uri.path();
     path == LLMS_PATH || path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The words of `?q=`.
+fn search_words(uri: &Uri) -> String {
+    let mut fields = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    fields.find(|(name, _)| name == "q").map(|(_, words)| words.into_owned()).unwrap_or_default()
 }
 
 fn static_page(document: &Document) -> StaticPage {
@@ -119,6 +133,17 @@ mod tests {
         let missing = page("/docs/nothing");
         assert_eq!((missing.status, missing.cache), (StatusCode::NOT_FOUND, PageCache::NoStore));
         assert_eq!(page("/docs/404").status, StatusCode::NOT_FOUND);
+    }
+
+    #[test]
+    fn guides_are_served_and_searched() {
+        let found = page("/docs/guides/quick-start");
+        assert_eq!((found.status, found.policy), (StatusCode::OK, Policy::Strict));
+        assert!(page("/docs/guides/quick-start.md").media_type.starts_with("text/markdown"));
+        let results = page("/docs/search?q=restore+a+backup");
+        assert_eq!((results.status, results.policy, results.cache), (StatusCode::OK, Policy::Strict, PageCache::NoStore));
+        assert!(std::str::from_utf8(&results.body).unwrap().contains("/docs/guides/backup"));
+        assert_eq!(page("/docs/search").status, StatusCode::OK);
     }
 
     #[test]

@@ -18,6 +18,7 @@
 
 pub mod access;
 pub mod account;
+mod account_permits;
 pub mod affiliate;
 pub(crate) mod approval_change;
 pub mod approval_executor;

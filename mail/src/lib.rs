@@ -21,6 +21,7 @@ pub mod compose;
 pub mod credential;
 pub mod csv;
 pub mod dane;
+pub mod delivery_time;
 pub mod destination;
 pub mod dmarc;
 pub mod domain;

@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 
-use pages::reference::Reference;
+use pages::documentation::Documentation;
 
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let directory = PathBuf::from(arguments.next().unwrap_or_else(|| "target/docs".into()));
     let base_url = arguments.next().unwrap_or_else(|| "https://mail.example.com".into());
-    for (path, document) in Reference::new(&base_url).render(&base_url).iter() {
+    for (path, document) in Documentation::new(&base_url).documents().iter() {
         let is_html = document.media_type.starts_with("text/html");
         let file = directory.join(format!("{}{}", path.trim_start_matches('/'), if is_html { ".html" } else { "" }));
         if let Some(parent) = file.parent() {

@@ -20,6 +20,7 @@ pub struct DocPage {
 pub struct Section {
     /// The anchor.
     pub id: String,
+    /// Empty for the text of a guide before its first heading.
     pub title: String,
     /// The name in the navigation, if it differs from the title.
     pub short_title: Option<String>,
@@ -56,6 +57,8 @@ pub enum Block {
         head: Vec<String>,
         rows: Vec<TableRow>,
     },
+    /// Markdown of a guide (CommonMark with tables), whose links are those of the pages.
+    Markdown(String),
 }
 
 /// Code with a title.

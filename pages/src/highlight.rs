@@ -11,6 +11,7 @@ pub enum CodeLanguage {
     Php,
     Ruby,
     Go,
+    Toml,
     Http,
     Text,
 }
@@ -27,8 +28,32 @@ impl CodeLanguage {
             Self::Php => "php",
             Self::Ruby => "ruby",
             Self::Go => "go",
+            Self::Toml => "toml",
             Self::Http => "http",
             Self::Text => "text",
+        }
+    }
+
+    /// The language of a fence of Markdown, with its name for readers.
+    #[must_use]
+    pub fn of_fence(fence: &str) -> (Self, &'static str) {
+        match fence.split(',').next().unwrap_or_default() {
+            "json" => (Self::Json, "JSON"),
+            "sh" | "bash" => (Self::Shell, "Shell"),
+            "js" | "ts" => (Self::JavaScript, "JavaScript"),
+            "python" => (Self::Python, "Python"),
+            "php" => (Self::Php, "PHP"),
+            "ruby" => (Self::Ruby, "Ruby"),
+            "go" => (Self::Go, "Go"),
+            "toml" => (Self::Toml, "TOML"),
+            "java" => (Self::Go, "Java"),
+            "csharp" => (Self::Go, "C#"),
+            "ini" | "properties" => (Self::Text, "Settings"),
+            "yaml" => (Self::Text, "YAML"),
+            "html" => (Self::Text, "HTML"),
+            "sql" => (Self::Text, "SQL"),
+            "http" => (Self::Http, "HTTP"),
+            _ => (Self::Text, "Text"),
         }
     }
 
@@ -56,6 +81,7 @@ impl CodeLanguage {
                 "package", "import", "func", "if", "else", "for", "range", "return", "var", "switch", "case", "defer",
                 "nil", "true", "false",
             ],
+            Self::Toml => &["true", "false"],
             Self::Http | Self::Text => &[],
         }
     }
@@ -66,7 +92,7 @@ impl CodeLanguage {
 
     fn comment_start(self) -> Option<&'static str> {
         match self {
-            Self::Shell | Self::Python | Self::Ruby => Some("# "),
+            Self::Shell | Self::Python | Self::Ruby | Self::Toml => Some("# "),
             Self::JavaScript | Self::Php | Self::Go => Some("// "),
             Self::Json | Self::Http | Self::Text => None,
         }
@@ -74,7 +100,7 @@ impl CodeLanguage {
 
     fn is_quote(self, one: char) -> bool {
         match self {
-            Self::Json => one == '"',
+            Self::Json | Self::Toml => one == '"',
             Self::JavaScript | Self::Go => matches!(one, '"' | '\'' | '`'),
             Self::Shell | Self::Python | Self::Php | Self::Ruby => matches!(one, '"' | '\''),
             Self::Http | Self::Text => false,

@@ -4,8 +4,9 @@ use hypertext::{Buffer, prelude::*};
 
 use crate::block::{Block, DocField, FieldGroup, Section, TableRow};
 use crate::display_text::display_text;
-use crate::highlight::{CodeLanguage, tokens};
+use crate::html_code::HtmlCode;
 use crate::inline::RichText;
+use crate::prose::HtmlProse;
 
 /// Renders blocks. `prefix` precedes paths.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +60,7 @@ impl<'a> HtmlBlocks<'a> {
             }
             .render_to(buffer),
             Block::Table { caption, head, rows } => self.table(caption, head, rows, buffer),
+            Block::Markdown(markdown) => HtmlProse { markdown, prefix: self.prefix }.render_to(buffer),
         }
     }
 
@@ -152,35 +154,6 @@ impl Renderable for HtmlGroups<'_, '_> {
     }
 }
 
-/// Code with its title. The script adds a button that copies it.
-struct HtmlCode<'a> {
-    title: &'a str,
-    language: CodeLanguage,
-    text: &'a str,
-}
-
-impl Renderable for HtmlCode<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let text = display_text(self.text);
-        maud! {
-            figure.code {
-                figcaption { (display_text(self.title)) }
-                pre role="group" tabindex="0" aria-label=(self.title) {
-                    code {
-                        @for (role, piece) in tokens(self.language, &text) {
-                            @match role.class() {
-                                Some(class) => { span class=(class) { (piece) } }
-                                None => { (piece) }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        .render_to(buffer);
-    }
-}
-
 /// Renders a section: its text, and its code beside it.
 #[derive(Debug, Clone, Copy)]
 pub struct HtmlSection<'a> {
@@ -191,12 +164,15 @@ pub struct HtmlSection<'a> {
 impl Renderable for HtmlSection<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (section, prefix) = (self.section, self.prefix);
+        let title_id = (!section.title.is_empty()).then(|| format!("{}-title", section.id));
         maud! {
-            section id=(section.id) class=[section.aside.is_empty().then_some("wide")] aria-labelledby={ (section.id) "-title" } {
+            section id=(section.id) class=[section.aside.is_empty().then_some("wide")] aria-labelledby=[title_id.as_deref()] {
                 div.prose {
-                    h2 id={ (section.id) "-title" } {
-                        (RichText { text: &section.title, prefix })
-                        " " a.anchor href={ "#" (section.id) } { span.hidden { "Link to " (section.title) } }
+                    @if let Some(title_id) = &title_id {
+                        h2 id=(title_id) {
+                            (RichText { text: &section.title, prefix })
+                            " " a.anchor href={ "#" (section.id) } { span.hidden { "Link to " (section.title) } }
+                        }
                     }
                     (HtmlBlocks { blocks: &section.prose, prefix })
                 }

@@ -68,6 +68,16 @@ fn is_safe_target(target: &str) -> bool {
     (is_path || target.starts_with('#') || target.starts_with("https://")) && !target.contains(char::is_whitespace)
 }
 
+/// The text without its marks.
+#[must_use]
+pub fn plain_text(text: &str) -> String {
+    let plain = |part| match part {
+        Inline::Text(text) | Inline::Code(text) => text.to_owned(),
+        Inline::Strong(text) | Inline::Link { text, .. } => plain_text(text),
+    };
+    parse_inline(text).into_iter().map(plain).collect()
+}
+
 /// Renders a text with its marks. `prefix` precedes paths.
 #[derive(Debug, Clone, Copy)]
 pub struct RichText<'a> {
@@ -111,6 +121,11 @@ mod tests {
             ]
         );
         assert_eq!(parse_inline("`` a`b ``é"), [Inline::Code("a`b"), Inline::Text("é")]);
+    }
+
+    #[test]
+    fn marks_are_removed() {
+        assert_eq!(plain_text("a `b` **c `d`** [e `f`](#g)"), "a b c d e f");
     }
 
     #[test]

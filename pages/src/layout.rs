@@ -6,8 +6,12 @@ use hypertext::{Buffer, prelude::*};
 use crate::block::DocPage;
 use crate::display_text::display_text;
 use crate::html::HtmlSection;
+use crate::inline::{RichText, plain_text};
 
 pub(crate) const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='8' fill='%234f46e5'/%3E%3Cpath d='M7 11h18v11H7zm0 0l9 7 9-7' fill='none' stroke='white' stroke-width='2'/%3E%3C/svg%3E";
+
+/// The path of the search.
+pub const SEARCH_PATH: &str = "/docs/search";
 
 /// A group of the navigation.
 #[derive(Debug, Clone)]
@@ -15,6 +19,29 @@ pub struct DocNavigation {
     pub title: &'static str,
     /// Path and title of the pages.
     pub pages: Vec<(String, String)>,
+}
+
+/// The part of the documentation that a page belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DocPart {
+    Reference,
+    Guides,
+}
+
+impl DocPart {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Reference => "API reference",
+            Self::Guides => "Guides",
+        }
+    }
+
+    const fn title_end(self) -> &'static str {
+        match self {
+            Self::Reference => "postrider API",
+            Self::Guides => "postrider",
+        }
+    }
 }
 
 /// A language of the examples.
@@ -28,6 +55,7 @@ pub struct LanguageChoice {
 #[derive(Debug, Clone, Copy)]
 pub struct HtmlPage<'a> {
     pub page: &'a DocPage,
+    pub part: DocPart,
     /// The path of the page, without the prefix.
     pub path: &'a str,
     /// The path of the same page as Markdown.
@@ -36,6 +64,8 @@ pub struct HtmlPage<'a> {
     pub prefix: &'a str,
     pub base_url: &'a str,
     pub navigation: &'a [DocNavigation],
+    /// The words in the search field.
+    pub search_words: &'a str,
     pub languages: &'a [LanguageChoice],
     pub style_path: &'a str,
     pub script_path: &'a str,
@@ -44,14 +74,15 @@ pub struct HtmlPage<'a> {
 impl Renderable for HtmlPage<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Self { page, prefix, .. } = *self;
-        let title = format!("{} · postrider API", page.title);
+        let title = format!("{} · {}", plain_text(&page.title), self.part.title_end());
+        let description = plain_text(&page.lead);
         let style = format!("{prefix}{}", self.style_path);
         maud! {
             !DOCTYPE
             html lang="en" {
                 head {
-                    (Head { title: &title, style: PageStyle::File(&style), icon: Some(ICON), is_indexed: true })
-                    meta name="description" content=(page.lead);
+                    (Head { title: &title, style: PageStyle::File(&style), icon: Some(ICON), is_indexed: self.markdown_path.is_some() })
+                    meta name="description" content=(description);
                     @if let Some(path) = self.markdown_path {
                         link rel="alternate" type="text/markdown" href={ (prefix) (path) };
                     }
@@ -60,7 +91,7 @@ impl Renderable for HtmlPage<'_> {
                     a.skip href="#content" { "Skip to the content" }
                     header.top {
                         input #menu type="checkbox" aria-label="Show the navigation";
-                        a.brand href={ (prefix) "/docs" } { span.mark aria-hidden="true" {} "postrider" span.brand-part { "API reference" } }
+                        a.brand href={ (prefix) "/docs" } { span.mark aria-hidden="true" {} "postrider" span.brand-part { (self.part.name()) } }
                         span.base { span.hidden { "Base URL: " } code { (display_text(self.base_url)) } }
                         label.menu for="menu" aria-hidden="true" { "Menu" }
                     }
@@ -68,8 +99,8 @@ impl Renderable for HtmlPage<'_> {
                     main #content tabindex="-1" {
                         @if has_examples(page) { (HtmlLanguages(*self)) }
                         div.title {
-                            h1 { (page.title) }
-                            p.lead { (crate::inline::RichText { text: &page.lead, prefix }) }
+                            h1 { (RichText { text: &page.title, prefix }) }
+                            p.lead { (RichText { text: &page.lead, prefix }) }
                             @if let Some(path) = self.markdown_path {
                                 p.formats { a href={ (prefix) (path) } { "This page as Markdown" } }
                             }
@@ -96,7 +127,11 @@ impl Renderable for HtmlNavigation<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let HtmlPage { page, path: current, prefix, navigation, .. } = self.0;
         maud! {
-            nav aria-label="API reference" {
+            nav aria-label=(self.0.part.name()) {
+                form.search role="search" action={ (prefix) (SEARCH_PATH) } {
+                    label.hidden for="search" { "Search guides and API reference" }
+                    input #search type="search" name="q" maxlength="200" placeholder="Search" value=(self.0.search_words);
+                }
                 @for group in navigation {
                     p.group { (group.title) }
                     ul {
@@ -105,7 +140,7 @@ impl Renderable for HtmlNavigation<'_> {
                                 a href={ (prefix) (path) } aria-current=[(path == current).then_some("page")] { (title) }
                                 @if path == current && page.sections.len() > 1 {
                                     ul.sections {
-                                        @for section in &page.sections {
+                                        @for section in page.sections.iter().filter(|one| !one.title.is_empty()) {
                                             li { a href={ "#" (section.id) } {
                                                 (section.short_title.as_deref().unwrap_or(&section.title))
                                             } }

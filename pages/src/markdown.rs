@@ -14,9 +14,19 @@ pub fn markdown_page(page: &DocPage) -> String {
     text
 }
 
+/// A section as Markdown.
+#[must_use]
+pub fn section_markdown(section: &Section) -> String {
+    let mut text = String::new();
+    write_section(&mut text, section);
+    text
+}
+
 fn write_section(text: &mut String, section: &Section) {
     // Writing to a `String` does not fail, here and below.
-    let _ = write!(text, "\n## {}\n", section.title);
+    if !section.title.is_empty() {
+        let _ = write!(text, "\n## {}\n", section.title);
+    }
     for block in section.prose.iter().chain(&section.aside) {
         write_block(text, block);
     }
@@ -62,6 +72,9 @@ fn write_block(text: &mut String, block: &Block) {
             text.push_str(&line(head));
             text.push_str(&line(&vec!["---".to_owned(); head.len()]));
             rows.iter().for_each(|row| text.push_str(&line(&row.cells)));
+        }
+        Block::Markdown(markdown) => {
+            let _ = writeln!(text, "{markdown}");
         }
     }
 }

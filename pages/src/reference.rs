@@ -11,27 +11,19 @@ pub mod start_page;
 pub mod webhook_page;
 pub mod words;
 
-use hypertext::Renderable as _;
-
-use self::languages::LANGUAGES;
 use self::operation::ApiTable;
-use crate::asset::Asset;
 use crate::block::{DocPage, Section};
 use crate::display_text::display_text;
-use crate::document::{Document, DocumentSet, Freshness};
-use crate::layout::{DocNavigation, HtmlPage, LanguageChoice};
-use crate::markdown::markdown_page;
+use crate::layout::DocNavigation;
 
 /// The path of the first page; all others, except [`LLMS_PATH`], are below it.
 pub const PATH: &str = "/docs";
+/// The path of the list of guides; the guides are below it.
+pub const GUIDES_PATH: &str = "/docs/guides";
 /// The list of pages for language models (llmstxt.org).
 pub const LLMS_PATH: &str = "/llms.txt";
 /// The page for paths below `/docs` that have none.
 pub const NOT_FOUND_PATH: &str = "/docs/404";
-
-const HTML: &str = "text/html; charset=utf-8";
-const MARKDOWN: &str = "text/markdown; charset=utf-8";
-const TEXT: &str = "text/plain; charset=utf-8";
 
 /// All pages of the reference.
 #[derive(Debug)]
@@ -53,6 +45,9 @@ impl Reference {
             operation_index::page(table),
         ];
         let mut navigation = vec![group("Get started", &pages)];
+        if let Some(first) = navigation.first_mut() {
+            first.pages.push((GUIDES_PATH.to_owned(), "Guides".to_owned()));
+        }
         for (title, resources) in words::groups(table) {
             let of_group: Vec<DocPage> =
                 resources.iter().map(|resource| resource_page::page(table, resource)).collect();
@@ -62,39 +57,10 @@ impl Reference {
         Self { pages, navigation }
     }
 
-    /// Renders all documents with the paths under which they are served.
+    /// The groups of the navigation.
     #[must_use]
-    pub fn render(&self, base_url: &str) -> DocumentSet {
-        let prefix = path_prefix(base_url);
-        let (style, script) = (Asset::style(), Asset::script());
-        let (style_path, script_path) = (asset_path(&style), asset_path(&script));
-        let languages = LANGUAGES.each_ref().map(|one| LanguageChoice { key: one.key, label: one.label });
-        let html = |page: &DocPage, path: &str, markdown_path: Option<&str>| {
-            let frame = HtmlPage {
-                page,
-                path,
-                markdown_path,
-                prefix: &prefix,
-                base_url,
-                navigation: &self.navigation,
-                languages: &languages,
-                style_path: &style_path,
-                script_path: &script_path,
-            };
-            Document::new(HTML, frame.render().into_inner(), Freshness::Revalidated)
-        };
-        let mut documents = DocumentSet::default();
-        for page in &self.pages {
-            let (path, markdown_path) = (page_path(&page.slug), markdown_path(&page.slug));
-            documents.insert(path.clone(), html(page, &path, Some(&markdown_path)));
-            documents.insert(markdown_path, Document::new(MARKDOWN, markdown_page(page), Freshness::Revalidated));
-        }
-        documents.insert(NOT_FOUND_PATH.into(), html(&not_found_page(), NOT_FOUND_PATH, None));
-        documents.insert(LLMS_PATH.into(), Document::new(TEXT, llms::text(self, base_url), Freshness::Revalidated));
-        for (path, asset) in [(style_path, style), (script_path, script)] {
-            documents.insert(path, Document::new(asset.media_type, asset.content, Freshness::Immutable));
-        }
-        documents
+    pub fn navigation(&self) -> &[DocNavigation] {
+        &self.navigation
     }
 
     /// The groups of the navigation with their pages.
@@ -122,27 +88,16 @@ pub fn markdown_path(slug: &str) -> String {
     format!("{PATH}/{slug}.md")
 }
 
-fn asset_path(asset: &Asset) -> String {
-    format!("{PATH}/assets/{}", asset.name)
-}
-
-/// The path of a base URL, which precedes all paths: `/mail` of `https://example.com/mail`.
-fn path_prefix(base_url: &str) -> String {
-    let after_scheme = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-    let path = after_scheme.find('/').map_or("", |start| &after_scheme[start..]);
-    let path = path.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
-    display_text(path).into_owned()
-}
-
 fn group(title: &'static str, pages: &[DocPage]) -> DocNavigation {
     DocNavigation { title, pages: pages.iter().map(|page| (page_path(&page.slug), page.title.clone())).collect() }
 }
 
-fn not_found_page() -> DocPage {
+/// The page for paths that have none.
+pub(crate) fn not_found_page() -> DocPage {
     DocPage {
         slug: "404".into(),
         title: "No such page".into(),
-        lead: "The reference has no page at this address. [All operations](/docs/operations) lists everything.".into(),
+        lead: "There is no page at this address. [All operations](/docs/operations) and [all guides](/docs/guides) list everything.".into(),
         sections: Vec::new(),
     }
 }
@@ -150,21 +105,4 @@ fn not_found_page() -> DocPage {
 /// A section without code.
 fn text_section(id: &str, title: &str, prose: Vec<crate::block::Block>) -> Section {
     Section { id: id.into(), title: title.into(), short_title: None, prose, aside: Vec::new() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_path_of_the_base_url_precedes_paths() {
-        for (url, prefix) in [
-            ("https://mail.example.com", ""),
-            ("https://example.com/mail/", "/mail"),
-            ("http://127.0.0.1:8025/a/b?c", "/a/b"),
-            ("", ""),
-        ] {
-            assert_eq!(path_prefix(url), prefix, "{url}");
-        }
-    }
 }

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Runs the code blocks of the guides (README.md, docs/*.md) against a running `postrider dev`.
+"""Runs the code blocks of the guides (README.md, docs/*.md, docs/user/*.md) against a running `postrider dev`.
 
-    tests/guides/run.py --postrider target/debug/postrider              all guides
-    tests/guides/run.py --postrider target/debug/postrider WEBHOOKS     only these guides
+    tests/guides/run.py --postrider target/debug/postrider                      all guides
+    tests/guides/run.py --postrider target/debug/postrider WEBHOOKS quick-start only these guides
 
 Each guide has its own server and shell, in which its `sh` blocks run in order. A guide with `<!-- continues: OTHER.md
 -->` uses the shell of that guide. A block fails if a command fails or a request returns an error. The shell has $API,
-$KEY, $DOMAIN, $SMTP and $STX_SMTP, which the server prints. `rnl_…` is replaced by the key and default addresses by the
-server's. Any other `…` in a block that is run is a failure.
+$KEY, $DOMAIN, $SMTP and $STX_SMTP, which the server prints, and $REPOSITORY, this repository. `rnl_…` is replaced by the
+key and default addresses by the server's. Any other `…` in a block that is run is a failure. Blocks of lists are
+indented.
 
     <!-- not run: WHY -->        before a block: skip it
     <!-- run first: COMMANDS --> commands to run before the next block, hidden from the reader
 
 A `json` block must be valid JSON. Directly after a block that is run, its keys must all occur in the printed object. A
-`toml` block, inserted into a configuration, must pass `postrider check`. `python` and `js` blocks must parse.
+`toml` block, inserted into a configuration, must pass `postrider check`. Blocks in `python`, `js`, `php`, `ruby` and `go`
+must parse.
 """
 
 import argparse
@@ -22,9 +24,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 from pathlib import Path
 
@@ -32,10 +36,17 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK_S = 60
 START_S = 30
 DEFAULTS = {"api": "127.0.0.1:8025", "submission": "127.0.0.1:1587", "mx": "127.0.0.1:1025"}
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.M | re.S)
 NOT_RUN = re.compile(r"<!-- not run: (.+?) -->\s*$", re.S)
 FIRST = re.compile(r"<!-- run first:(.+?)-->", re.S)
-CONTINUES = re.compile(r"<!-- continues: (\w+)\.md -->")
+CONTINUES = re.compile(r"<!-- continues: ([\w-]+)\.md -->")
+# Ending of the file, and the command that parses it.
+PARSERS = {
+    "js": ["mjs", "node", "--check"],
+    "php": ["php", "php", "-l"],
+    "ruby": ["rb", "ruby", "-c"],
+    "go": ["go", "gofmt", "-e"],
+}
 
 
 class Failed(Exception):
@@ -55,7 +66,7 @@ def parse_blocks(guide):
     text, found, end = guide.read_text(), [], 0
     for fence in FENCE.finditer(text):
         between = text[end : fence.start()]
-        block = Block(guide, text.count("\n", 0, fence.start()) + 1, fence[1], fence[2])
+        block = Block(guide, text.count("\n", 0, fence.start()) + 1, fence[2], textwrap.dedent(fence[3]))
         if reason := NOT_RUN.search(between):
             block.reason = reason[1]
         block.first = "".join(commands[1] for commands in FIRST.finditer(between))
@@ -66,6 +77,12 @@ def parse_blocks(guide):
 
 
 # The server and the shell
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 class Shell:
@@ -92,12 +109,16 @@ class Shell:
         self.ready = json.loads(ready)
         addresses = {name: self.ready[name].split("//")[-1] for name in DEFAULTS}
         self.known = [(DEFAULTS[name], addresses[name]) for name in DEFAULTS] + [("rnl_…", self.ready["api_key"])]
+        # The port of the reader's own program.
+        port = free_port()
+        self.known += [("127.0.0.1:3000", f"127.0.0.1:{port}"), ("PORT=3000", f"PORT={port}")]
         environment |= {
             "API": self.ready["api"],
             "KEY": self.ready["api_key"],
             "DOMAIN": self.ready["domain"],
             "SMTP": addresses["submission"],
             "STX_SMTP": self.ready["smtp_password"],
+            "REPOSITORY": str(ROOT),
         }
         self.shell = subprocess.Popen(
             ["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -197,10 +218,11 @@ def check_toml(block, binary):
         key, certificate = directory / "key.pem", directory / "certificate.pem"
         command = f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=mx1.example.net -keyout {key} -out {certificate}"
         subprocess.run(command.split(), capture_output=True, check=True)
+        text = re.sub(r"/etc/[\w./-]*ca\.pem", str(certificate), text)
         text = re.sub(r'"/etc/[^"]*\.pem"', f'"{key}"', text)
         if "hostname = " not in text.split("[")[0]:
             text = f'hostname = "mx1.example.net"\ndata_dir = "{directory}/data"\n{text}'
-        if "[tls]" not in text:
+        if "[tls" not in text:
             text += f'\n[tls]\ncertificate = "{certificate}"\nprivate_key = "{key}"\n'
         if "[api]" not in text:
             text += '\n[api]\nlisten = "127.0.0.1:8080"\n'
@@ -213,18 +235,23 @@ def check_toml(block, binary):
             raise Failed(done.stderr)
 
 
-def check_js(block):
+def check_syntax(block):
+    """Lets the language parse the block."""
+    ending, *command = PARSERS[block.kind]
+    text = block.text
+    if block.kind == "php" and not text.startswith("<?php"):
+        text = f"<?php\n{text}"
     with tempfile.TemporaryDirectory() as name:
-        file = Path(name, "block.mjs")
-        file.write_text(block.text)
-        done = subprocess.run(["node", "--check", file], capture_output=True, text=True)
+        file = Path(name, f"block.{ending}")
+        file.write_text(text)
+        done = subprocess.run([*command, file], capture_output=True, text=True)
         if done.returncode != 0:
-            raise Failed(done.stderr)
+            raise Failed(done.stdout + done.stderr)
 
 
 def missing_programs(block):
     """Returns the program that a block needs and that is not installed, if any."""
-    programs = {"sh": ["swaks", "jq", "openssl"], "toml": ["openssl"], "js": ["node"]}.get(block.kind, [])
+    programs = {"sh": ["swaks", "jq", "openssl"], "toml": ["openssl"]}.get(block.kind, PARSERS.get(block.kind, [])[1:2])
     used = [name for name in programs if block.kind != "sh" or re.search(rf"\b{name}\b", block.text + block.first)]
     return next((name for name in used if not shutil.which(name)), None)
 
@@ -239,8 +266,8 @@ def run_block(block, shell, binary, printed):
         check_toml(block, binary)
     elif block.kind == "python":
         compile(block.text, str(block), "exec")
-    elif block.kind == "js":
-        check_js(block)
+    elif block.kind in PARSERS:
+        check_syntax(block)
     return None
 
 
@@ -251,7 +278,7 @@ def run_guides(guides, binary):
         shell = Shell(binary, directory)
         try:
             for block in [block for guide in guides for block in parse_blocks(guide)]:
-                if block.kind == "sh" and block.reason:
+                if block.reason:
                     counts["not run"] += 1
                     printed = None
                     continue
@@ -276,11 +303,12 @@ def run_guides(guides, binary):
 
 def grouped(guides):
     """Groups each guide with those that continue it."""
-    groups = {guide.stem: [guide] for guide in guides}
+    groups = {guide: [guide] for guide in guides}
     for guide in guides:
         if before := CONTINUES.search(guide.read_text()):
-            groups.setdefault(before[1], [ROOT / "docs" / f"{before[1]}.md"]).append(guide)
-            groups.pop(guide.stem)
+            first = guide.with_name(f"{before[1]}.md")
+            groups.setdefault(first, [first]).append(guide)
+            groups.pop(guide)
     return groups.values()
 
 
@@ -289,7 +317,8 @@ def main():
     parser.add_argument("--postrider", required=True, help="the binary")
     parser.add_argument("guides", nargs="*", help="WEBHOOKS, README, …")
     arguments = parser.parse_args()
-    guides = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    docs = ROOT / "docs"
+    guides = [ROOT / "README.md", *sorted(docs.glob("*.md")), *sorted((docs / "user").glob("*.md"))]
     if arguments.guides:
         guides = [guide for guide in guides if guide.stem in arguments.guides]
     binary = str(Path(arguments.postrider).resolve())

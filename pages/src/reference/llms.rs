@@ -3,11 +3,14 @@
 use std::fmt::Write as _;
 
 use super::{Reference, markdown_path};
+use crate::block::DocPage;
 use crate::display_text::display_text;
+use crate::guides::Guides;
+use crate::inline::plain_text;
 
 /// Writes the text. Links are absolute, because readers pass them on.
 #[must_use]
-pub fn text(reference: &Reference, base_url: &str) -> String {
+pub fn text(reference: &Reference, guides: &Guides, base_url: &str) -> String {
     let base_url = display_text(base_url.trim_end_matches('/'));
     let mut text = format!(
         "# postrider\n\n> The API of a mail server: send and receive email, templates, domains, webhooks, automations, \
@@ -18,11 +21,20 @@ pub fn text(reference: &Reference, base_url: &str) -> String {
          {base_url}/openapi.json.\n"
     );
     for (title, pages) in reference.groups() {
-        // Writing to a `String` does not fail.
-        let _ = writeln!(text, "\n## {title}\n");
-        for page in pages {
-            let _ = writeln!(text, "- [{}]({base_url}{}): {}", page.title, markdown_path(&page.slug), page.lead);
-        }
+        write_group(&mut text, title, pages, &base_url);
+    }
+    write_group(&mut text, "Guides", std::iter::once(&guides.index), &base_url);
+    for group in &guides.groups {
+        write_group(&mut text, &format!("Guides: {}", group.title), group.all_pages(), &base_url);
     }
     text
+}
+
+fn write_group<'a>(text: &mut String, title: &str, pages: impl Iterator<Item = &'a DocPage>, base_url: &str) {
+    // Writing to a `String` does not fail.
+    let _ = writeln!(text, "\n## {title}\n");
+    for page in pages {
+        let (title, lead) = (plain_text(&page.title), plain_text(&page.lead));
+        let _ = writeln!(text, "- [{title}]({base_url}{}): {lead}", markdown_path(&page.slug));
+    }
 }

@@ -1,4 +1,4 @@
-// The API reference of the real server: every page at two widths, in both colour schemes, with and without the script.
+// The API reference and the guides of the real server: every page at two widths, in both colour schemes, with and without the script.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -122,10 +122,25 @@ export const withServer = {
   async "operations are filtered"(w) {
     await open(w, {}, async (page) => {
       await page.goto(w.program.url + "/docs/operations");
-      await page.getByRole("searchbox").pressSequentially("post /emails/batch");
+      await page.getByRole("searchbox", { name: "Filter operations" }).pressSequentially("post /emails/batch");
       assert.equal(await page.locator("tbody tr:visible").count(), 1);
       await page.locator("tbody tr:visible a").click();
       await page.waitForURL("**/docs/emails#send-batch");
+    });
+  },
+
+  async "guides are searched without JavaScript"(w) {
+    await open(w, { javaScriptEnabled: false }, async (page) => {
+      await page.goto(w.program.url + "/docs/guides");
+      const field = page.getByRole("searchbox", { name: "Search guides and API reference" });
+      await field.fill("restore <b> backup");
+      await field.press("Enter");
+      await page.getByText("No section has all of these words").waitFor();
+      assert.equal(await field.inputValue(), "restore <b> backup");
+      await field.fill("Restore backup");
+      await field.press("Enter");
+      await page.getByRole("link", { name: "Back up and restore: Restore", exact: true }).click();
+      await page.waitForURL("**/docs/guides/backup#restore");
     });
   },
 
