@@ -100,15 +100,15 @@ where
     let (head, mut body) = request.into_parts();
     let mut exchange = Exchange { server: Arc::clone(&server), id, started, head, context: RequestContext::default() };
     let Exchange { head, context, .. } = &mut exchange;
-    let (operation, step) = read_request(&server, head, &mut body, context).await;
+    let (operation, outcome) = read_request(&server, head, &mut body, context).await;
     // The response may be sent before the body was read: drain the rest. A client that waits for `100 Continue`
     // (RFC 9110 10.1.1) sends no body after a final response.
     if !body.is_end_stream() && !head.headers.contains_key(EXPECT) {
         server.state.tasks.spawn(body::drain(body));
     }
-    let ready = match step {
-        Ok(RequestAction::Handle(ready)) => ready,
-        Ok(RequestAction::Answer(response)) => {
+    let ready = match outcome {
+        Ok(RequestOutcome::Handle(ready)) => ready,
+        Ok(RequestOutcome::Answer(response)) => {
             return exchange.answer(operation, Ok((response, MemoryShare::default()))).await;
         }
         Err(problem) => return exchange.answer(operation, Err(problem)).await,
@@ -123,8 +123,8 @@ where
     })
 }
 
-/// The step after a request was read.
-enum RequestAction {
+/// A request that was read.
+enum RequestOutcome {
     Handle(Box<ReadyRequest>),
     /// It needs no operation.
     Answer(Response),
@@ -136,7 +136,7 @@ async fn read_request<B>(
     head: &Parts,
     body: &mut B,
     context: &mut RequestContext,
-) -> ((&'static str, Risk), Result<RequestAction, Problem>)
+) -> ((&'static str, Risk), Result<RequestOutcome, Problem>)
 where
     B: Body<Data = Bytes> + Unpin + Send,
     B::Error: std::fmt::Display,
@@ -145,11 +145,11 @@ where
     let route = header_limits::check_head(head).map(|()| server.router.find(&head.method, head.uri.path()));
     let preflight = (head.method == Method::OPTIONS).then(|| cross_origin::preflight(head.uri.path())).flatten();
     match (route, preflight) {
-        (Ok(RouteMatch::MethodNotAllowed(_)), Some(response)) => (NO_OPERATION, Ok(RequestAction::Answer(response))),
+        (Ok(RouteMatch::MethodNotAllowed(_)), Some(response)) => (NO_OPERATION, Ok(RequestOutcome::Answer(response))),
         (Ok(RouteMatch::Found(found)), _) => {
             let operation = (found.operation.id, found.operation.risk);
             let ready = read_call(state, found, head, body, context).await;
-            (operation, ready.map(|ready| RequestAction::Handle(Box::new(ready))))
+            (operation, ready.map(|ready| RequestOutcome::Handle(Box::new(ready))))
         }
         (Ok(RouteMatch::MethodNotAllowed(allowed)), None) => {
             let text = format!("{} is not allowed here", head.method);

@@ -41,7 +41,7 @@ impl Intake {
         now: Timestamp,
     ) -> Result<PreparedMessage, PrepareError> {
         let id = EmailId::new(now, self.worker.entropy.unique_bits());
-        validate_draft(&draft, now).and_then(|()| check_approved(tenant, &draft))?;
+        check_acceptable(tenant, &draft, now)?;
         let (scheduled_at, late_in_s) = (draft.options.scheduled_at, draft.envelope.late_in_s());
         let is_metered = draft.is_metered();
         let unsubscribe_url = self.manage_unsubscribe(tenant, id, &mut draft).await?;
@@ -287,6 +287,12 @@ fn restore_subject(mut header: HeaderSummary, url: Option<&str>) -> HeaderSummar
         header.subject = unsubscribe::restore_placeholder(&header.subject, url);
     }
     header
+}
+
+/// Checks a draft before anything is read for it.
+fn check_acceptable(tenant: &Tenant, draft: &Draft, now: Timestamp) -> Result<(), SubmitError> {
+    validate_draft(draft, now)?;
+    check_approved(tenant, draft)
 }
 
 /// Checks that a person approved the email, if the tenant carries out a request that waited for approval.
