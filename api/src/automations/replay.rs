@@ -334,10 +334,11 @@ impl Replay {
             let keys = [by_user, person.1.as_deref().map(person_key::email_key)];
             let mut is_repeated = false;
             for key in keys.into_iter().flatten() {
-                if !last_runs.contains_key(&key) {
-                    last_runs.insert(key, self.find_run_before(key, first_run).await?);
-                }
-                is_repeated |= last_runs.get(&key).is_some_and(|earlier| earlier.blocks(&person));
+                let earlier = match last_runs.entry(key) {
+                    Entry::Occupied(entry) => entry.into_mut(),
+                    Entry::Vacant(entry) => entry.insert(self.find_run_before(key, first_run).await?),
+                };
+                is_repeated |= earlier.blocks(&person);
             }
             if is_repeated {
                 repeated.insert(id);
