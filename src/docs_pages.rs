@@ -144,7 +144,10 @@ mod tests {
         assert_eq!((found.status, found.policy), (StatusCode::OK, Policy::Strict));
         assert!(page("/docs/guides/quick-start.md").media_type.starts_with("text/markdown"));
         let results = page("/docs/search?q=restore+a+backup");
-        assert_eq!((results.status, results.policy, results.cache), (StatusCode::OK, Policy::Strict, PageCache::NoStore));
+        assert_eq!(
+            (results.status, results.policy, results.cache),
+            (StatusCode::OK, Policy::Strict, PageCache::NoStore)
+        );
         assert!(std::str::from_utf8(&results.body).unwrap().contains("/docs/guides/backup"));
         assert_eq!(page("/docs/search").status, StatusCode::OK);
     }
