@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use api::server::ApiServer;
+use jiff::Timestamp;
 use mail::account::Plan;
 use mail::address::DomainName;
 use mail::destination::{PaceOverride, RouteOverride};
@@ -161,7 +162,12 @@ pub enum AdminRequest {
         filter: QueueFilter,
     },
     /// Counts the recipients in the queue that match a filter.
-    QueueCount { filter: QueueFilter },
+    QueueCount {
+        filter: QueueFilter,
+        /// Rows of the queue that are read; none: all.
+        #[serde(default)]
+        rows_max: Option<usize>,
+    },
     /// Lists the operator's overrides of destinations.
     DestinationList,
     /// Overrides how a destination is served.
@@ -254,6 +260,8 @@ pub struct QueueFilter {
     pub attempts_min: Option<u32>,
     /// Minimum age in seconds, counted from acceptance.
     pub older_seconds: Option<u64>,
+    /// Only mail accepted before this time.
+    pub accepted_before: Option<Timestamp>,
 }
 
 /// One page of a list.

@@ -13,6 +13,7 @@ mod cached_answer;
 pub mod command_run;
 mod cookie;
 pub mod doctor_run;
+pub mod queue_depth;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -39,6 +40,7 @@ use self::cached_answer::CachedAnswer;
 use self::command_run::CommandRuns;
 use self::cookie::CookieWriter;
 use self::doctor_run::DoctorRuns;
+use self::queue_depth::QueueDepthHistory;
 use crate::admin::{AdminError, AdminRequest, Permissions, perform};
 use crate::config::Config;
 use crate::dashboard::page_response;
@@ -57,6 +59,7 @@ pub struct OperatorConsole {
     runs: CommandRuns,
     status: CachedAnswer,
     top: CachedAnswer,
+    depth: QueueDepthHistory,
 }
 
 impl OperatorConsole {
@@ -71,7 +74,13 @@ impl OperatorConsole {
             config,
             status: CachedAnswer::default(),
             top: CachedAnswer::default(),
+            depth: QueueDepthHistory::default(),
         }
+    }
+
+    /// Samples the depth of the queue until `stop`.
+    pub async fn sample_queue(self: Arc<Self>, stop: CancellationToken) {
+        self.depth.run(&self.services, &stop).await;
     }
 
     fn perform(&self, request: AdminRequest) -> impl Future<Output = Result<Value, AdminError>> + Send + '_ {

@@ -15,8 +15,8 @@ use api::session_pages::{OperationCall, OperationCaller, PageRequest as ApiPageR
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue,
-    IF_MATCH, LOCATION, REFERRER_POLICY, SET_COOKIE, USER_AGENT,
+    ACCEPT, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, ETAG, HeaderName,
+    HeaderValue, IF_MATCH, LOCATION, REFERRER_POLICY, SET_COOKIE, USER_AGENT,
 };
 use http::{HeaderMap, Method, StatusCode, Uri};
 use jiff::Timestamp;
@@ -194,8 +194,10 @@ impl Backend for SessionBackend<'_> {
                 }
                 body = whole.into();
             }
+            let etag = response.headers.iter().find(|(name, _)| *name == ETAG);
+            let etag = etag.and_then(|(_, value)| value.to_str().ok().map(str::to_owned));
             let media_type = response.media_type.to_str().unwrap_or_default().to_owned();
-            Ok(Reply { status: response.status.as_u16(), media_type, body, cookies })
+            Ok(Reply { status: response.status.as_u16(), media_type, body, cookies, etag })
         })
     }
 

@@ -621,7 +621,10 @@ pub async fn open_ops_listeners(
         permissions.console.set_base_url(url);
     }
     let stop = listeners.stop.clone();
-    let console = Arc::new(OperatorConsole::new(services.clone(), permissions.clone(), config.clone(), stop));
+    let console = Arc::new(OperatorConsole::new(services.clone(), permissions.clone(), config.clone(), stop.clone()));
+    if !bound.is_empty() {
+        listeners.spawn(Arc::clone(&console).sample_queue(stop));
+    }
     for (listener, local) in bound {
         let scrape = Scrape::new(services.clone(), recorder.clone(), config.data_dir.clone());
         let (store, stop) = (services.store.clone(), listeners.stop.clone());

@@ -1,7 +1,13 @@
 //! Audit of the affiliate ledger: checks invariants I1 to I12 and reports violations.
 //!
-//! The audit reads page by page and collects at most [`VIOLATIONS_MAX`] violations. It does not repeat what the types
-//! guarantee:
+//! ```text
+//! request ─► [runner]: a current result? ─yes─► it
+//!                        └─no─► one audit per account, on a blocking thread ─► result, kept for a short time
+//! ```
+//!
+//! The audit reads page by page and collects at most [`VIOLATIONS_MAX`] violations. A ledger too large to be read within
+//! the time limit is checked in part: payouts first, then partners, commissions and referrals, newest first. The audit
+//! does not repeat what the types guarantee:
 //! - A reversed or pending line has no payout, and a paid line has one (half of I3 and I6).
 //! - Every line is in exactly one state (I4).
 //! - The paid balance equals the sum of paid payouts: a payout equals its lines (I2), and a line is paid if its payout
@@ -14,20 +20,27 @@ mod events;
 mod ledger;
 mod partners;
 mod payouts;
+pub mod runner;
+
+use std::collections::{HashMap, HashSet};
 
 use futures_util::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::program::AffiliateProgram;
-use mail::id::AccountId;
+use mail::id::{AccountId, PayoutId, ReferralId};
 use schema::ToSchema;
 use serde::Serialize;
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::program;
 
+use crate::api_timestamp::ApiTimestamp;
 use crate::ledger::{Ledger, LedgerError};
 
 /// Maximum number of reported violations.
 pub const VIOLATIONS_MAX: usize = 1_000;
 const PAGE_ROWS: usize = 200;
+/// Maximum number of referrals and payouts that are remembered, because many lines name the same ones.
+const REMEMBERED_MAX: usize = 10_000;
 
 mail::words! {
     /// An invariant of the ledger.
@@ -118,11 +131,27 @@ pub struct AuditCounts {
     pub payouts: usize,
 }
 
+mail::words! {
+    /// The state of an audit.
+    AuditStatus {
+        /// The audit has not ended.
+        Running = "running",
+        Done = "done",
+    }
+}
+
 /// An audit of the ledger
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(name = "AffiliateAudit")]
 pub struct AuditReport {
-    /// Whether all invariants hold
+    /// `running` if the audit has not ended: then nothing else is known, and `ok` is false
+    #[schema(as = String, enum = AuditStatus::WORDS)]
+    pub status: AuditStatus,
+    /// When it was begun; null while it is running
+    pub audited_at: Option<ApiTimestamp>,
+    /// Whether all rows were checked. The audit of a very large ledger ends early: then the newest rows were checked
+    pub complete: bool,
+    /// Whether all invariants hold for the checked rows
     pub ok: bool,
     pub checked: AuditCounts,
     /// Violated invariants, at most 1,000
@@ -130,6 +159,22 @@ pub struct AuditReport {
     pub broken: Vec<Violation>,
     /// All invariants, I1 to I12
     pub invariants: Vec<AuditedInvariant>,
+}
+
+impl AuditReport {
+    /// The report of an audit that has not ended.
+    #[must_use]
+    pub fn running() -> Self {
+        Self {
+            status: AuditStatus::Running,
+            audited_at: None,
+            complete: false,
+            ok: false,
+            checked: AuditCounts::default(),
+            broken: Vec::new(),
+            invariants: Vec::new(),
+        }
+    }
 }
 
 /// The result for each invariant; `counts` has the number of violations in the order of [`Invariant::ALL`].
@@ -148,6 +193,13 @@ struct Auditor<'l> {
     program: AffiliateProgram,
     /// The period for which every change must have its event.
     period: events::AuditedPeriod,
+    /// Time at which the audit ends early.
+    deadline: Option<Timestamp>,
+    is_complete: bool,
+    /// Whether these referrals may not earn.
+    barred: HashMap<ReferralId, bool>,
+    /// Payouts that exist.
+    existing_payouts: HashSet<PayoutId>,
     checked: AuditCounts,
     broken: Vec<Violation>,
     /// Number of violations in the order of [`Invariant::ALL`], also of those that `broken` has no room for.
@@ -158,26 +210,60 @@ struct Auditor<'l> {
 ///
 /// # Errors
 /// The account has no program; the store cannot be read.
-pub fn audit<'a>(ledger: &'a Ledger, account: AccountId) -> BoxFuture<'a, Result<AuditReport, LedgerError>> {
+pub fn audit(ledger: &Ledger, account: AccountId) -> BoxFuture<'_, Result<AuditReport, LedgerError>> {
+    audit_within(ledger, account, None)
+}
+
+/// Audits an account's ledger as [`audit`], and ends early after a time.
+///
+/// # Errors
+/// The account has no program; the store cannot be read.
+pub fn audit_within(
+    ledger: &Ledger,
+    account: AccountId,
+    limit: Option<SignedDuration>,
+) -> BoxFuture<'_, Result<AuditReport, LedgerError>> {
     Box::pin(async move {
-        let program = program::get(ledger.store(), account).await?.ok_or(LedgerError::NotSetUp)?;
-        let period = events::audited_period(ledger, account).await?;
-        let counts = [0; Invariant::ALL.len()];
-        let checked = AuditCounts::default();
-        let mut auditor = Auditor { ledger, program, period, checked, broken: Vec::new(), counts };
-        auditor.partners().await?;
-        auditor.referrals().await?;
-        auditor.commissions().await?;
+        let begun_at = ledger.now();
+        let mut auditor = Auditor {
+            ledger,
+            program: program::get(ledger.store(), account).await?.ok_or(LedgerError::NotSetUp)?,
+            period: events::audited_period(ledger, account).await?,
+            deadline: limit.and_then(|limit| begun_at.checked_add(limit).ok()),
+            is_complete: true,
+            barred: HashMap::new(),
+            existing_payouts: HashSet::new(),
+            checked: AuditCounts::default(),
+            broken: Vec::new(),
+            counts: [0; Invariant::ALL.len()],
+        };
         auditor.payouts().await?;
-        let Auditor { checked, broken, counts, .. } = auditor;
-        let invariants = invariants(&counts);
-        Ok(AuditReport { ok: broken.is_empty(), checked, broken, invariants })
+        auditor.partners().await?;
+        auditor.commissions().await?;
+        auditor.referrals().await?;
+        let Auditor { checked, broken, counts, is_complete, .. } = auditor;
+        Ok(AuditReport {
+            status: AuditStatus::Done,
+            audited_at: Some(ApiTimestamp(begun_at)),
+            complete: is_complete,
+            ok: broken.is_empty(),
+            checked,
+            broken,
+            invariants: invariants(&counts),
+        })
     })
 }
 
 impl Auditor<'_> {
     fn account(&self) -> AccountId {
         self.program.account
+    }
+
+    /// Returns whether the audit must end; its report is then not complete.
+    fn is_over(&mut self) -> bool {
+        let is_over = self.deadline.is_some_and(|deadline| self.ledger.now() >= deadline);
+        self.is_complete &= !is_over;
+        is_over
     }
 
     /// Records a violation unless `holds`.

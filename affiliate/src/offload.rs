@@ -2,6 +2,8 @@
 
 use std::future::pending;
 
+use tokio::task::JoinHandle;
+
 /// Smaller texts are handled inline, which is faster than moving them to another thread.
 pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
 
@@ -10,7 +12,12 @@ pub(crate) async fn offload<T: Send + 'static>(bytes: usize, work: impl FnOnce()
     if bytes <= INLINE_BYTES_MAX {
         return work();
     }
-    match tokio::task::spawn_blocking(work).await {
+    join(tokio::task::spawn_blocking(work)).await
+}
+
+/// Waits for the end of a task, and passes on its panic.
+pub(crate) async fn join<T>(task: JoinHandle<T>) -> T {
+    match task.await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

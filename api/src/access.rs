@@ -257,18 +257,18 @@ pub fn authorize_user(user: &SignedInUser, operation: &Operation) -> Result<(), 
         return Err(Problem::new(ErrorCode::FORBIDDEN, text));
     }
     match role_table::needs_recent_authentication(operation) {
-        true => require_recent_authentication(user),
+        true => require_recent_authentication(user.tenant()),
         false => Ok(()),
     }
 }
 
-/// Requires that the user signed in or proved their identity again within
-/// [`REAUTHENTICATION_AGE_MAX`](mail::user::REAUTHENTICATION_AGE_MAX).
+/// Requires that the user of a session signed in or proved their identity again within
+/// [`REAUTHENTICATION_AGE_MAX`](mail::user::REAUTHENTICATION_AGE_MAX). Callers without a session need no proof.
 ///
 /// # Errors
 /// 403 `reauthentication_required`.
-pub fn require_recent_authentication(user: &SignedInUser) -> Result<(), Problem> {
-    if user.is_recently_authenticated() {
+pub fn require_recent_authentication(tenant: &Tenant) -> Result<(), Problem> {
+    if tenant.is_recently_authenticated() {
         return Ok(());
     }
     let text = "Confirm your password or a one-time password (`POST /auth/reauthenticate`), or sign in again: this \

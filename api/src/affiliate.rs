@@ -95,6 +95,7 @@ fn partner_operations() -> Vec<Operation> {
             .about(tag, "Add a partner")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::PLAN_FULL])
             .sdk("affiliates.create")
+            .moves_money()
             .mails_later()
             .api_key_or_session(full, partners::create),
         affiliate_operation(get.clone(), "/affiliates/{id}", "get_affiliate")
@@ -104,14 +105,17 @@ fn partner_operations() -> Vec<Operation> {
         affiliate_operation(Method::PATCH, "/affiliates/{id}", "update_affiliate")
             .about(tag, "Update a partner")
             .sdk("affiliates.update")
+            .moves_money()
             .api_key_or_session(full, partners::update),
         affiliate_operation(delete.clone(), "/affiliates/{id}", "delete_affiliate")
             .about(tag, "Delete a partner that was never paid")
             .sdk("affiliates.delete")
+            .moves_money()
             .api_key_or_session(full, partners::delete),
         affiliate_operation(post.clone(), "/affiliates/{id}/approve", "approve_affiliate")
             .about(tag, "Approve a partner")
             .sdk("affiliates.approve")
+            .moves_money()
             .mails_later()
             .api_key_or_session(full, partners::approve),
         affiliate_operation(post.clone(), "/affiliates/{id}/reject", "reject_affiliate")
@@ -122,6 +126,7 @@ fn partner_operations() -> Vec<Operation> {
         affiliate_operation(post.clone(), "/affiliates/{id}/suspend", "suspend_affiliate")
             .about(tag, "Suspend a partner: its links stop redirecting and its payouts stop")
             .sdk("affiliates.suspend")
+            .moves_money()
             .api_key_or_session(full, partners::suspend),
         affiliate_operation(get, "/affiliates/{id}/links", "list_affiliate_links")
             .about(tag, "List a partner's links, newest first")
@@ -163,6 +168,7 @@ fn campaign_operations() -> Vec<Operation> {
             .about(tag, "Create a campaign")
             .idempotent_storage_cost(Keyed::CreateCampaign, &[(Quota::AffiliateCampaigns, 1)])
             .sdk("affiliateCampaigns.create")
+            .moves_money()
             .api_key_or_session(full, campaigns::create),
         affiliate_operation(Method::GET, "/affiliate-campaigns/{id}", "get_affiliate_campaign")
             .about(tag, "Get a campaign")
@@ -171,6 +177,7 @@ fn campaign_operations() -> Vec<Operation> {
         affiliate_operation(Method::PATCH, "/affiliate-campaigns/{id}", "update_affiliate_campaign")
             .about(tag, "Update a campaign; new rates apply to new commissions")
             .sdk("affiliateCampaigns.update")
+            .moves_money()
             .api_key_or_session(full, campaigns::update),
     ]
 }
@@ -186,6 +193,7 @@ fn referral_operations() -> Vec<Operation> {
             .about(tag, "Create a referral")
             .idempotent_storage_cost(Keyed::CreateReferral, &[(Quota::AffiliateReferrals, 1)])
             .sdk("affiliateReferrals.create")
+            .moves_money()
             .api_key_or_session(full, referrals::create),
         affiliate_operation(Method::GET, "/affiliate-referrals/{id}", "get_affiliate_referral")
             .about(tag, "Get a referral")

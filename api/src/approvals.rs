@@ -8,6 +8,7 @@
 //! A client sees its own approvals; a person, and a client without a policy, all of the account's. A person may approve
 //! what their own role permits.
 
+pub(crate) mod content;
 mod hold;
 pub(crate) mod policy;
 mod view;
@@ -21,12 +22,12 @@ use mail::credential::{ApiKeyScope, CredentialId};
 use mail::id::ApprovalId;
 use serde_json::value::RawValue;
 use store::access::{SignedInUser, Tenant};
-use store::engine::{Batch, CommitError};
 use tokio::time::Instant;
 
 pub(crate) use self::hold::hold;
 use self::view::{ApprovalList, ApprovalResponse, ApprovalView};
-use crate::access::role_table;
+use crate::access::{self, role_table};
+use crate::approval_change;
 use crate::fields;
 use crate::operation::{Operation, SessionSubject, operation};
 use crate::paging::{self, KIND_APPROVAL, PageParameters, after_id};
@@ -59,11 +60,11 @@ pub(crate) fn operations() -> Vec<Operation> {
             .api_key_or_session(ApiKeyScope::Sending, get),
         operation(Method::POST, "/approvals/{id}/approve", "approve_request")
             .about(tag, "Approve a request and execute it")
-            .errors(&[ErrorCode::GONE])
+            .errors(&[ErrorCode::GONE, ErrorCode::REAUTHENTICATION_REQUIRED])
             .session(SessionSubject::Account, approve),
         operation(Method::POST, "/approvals/{id}/reject", "reject_request")
             .about(tag, "Reject a request")
-            .errors(&[ErrorCode::GONE])
+            .errors(&[ErrorCode::GONE, ErrorCode::REAUTHENTICATION_REQUIRED])
             .session(SessionSubject::Account, reject),
     ]
 }
@@ -188,7 +189,7 @@ async fn list(state: Arc<AppState>, tenant: Tenant, query: ListApprovals) -> Res
     {
         last = Some(approval.id);
         if is_wanted(&approval) {
-            approvals.push(ApprovalView::new(&state, &approval));
+            approvals.push(ApprovalView::new(&state, &approval, None));
         }
     }
     let has_more = !all_scanned || rest.any(|approval| is_wanted(&approval));
@@ -208,7 +209,13 @@ async fn get(
     let found = store::approval::get(state.intake.store(), tenant.account().id, id).await?;
     let client = restricted_to(&tenant);
     let found = found.filter(|found| client.is_none_or(|client| found.client == client)).ok_or_else(not_found)?;
-    Ok(ApprovalResponse { approval: ApprovalView::new(&state, &found) })
+    respond(&state, &found).await
+}
+
+/// The approval with its content.
+async fn respond(state: &AppState, approval: &Approval) -> Result<ApprovalResponse, Problem> {
+    let content = content::open(state, approval).await?;
+    Ok(ApprovalResponse { approval: ApprovalView::new(state, approval, content) })
 }
 
 /// Reads an approval that a user decides, and checks that the user may.
@@ -220,11 +227,14 @@ async fn find_for_decision(
     let (store, now) = (state.intake.store(), state.intake.clock().now());
     let found = store::approval::get(store, user.tenant().account().id, request.id).await?.ok_or_else(not_found)?;
     let role = user.user().role;
-    if !role_table::permitted_roles(policy::risk_of(found.kind)).contains(&role) {
+    if !role_table::permitted_roles(policy::risk_of(found.kind, found.moves_money)).contains(&role) {
         let text = format!("The role `{}` does not permit this operation, so it cannot approve it", role.word());
         return Err(Problem::new(ErrorCode::FORBIDDEN, text));
     }
-    if found.request.hash() != request.hash {
+    if found.moves_money {
+        access::require_recent_authentication(user.tenant())?;
+    }
+    if found.hash != request.hash {
         let text = "The request differs from the one that was shown; read it again";
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
@@ -239,14 +249,9 @@ async fn find_for_decision(
 }
 
 async fn store_decision(state: &AppState, before: &Approval, after: &Approval) -> Result<(), Problem> {
-    let mut batch = Batch::progress();
-    store::approval::update(&mut batch, before, after);
-    match state.intake.store().commit(batch).await {
-        Ok(()) => Ok(()),
-        Err(CommitError::Conflict { .. }) => {
-            Err(Problem::new(ErrorCode::CONFLICT, "The request was decided at the same time"))
-        }
-        Err(error) => Err(Problem::outage(error)),
+    match approval_change::commit(state, before, after, None).await? {
+        true => Ok(()),
+        false => Err(Problem::new(ErrorCode::CONFLICT, "The request was decided at the same time")),
     }
 }
 
@@ -266,7 +271,7 @@ async fn approve(
     let after = Approval { state: ApprovalState::Approved { approved }, ..before.clone() };
     store_decision(&state, &before, &after).await?;
     let done = wait_for_end(&state, after).await?;
-    Ok(ApprovalResponse { approval: ApprovalView::new(&state, &done) })
+    respond(&state, &done).await
 }
 
 /// Waits until an approved request was executed, at most [`EXECUTION_WAIT_MAX`]. Returns the approval as it is then.
@@ -299,5 +304,5 @@ async fn reject(
     let rejected = Decision { by: user.user().id, at: state.intake.clock().now() };
     let after = Approval { state: ApprovalState::Rejected { rejected }, ..before.clone() };
     store_decision(&state, &before, &after).await?;
-    Ok(ApprovalResponse { approval: ApprovalView::new(&state, &after) })
+    respond(&state, &after).await
 }

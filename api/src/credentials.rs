@@ -26,6 +26,7 @@ use store::engine::{Batch, CommitError};
 use self::kind::{CreateCredential, CredentialKind, not_found};
 use self::policy::{policy_schema, policy_view};
 use self::request::{CredentialPath, ListCredentials, RotateCredential, UpdateCredential};
+use crate::access;
 use crate::auth::login_links::{self, AccessGrant};
 use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
@@ -256,12 +257,12 @@ async fn update_with_retry<K: CredentialKind>(
     state: &AppState,
     tenant: &Tenant,
     id: [u8; 16],
-    change: impl Fn(&mut K),
+    change: impl Fn(&mut K) -> Result<(), Problem>,
 ) -> Result<K, Problem> {
     for _ in 0..TRIES_MAX {
         let before = find::<K>(state, tenant, id).await?;
         let mut after = before.clone();
-        change(&mut after);
+        change(&mut after)?;
         let mut batch = Batch::progress();
         store::credential::update(&mut batch, &before, &after);
         match state.intake.store().commit(batch).await {
@@ -276,7 +277,8 @@ async fn update_with_retry<K: CredentialKind>(
 /// `PATCH /api-keys/{id}`, `PATCH /smtp-credentials/{id}`.
 ///
 /// # Errors
-/// The credential does not exist; the store cannot be read or written.
+/// The credential does not exist; the policy permits more than before, and the user did not prove their identity lately;
+/// the store cannot be read or written.
 pub async fn update<K: CredentialKind>(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -292,8 +294,13 @@ pub async fn update<K: CredentialKind>(
         }
         *parts.enabled = request.enabled.unwrap_or(*parts.enabled);
         if let Some(policy) = &request.policy {
+            // A policy that permits more gives access, as a new credential does.
+            if policy.loosens(&parts.terms.client) {
+                access::require_recent_authentication(&tenant)?;
+            }
             parts.terms.client.clone_from(policy);
         }
+        Ok(())
     });
     credential_response(&state, &after.await?, None).await
 }
@@ -314,6 +321,7 @@ pub async fn rotate<K: CredentialKind>(
         let parts = credential.fields_mut();
         parts.terms.secrets = parts.terms.secrets.rotate(hash, grace_ends);
         *parts.hint = secret.hint();
+        Ok(())
     });
     let after = after.await?;
     login_links::notify_access_granted(&state, tenant.account(), AccessGrant::Secret(K::NOUN, after.summary().id));

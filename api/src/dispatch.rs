@@ -1,16 +1,21 @@
 //! Handles one request from its headers to its response.
 //!
 //! ```text
-//! headers → route → authenticate → rate limit → authorize → body → policy → handler (own task) → response → request log
+//! headers → route → authenticate → rate limit → authorize → body ─┬─ own task ───────────────────────────────┐
+//!                                                                 │ policy → handler → response → request log │
+//!                                                                 └───────────────────────────────────────────┘
 //! ```
 //!
-//! The handler runs in its own task: a client that disconnects cannot interrupt a submission, and a panic ends only
-//! that task and is answered 500. Every response carries `x-request-id`; responses to an authenticated account also
-//! carry the `ratelimit-*` headers.
+//! Once the body was read, the request is handled in a task of its own: a client that disconnects can neither interrupt
+//! a submission nor keep it out of the audit log. A panic of the handler ends only that handler, and
+//! is answered 500. Every response carries `x-request-id`; responses to an authenticated account also carry the
+//! `ratelimit-*` headers.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
@@ -36,8 +41,7 @@ use crate::request_log::{self, RequestLogEntry};
 use crate::response::{CookiePolicy, Response};
 use crate::sdk::Risk;
 use crate::serve::body::{self, ResponseBody};
-use crate::serve::connection::RequestPermit;
-use crate::serve::memory_budget::{MemoryHolder, MemoryShare};
+use crate::serve::memory_budget::{MemoryAllowance, MemoryHolder, MemoryShare};
 use crate::serve::router::{MatchedOperation, RouteMatch};
 use crate::serve::{header_limits, origin};
 use crate::server::ApiServer;
@@ -68,68 +72,133 @@ struct RequestContext {
     is_audited: bool,
 }
 
+/// A request whose handling can begin.
+struct ReadyRequest {
+    operation: &'static str,
+    caller: Principal,
+    call: Request,
+    /// The memory that the body holds.
+    share: MemoryShare,
+}
+
+/// A request with what its response needs, whether it is handled or refused.
+struct Exchange {
+    server: Arc<ApiServer>,
+    id: RequestId,
+    started: Instant,
+    head: Parts,
+    context: RequestContext,
+}
+
 /// Handles a request and returns its response.
 pub async fn dispatch<B>(server: Arc<ApiServer>, request: http::Request<B>) -> http::Response<ResponseBody>
 where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: std::fmt::Display,
 {
-    let started = Instant::now();
-    let state = &server.state;
-    let id = state.next_request_id();
+    let (started, id) = (Instant::now(), server.state.next_request_id());
     let (head, mut body) = request.into_parts();
-    let (mut context, mut error_code) = (RequestContext::default(), None);
-    let route = header_limits::check_head(&head).map(|()| server.router.find(&head.method, head.uri.path()));
-    let preflight = (head.method == Method::OPTIONS).then(|| cross_origin::preflight(head.uri.path())).flatten();
-    let ((operation, risk), outcome) = match (route, preflight) {
-        (Ok(RouteMatch::MethodNotAllowed(_)), Some(response)) => (NO_OPERATION, Ok((response, MemoryShare::default()))),
-        (Ok(RouteMatch::Found(found)), _) => (
-            (found.operation.id, found.operation.risk),
-            run_operation(state, found, &head, &mut body, &mut context).await,
-        ),
-        (Ok(RouteMatch::MethodNotAllowed(allowed)), None) => {
-            let text = format!("{} is not allowed here", head.method);
-            let problem = Problem::new(ErrorCode::METHOD_NOT_ALLOWED, text).with_header(ALLOW, allowed);
-            (NO_OPERATION, Err(not_found(state, &head, &mut context, problem).await))
-        }
-        (Ok(RouteMatch::NotFound), _) => {
-            (NO_OPERATION, Err(not_found(state, &head, &mut context, Problem::not_found("path")).await))
-        }
-        (Err(problem), _) => (NO_OPERATION, Err(problem)),
-    };
+    let mut exchange = Exchange { server: Arc::clone(&server), id, started, head, context: RequestContext::default() };
+    let Exchange { head, context, .. } = &mut exchange;
+    let (operation, step) = read_request(&server, head, &mut body, context).await;
     // The response may be sent before the body was read: drain the rest. A client that waits for `100 Continue`
     // (RFC 9110 10.1.1) sends no body after a final response.
     if !body.is_end_stream() && !head.headers.contains_key(EXPECT) {
-        state.tasks.spawn(body::drain(body));
+        server.state.tasks.spawn(body::drain(body));
     }
-    let mut content = Bytes::new();
-    let response = match outcome {
-        Ok((success, share)) => {
-            content = success.body.clone();
-            success_response(success, share)
-        }
-        Err(problem) => {
-            error_code = Some(problem.code().word);
-            if let Some(cause) = problem.cause() {
-                store::error_unless_away!(state.intake.store(), request.id = %id, operation, cause, "request failed");
-            }
-            problem_response(&problem, id, &state.options.base_url)
-        }
+    let ready = match step {
+        Ok(Step::Handle(ready)) => ready,
+        Ok(Step::Answer(response)) => return exchange.answer(operation, Ok((response, MemoryShare::default()))).await,
+        Err(problem) => return exchange.answer(operation, Err(problem)).await,
     };
-    let status = response.status().as_u16();
-    record_metrics(operation, id, status, started);
-    if let Some(actor) = context.actor {
-        let (duration, address) = (started.elapsed(), access::client_ip(&head));
-        let surface = access::surface(&head);
-        let is_audited = context.is_audited;
-        let entry =
-            RequestLogEntry { id, actor, operation, status, error_code, duration, surface, address, is_audited };
-        state.request_log.record(entry, &head.method, head.uri.path(), &content);
-        if request_log::is_written_first(risk) {
-            state.request_log.flush(state.intake.store()).await;
+    let handled = server.state.tasks.spawn(async move {
+        let outcome = handle(&exchange.server, &exchange.head, *ready).await;
+        exchange.answer(operation, outcome).await
+    });
+    handled.await.unwrap_or_else(|error| {
+        tracing::error!(request.id = %id, %error, "the task of a request failed");
+        problem_response(&Problem::internal(error), id, &server.state.options.base_url)
+    })
+}
+
+/// The step after a request was read.
+enum Step {
+    Handle(Box<ReadyRequest>),
+    /// It needs no operation.
+    Answer(Response),
+}
+
+/// Finds the operation of a request, and reads the request up to its handling. Returns the operation's name and risk.
+async fn read_request<B>(
+    server: &ApiServer,
+    head: &Parts,
+    body: &mut B,
+    context: &mut RequestContext,
+) -> ((&'static str, Risk), Result<Step, Problem>)
+where
+    B: Body<Data = Bytes> + Unpin + Send,
+    B::Error: std::fmt::Display,
+{
+    let state = &server.state;
+    let route = header_limits::check_head(head).map(|()| server.router.find(&head.method, head.uri.path()));
+    let preflight = (head.method == Method::OPTIONS).then(|| cross_origin::preflight(head.uri.path())).flatten();
+    match (route, preflight) {
+        (Ok(RouteMatch::MethodNotAllowed(_)), Some(response)) => (NO_OPERATION, Ok(Step::Answer(response))),
+        (Ok(RouteMatch::Found(found)), _) => {
+            let operation = (found.operation.id, found.operation.risk);
+            let ready = read_call(state, found, head, body, context).await;
+            (operation, ready.map(|ready| Step::Handle(Box::new(ready))))
         }
+        (Ok(RouteMatch::MethodNotAllowed(allowed)), None) => {
+            let text = format!("{} is not allowed here", head.method);
+            let problem = Problem::new(ErrorCode::METHOD_NOT_ALLOWED, text).with_header(ALLOW, allowed);
+            (NO_OPERATION, Err(not_found(state, head, context, problem).await))
+        }
+        (Ok(RouteMatch::NotFound), _) => {
+            (NO_OPERATION, Err(not_found(state, head, context, Problem::not_found("path")).await))
+        }
+        (Err(problem), _) => (NO_OPERATION, Err(problem)),
     }
-    finish_response(response, id, &head.method, &context)
+}
+
+impl Exchange {
+    /// Builds the response, and records the request in metrics and the request log.
+    async fn answer(
+        self,
+        (operation, risk): (&'static str, Risk),
+        outcome: Result<(Response, MemoryShare), Problem>,
+    ) -> http::Response<ResponseBody> {
+        let Self { server, id, started, head, context } = self;
+        let state = &server.state;
+        let (mut content, mut error_code) = (Bytes::new(), None);
+        let response = match outcome {
+            Ok((success, share)) => {
+                content = success.body.clone();
+                success_response(success, share)
+            }
+            Err(problem) => {
+                error_code = Some(problem.code().word);
+                if let Some(cause) = problem.cause() {
+                    store::error_unless_away!(state.intake.store(), request.id = %id, operation, cause, "request failed");
+                }
+                problem_response(&problem, id, &state.options.base_url)
+            }
+        };
+        let status = response.status().as_u16();
+        record_metrics(operation, id, status, started);
+        if let Some(actor) = context.actor {
+            let (duration, address) = (started.elapsed(), access::client_ip(&head));
+            let surface = access::surface(&head);
+            let is_audited = context.is_audited;
+            let entry =
+                RequestLogEntry { id, actor, operation, status, error_code, duration, surface, address, is_audited };
+            state.request_log.record(entry, &head.method, head.uri.path(), &content);
+            if request_log::is_written_first(risk) {
+                state.request_log.flush(state.intake.store()).await;
+            }
+        }
+        finish_response(response, id, &head.method, &context)
+    }
 }
 
 /// Counts a request of the account.
@@ -154,13 +223,14 @@ async fn not_found(state: &AppState, head: &Parts, context: &mut RequestContext,
     }
 }
 
-async fn run_operation<B>(
+/// Authenticates and authorizes a request, and reads its body.
+async fn read_call<B>(
     state: &Arc<AppState>,
     found: MatchedOperation<'_>,
     head: &Parts,
     body: &mut B,
     context: &mut RequestContext,
-) -> Result<(Response, MemoryShare), Problem>
+) -> Result<ReadyRequest, Problem>
 where
     B: Body<Data = Bytes> + Unpin + Send,
     B::Error: std::fmt::Display,
@@ -180,29 +250,50 @@ where
         // A request with a body stores something: it is rejected before reading when the disk is full.
         state.intake.check_ready().map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
     }
-    let from = access::client_ip(head);
-    let holder = caller.tenant().map(|tenant| MemoryHolder::Account(tenant.account().id));
-    let is_known = holder.is_some();
-    let tenant = caller.tenant().cloned();
-    let allowance = state.memory_budget.allowance(holder.unwrap_or_else(|| MemoryHolder::network(from)));
     let (body, share) = match operation.body_bytes_max {
         None => (Bytes::new(), MemoryShare::default()),
-        Some(bytes_max) => body::read_body(body, &head.headers, bytes_max, operation.media, &allowance).await?,
+        Some(bytes_max) => {
+            let allowance = state.memory_budget.allowance(memory_holder(&caller, head));
+            body::read_body(body, &head.headers, bytes_max, operation.media, &allowance).await?
+        }
     };
-    if let Some(tenant) = caller.tenant()
+    let call = Request {
+        path,
+        query: head.uri.query().unwrap_or_default().to_owned(),
+        headers: head.headers.clone(),
+        body,
+        client_ip: access::client_ip(head),
+        is_head: head.method == Method::HEAD,
+        ..Request::default()
+    };
+    Ok(ReadyRequest { operation: operation.id, caller, call, share })
+}
+
+fn memory_holder(caller: &Principal, head: &Parts) -> MemoryHolder {
+    match caller.tenant() {
+        Some(tenant) => MemoryHolder::Account(tenant.account().id),
+        None => MemoryHolder::network(access::client_ip(head)),
+    }
+}
+
+/// Holds a request for an approval, or calls its handler.
+async fn handle(server: &ApiServer, head: &Parts, ready: ReadyRequest) -> Result<(Response, MemoryShare), Problem> {
+    let ReadyRequest { operation, caller, call, share } = ready;
+    let state = &server.state;
+    let operation = server.router.operation(operation).ok_or_else(|| Problem::not_found("operation"))?;
+    let tenant = caller.tenant().cloned();
+    if let Some(tenant) = &tenant
         && let PolicyDecision::Hold(kind) = policy::decide(tenant.policy(), operation)?
     {
-        let held = approvals::hold(state, tenant, operation, kind, head, &body).await?;
+        let held = approvals::hold(state, tenant, operation, kind, head, call).await?;
         return Ok((held, share));
     }
-    let reserved = match caller.tenant() {
-        Some(tenant) => reserve_storage(state, tenant, operation, &body, &head.headers).await?,
+    let reserved = match &tenant {
+        Some(tenant) => reserve_storage(state, tenant, operation, &call.body, &head.headers).await?,
         None => Vec::new(),
     };
-    let query = head.uri.query().unwrap_or_default().to_owned();
-    let is_head = head.method == Method::HEAD;
-    let headers = head.headers.clone();
-    let call = Request { path, query, headers, body, client_ip: from, is_head, ..Request::default() };
+    // Responses of public operations are small or static.
+    let allowance = tenant.is_some().then(|| state.memory_budget.allowance(memory_holder(&caller, head)));
     let running = match (&operation.handler, caller) {
         (OperationHandler::Public(handler), _) => handler(Arc::clone(state), call),
         (OperationHandler::ApiKey(_, handler) | OperationHandler::ApiKeyOrSession(_, handler), caller) => {
@@ -217,13 +308,12 @@ where
             return Err(Problem::unauthorized(Denial::Missing));
         }
     };
-    let permit = head.extensions.get::<RequestPermit>().cloned();
-    let response = spawn_handler(state, running, share, permit, reserved).await?;
+    let response = run_handler(running, share, reserved).await?;
     let response = apply_response_policy(state, operation, tenant.as_ref(), response)?;
     let mut share = MemoryShare::default();
-    // Responses of public operations are small or static.
-    let large = is_known && response.body.len() > RESPONSE_UNBUDGETED_BYTES_MAX;
-    if large && !allowance.try_grow(&mut share, response.body.len()) {
+    let grows = |allowance: MemoryAllowance| allowance.try_grow(&mut share, response.body.len());
+    let is_large = response.body.len() > RESPONSE_UNBUDGETED_BYTES_MAX;
+    if !allowance.filter(|_| is_large).is_none_or(grows) {
         return Err(Problem::busy());
     }
     Ok((response, share))
@@ -274,23 +364,20 @@ pub(crate) async fn reserve_storage(
     Ok(reserved)
 }
 
-/// Runs a handler in its own task. The task holds the request's memory share and its permit until it ends.
-pub(crate) async fn spawn_handler(
-    state: &Arc<AppState>,
+/// Runs a handler to its end, in the task of its request. The memory of the request is released then. A panic is an
+/// internal error.
+pub(crate) async fn run_handler(
     running: HandlerFuture,
     share: MemoryShare,
-    permit: Option<RequestPermit>,
     reserved: Vec<StorageReservation>,
 ) -> Result<Response, Problem> {
-    let task = state.tasks.spawn(async move {
-        let outcome = running.await;
-        let (_share, _permit) = (share, permit);
-        if outcome.is_ok() {
-            reserved.into_iter().for_each(StorageReservation::confirm);
-        }
-        outcome
-    });
-    task.await.map_err(|error| Problem::internal(format!("the handler task failed: {error}")))?
+    let outcome = AssertUnwindSafe(running).catch_unwind().await;
+    let outcome = outcome.unwrap_or_else(|_| Err(Problem::internal("the handler panicked")));
+    drop(share);
+    if outcome.is_ok() {
+        reserved.into_iter().for_each(StorageReservation::confirm);
+    }
+    outcome
 }
 
 fn success_response(content: Response, share: MemoryShare) -> http::Response<ResponseBody> {

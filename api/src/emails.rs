@@ -27,6 +27,7 @@ pub mod view;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mail::draft::Draft;
 use mail::idempotency::IdempotencyScope;
 use serde_json::{Value, json};
 use store::access::Tenant;
@@ -59,6 +60,15 @@ pub async fn send(
     let SendRequest { email, mut warnings, claim } = request;
     let draft = async { Ok((email.into_draft(&state, &tenant, &mut warnings).await?, warnings)) };
     send_idempotent(&state, &tenant, IdempotencyScope::Send, claim, draft).await
+}
+
+/// The email of a request of `POST /emails`.
+///
+/// # Errors
+/// The template cannot be rendered, or a field is missing.
+pub async fn resolve_send(state: Arc<AppState>, tenant: Tenant, request: SendRequest) -> Result<Vec<Draft>, Problem> {
+    let SendRequest { email, mut warnings, .. } = request;
+    Ok(vec![email.into_draft(&state, &tenant, &mut warnings).await?])
 }
 
 /// Path and page of an email's events or attempts.

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mail::draft::Draft;
 use serde::Serializer as _;
 use store::access::{SignedInUser, Tenant};
 
@@ -29,6 +30,13 @@ pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<Response, Problem>> 
 pub type PublicHandler = Box<dyn Fn(Arc<AppState>, Request) -> HandlerFuture + Send + Sync>;
 /// Handler of an operation for API keys (or sessions).
 pub type ApiKeyHandler = Box<dyn Fn(Arc<AppState>, Tenant, Request) -> HandlerFuture + Send + Sync>;
+
+/// The future of [`check_request`].
+pub type RequestCheck = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>>;
+/// Builds the emails that a request of an operation would send.
+pub type SendResolver = Box<dyn Fn(Arc<AppState>, Tenant, Request) -> ResolvedSends + Send + Sync>;
+/// The future of a [`SendResolver`].
+pub type ResolvedSends = Pin<Box<dyn Future<Output = Result<Vec<Draft>, Problem>> + Send>>;
 
 /// Handler of an operation for a signed-in user.
 pub type UserHandler = Box<dyn Fn(Arc<AppState>, SignedInUser, Request) -> HandlerFuture + Send + Sync>;
@@ -106,6 +114,28 @@ where
         Box::pin(async move {
             let (input, ignored) = extract::<I>(call).await?;
             with_warnings(handler(state, user, input).await?.into_response()?, ignored)
+        })
+    })
+}
+
+/// Checks that a request can be parsed, without handling it.
+pub fn check_request<I: FromRequest>(call: Request) -> RequestCheck {
+    Box::pin(async move {
+        let (input, _) = extract::<I>(call).await?;
+        input.deferred_error().cloned().map_or(Ok(()), Err)
+    })
+}
+
+/// Wraps a function that builds the emails of a request.
+pub fn send_resolver<I: FromRequest, F, Run>(resolve: F) -> SendResolver
+where
+    F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
+    Run: Future<Output = Result<Vec<Draft>, Problem>> + Send + 'static,
+{
+    Box::new(move |state, tenant, call| {
+        Box::pin(async move {
+            let (input, _) = extract::<I>(call).await?;
+            resolve(state, tenant, input).await
         })
     })
 }

@@ -40,40 +40,13 @@ impl OperationCaller for ApiServer {
         call: OperationCall,
     ) -> BoxFuture<'a, Result<Response, Problem>> {
         Box::pin(async move {
-            let operation = self.router.operation(&call.operation).ok_or_else(|| Problem::not_found("operation"))?;
-            let (id, begun) = (self.state.next_request_id(), Instant::now());
-            let is_audited =
-                |user: &&SignedInUser| request_log::is_audited(operation.id, operation.risk, user.tenant());
-            let audited = user.filter(is_audited).map(|user| (user, call_path(operation, &call)));
-            let address = call.client_ip;
-            let outcome = run(&self.state, user, operation, call).await;
-            if let Some((user, path)) = audited {
-                let (status, error_code, response) = match &outcome {
-                    Ok(response) => (response.status, None, response.body.clone()),
-                    Err(problem) => (problem.status(), Some(problem.code().word), Bytes::new()),
-                };
-                let entry = RequestLogEntry {
-                    id,
-                    actor: (user.tenant().account().id, user.tenant().actor()),
-                    operation: operation.id,
-                    status: status.as_u16(),
-                    error_code,
-                    duration: begun.elapsed(),
-                    surface: RequestSurface::Dashboard,
-                    address,
-                    is_audited: true,
-                };
-                self.state.request_log.record(entry, &operation.method, &path, &response);
-                if request_log::is_written_first(operation.risk) {
-                    self.state.request_log.flush(self.state.intake.store()).await;
-                }
-            }
-            outcome.map_err(|problem| {
-                let Some(cause) = problem.cause() else { return problem };
-                let store = self.state.intake.store();
-                store::error_unless_away!(store, request.id = %id, operation = operation.id, cause, "a call failed");
-                problem.with_header(REQUEST_ID, id.to_string())
-            })
+            let (state, router, user) = (Arc::clone(&self.state), Arc::clone(&self.router), user.cloned());
+            // A task of its own: a browser that disconnects keeps no change out of the audit log.
+            let handled = self.state.tasks.spawn(async move {
+                let operation = router.operation(&call.operation).ok_or_else(|| Problem::not_found("operation"))?;
+                run_and_record(&state, user, operation, call).await
+            });
+            handled.await.map_err(Problem::internal)?
         })
     }
 
@@ -120,6 +93,47 @@ fn call_path(operation: &Operation, call: &OperationCall) -> String {
     path
 }
 
+/// Runs a call, and records in the audit log what it changes.
+async fn run_and_record(
+    state: &Arc<AppState>,
+    user: Option<SignedInUser>,
+    operation: &Operation,
+    call: OperationCall,
+) -> Result<Response, Problem> {
+    let (id, begun) = (state.next_request_id(), Instant::now());
+    let is_audited = |user: &&SignedInUser| request_log::is_audited(operation.id, operation.risk, user.tenant());
+    let audited = user.as_ref().filter(is_audited).map(|user| (user, call_path(operation, &call)));
+    let address = call.client_ip;
+    let outcome = run(state, user.as_ref(), operation, call).await;
+    if let Some((user, path)) = audited {
+        let (status, error_code, response) = match &outcome {
+            Ok(response) => (response.status, None, response.body.clone()),
+            Err(problem) => (problem.status(), Some(problem.code().word), Bytes::new()),
+        };
+        let entry = RequestLogEntry {
+            id,
+            actor: (user.tenant().account().id, user.tenant().actor()),
+            operation: operation.id,
+            status: status.as_u16(),
+            error_code,
+            duration: begun.elapsed(),
+            surface: RequestSurface::Dashboard,
+            address,
+            is_audited: true,
+        };
+        state.request_log.record(entry, &operation.method, &path, &response);
+        if request_log::is_written_first(operation.risk) {
+            state.request_log.flush(state.intake.store()).await;
+        }
+    }
+    outcome.map_err(|problem| {
+        let Some(cause) = problem.cause() else { return problem };
+        let store = state.intake.store();
+        store::error_unless_away!(store, request.id = %id, operation = operation.id, cause, "a call failed");
+        problem.with_header(REQUEST_ID, id.to_string())
+    })
+}
+
 async fn run(
     state: &Arc<AppState>,
     user: Option<&SignedInUser>,
@@ -155,6 +169,6 @@ async fn run(
             handler(Arc::clone(state), Owner::SignedIn(user.cloned().ok_or_else(missing)?), request)
         }
     };
-    let response = dispatch::spawn_handler(state, running, MemoryShare::default(), None, reserved).await?;
+    let response = dispatch::run_handler(running, MemoryShare::default(), reserved).await?;
     dispatch::apply_response_policy(state, operation, user.map(SignedInUser::tenant), response)
 }

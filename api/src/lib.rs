@@ -18,7 +18,9 @@
 
 pub mod access;
 pub mod account;
+mod account_permits;
 pub mod affiliate;
+pub(crate) mod approval_change;
 pub mod approval_executor;
 mod approval_signals;
 mod approvals;

@@ -121,6 +121,7 @@ fn grant_operations() -> Vec<Operation> {
             .api_key_or_session(full, grants::list),
         operation(Method::PATCH, "/grants/{id}", "update_grant")
             .about(tag, "Set the policy of a grant")
+            .errors(&[ErrorCode::REAUTHENTICATION_REQUIRED])
             .session(SessionSubject::Account, grants::update),
         operation(Method::GET, "/grants/{id}", "get_grant")
             .about(tag, "Get a grant")

@@ -261,7 +261,8 @@ fn describe_operation(operation: &Operation, schemas: &mut Schemas, shared: &mut
         OperationHandler::ApiKeyOrSession(..) => json!([{"api_key": []}, {"session": []}]),
         OperationHandler::Session(..) | OperationHandler::Owner(_) => json!([{"session": []}]),
     };
-    if operation.accepts_sessions() {
+    // Users also call operations that take a key only: the dashboard's pages send email.
+    if !matches!(operation.handler, OperationHandler::Public(_)) {
         entry["x-role"] = json!(role_table::least_role(operation).word());
     }
     if let Some(sdk) = operation.sdk {

@@ -7,17 +7,18 @@ use std::sync::Arc;
 
 use http::Method;
 use mail::credential::ApiKeyScope;
+use mail::draft::Draft;
 use mail::idempotency::IdempotencyScope as Keyed;
 use mail::quota::Noun;
 use store::access::{SignedInUser, Tenant};
 
 use crate::handler::{
-    ApiKeyHandler, Owner, OwnerHandler, PublicHandler, UserHandler, api_key_handler, owner_handler, public_handler,
-    user_handler,
+    ApiKeyHandler, Owner, OwnerHandler, PublicHandler, RequestCheck, SendResolver, UserHandler, api_key_handler,
+    check_request, owner_handler, public_handler, send_resolver, user_handler,
 };
 use crate::idempotent_operation;
 use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Media, RequestSpec};
+use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::response::{CookiePolicy, ExtraResponse, IntoResponse};
 use crate::schema::Schemas;
 use crate::sdk::{Risk, SdkAction, SdkMethod};
@@ -72,7 +73,6 @@ pub struct ResponseSpec {
 }
 
 /// An operation of the API.
-#[derive(Debug)]
 pub struct Operation {
     pub method: Method,
     /// `{id}` is a path parameter.
@@ -104,6 +104,13 @@ pub struct Operation {
     pub risk: Risk,
     /// It causes email later that no policy of a client sees: by automations, partner emails or webhooks.
     pub mails_later: bool,
+    /// It changes what partners are paid. A client with a policy may call it only with an approval.
+    pub moves_money: bool,
+    /// Parses a request without handling it, before it waits for an approval.
+    pub check_request: fn(Request) -> RequestCheck,
+    /// Builds the emails that a request would send, for a person who approves them. Every operation that sends email
+    /// has it.
+    pub resolve_sends: Option<SendResolver>,
     /// Name in SDKs, CLI and MCP tools; `None` if the operation accepts no API keys.
     pub sdk: Option<SdkMethod>,
     pub handler: OperationHandler,
@@ -112,7 +119,24 @@ pub struct Operation {
 /// Upper bound of what a request stores: a number of rows or, for byte quotas, the bytes besides the request body.
 pub type StorageCost = &'static [(Noun, u64)];
 
+impl fmt::Debug for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operation").field("id", &self.id).field("handler", &self.handler).finish_non_exhaustive()
+    }
+}
+
 impl Operation {
+    /// Sets the function that builds the emails of a request. It takes the input of the handler, and changes nothing.
+    #[must_use]
+    pub fn resolved_by<I: FromRequest, F, Run>(mut self, resolve: F) -> Self
+    where
+        F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<Vec<Draft>, Problem>> + Send + 'static,
+    {
+        self.resolve_sends = Some(send_resolver(resolve));
+        self
+    }
+
     /// The scope that an API key needs; `None` if the operation accepts no API keys.
     #[must_use]
     pub fn scope(&self) -> Option<ApiKeyScope> {
@@ -154,6 +178,7 @@ pub struct OperationBuilder {
     sdk_actions: &'static [SdkAction],
     risk: Risk,
     mails_later: bool,
+    moves_money: bool,
 }
 
 /// Starts an operation, for example `POST /emails` with the id `send_email`.
@@ -179,6 +204,7 @@ pub fn operation(method: Method, path: &'static str, id: &'static str) -> Operat
         sdk_actions: &[],
         risk,
         mails_later: false,
+        moves_money: false,
     }
 }
 
@@ -222,6 +248,14 @@ impl OperationBuilder {
     #[must_use]
     pub fn mails_later(mut self) -> Self {
         self.mails_later = true;
+        self
+    }
+
+    /// Marks an operation that changes what partners are paid. Clients with a policy may call it only with an approval of
+    /// a person who may release such changes.
+    #[must_use]
+    pub fn moves_money(mut self) -> Self {
+        self.moves_money = true;
         self
     }
 
@@ -339,6 +373,9 @@ impl OperationBuilder {
             },
             risk: self.risk,
             mails_later: self.mails_later,
+            moves_money: self.moves_money || matches!(self.risk, Risk::Money | Risk::Payout),
+            check_request: check_request::<I>,
+            resolve_sends: None,
             sdk: self.sdk_name.map(|name| SdkMethod { name, risk: self.risk, actions: self.sdk_actions }),
             handler: action,
         }

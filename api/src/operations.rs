@@ -84,14 +84,16 @@ fn email_operations() -> Vec<Operation> {
             .domain_scoped()
             .sdk("emails.send")
             .risk(Risk::Send)
-            .api_key(Sending, emails::send),
+            .api_key(Sending, emails::send)
+            .resolved_by(emails::resolve_send),
         post("/emails/batch", "send_batch")
             .about("emails", "Send up to 100 emails in one request")
             .errors(ErrorCode::SENDING)
             .domain_scoped()
             .sdk("emails.sendBatch")
             .risk(Risk::Send)
-            .api_key(Sending, emails::send_batch),
+            .api_key(Sending, emails::send_batch)
+            .resolved_by(emails::batch::submit::resolve_batch),
         get("/emails", "list_emails")
             .about("emails", "List emails, newest first; all given filters must match")
             .domain_scoped()
@@ -122,7 +124,8 @@ fn email_operations() -> Vec<Operation> {
             .domain_scoped()
             .sdk("emails.resend")
             .risk(Risk::Send)
-            .api_key_or_session(Sending, emails::resend::resend),
+            .api_key_or_session(Sending, emails::resend::resend)
+            .resolved_by(emails::resend::resolve_resend),
         post("/emails/test", "test_event")
             .about("emails", "Send a test event to webhooks")
             .errors(&[ErrorCode::NOT_FOUND])
@@ -190,6 +193,7 @@ fn api_key_operations() -> Vec<Operation> {
         patch("/api-keys/{id}", "update_api_key")
             .about(tag, "Rename, enable or disable an API key, or set its allowed addresses")
             .sdk("apiKeys.update")
+            .errors(&[ErrorCode::REAUTHENTICATION_REQUIRED])
             .api_key_or_session(full, credentials::update::<ApiKey>),
         delete("/api-keys/{id}", "delete_api_key")
             .about(tag, "Delete an API key")
@@ -223,6 +227,7 @@ fn smtp_credential_operations() -> Vec<Operation> {
         patch("/smtp-credentials/{id}", "update_smtp_credential")
             .about(tag, "Rename, enable or disable an SMTP credential, or set its allowed addresses")
             .sdk("smtpCredentials.update")
+            .errors(&[ErrorCode::REAUTHENTICATION_REQUIRED])
             .api_key_or_session(full, credentials::update::<SmtpCredential>),
         delete("/smtp-credentials/{id}", "delete_smtp_credential")
             .about(tag, "Delete an SMTP credential")

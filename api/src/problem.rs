@@ -425,6 +425,11 @@ impl Problem {
                     .with_details(json!({"domain": domain}))
             }
             SubmitError::Policy(violation) => Self::policy_violation(violation.rule(), violation.to_string()),
+            SubmitError::NotApproved => Self::new(
+                ErrorCode::CONFLICT,
+                "The email differs from the one that was approved: its template, or the email that it is made from, has \
+                 changed. Nothing was sent; request it again",
+            ),
             SubmitError::AccountSuspended => Self::new(ErrorCode::ACCOUNT_SUSPENDED, "The account is suspended"),
             SubmitError::Message(error) => Self::new(ErrorCode::VALIDATION_ERROR, error.to_string()),
             SubmitError::Invalid { field, message } => Self::field(field, message),

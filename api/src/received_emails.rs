@@ -72,7 +72,8 @@ pub fn operations() -> Vec<Operation> {
             .errors(ErrorCode::SENDING)
             .sdk("receivedEmails.reply")
             .risk(Risk::Send)
-            .api_key_or_session(full, reply_and_forward::reply),
+            .api_key_or_session(full, reply_and_forward::reply)
+            .resolved_by(reply_and_forward::resolve_reply),
         define(
             post,
             "/received-emails/{id}/forward",
@@ -82,7 +83,8 @@ pub fn operations() -> Vec<Operation> {
         .errors(ErrorCode::SENDING)
         .sdk("receivedEmails.forward")
         .risk(Risk::Send)
-        .api_key_or_session(full, reply_and_forward::forward),
+        .api_key_or_session(full, reply_and_forward::forward)
+        .resolved_by(reply_and_forward::resolve_forward),
         define(
             Method::DELETE,
             "/received-emails/{id}",

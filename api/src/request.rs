@@ -27,7 +27,7 @@ pub const SMALL_BYTES_MAX: usize = 64 << 10;
 pub const SEND_BYTES_MAX: usize = 144 << 20;
 
 /// A request that was routed and authenticated and whose body was read.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     /// Path parameters in order, not percent-decoded.
     pub path: Vec<(String, String)>,
@@ -181,6 +181,11 @@ pub trait FromRequest: Sized + Send + 'static {
     /// # Errors
     /// The problem response for an invalid request.
     fn read(call: &Request) -> Result<Self, Problem>;
+
+    /// An error that the handler reports later, because others take precedence.
+    fn deferred_error(&self) -> Option<&Problem> {
+        None
+    }
 }
 
 /// Input of handlers without parameters or body.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use ::affiliate::audit::runner::AuditRunner;
 use ::affiliate::service::AffiliateService;
 use bytes::Bytes;
 use mail::address::{Address, DomainName};
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::revalidation::AccessRevalidator;
+use crate::account_permits::AccountPermits;
 use crate::approval_signals::ApprovalSignals;
 use crate::auth::login_log::LoginLog;
 use crate::auth::password_hashing::PasswordHasher;
@@ -167,6 +169,9 @@ pub struct AppState {
     /// Permits for referral sign-up reports, which are processed after the response.
     pub(crate) signup_report_permits: Arc<Semaphore>,
     pub(crate) affiliate: AffiliateService,
+    pub(crate) audits: AuditRunner,
+    /// An account replays past events for one automation at a time.
+    pub(crate) replay_permits: AccountPermits,
     /// Rechecks the access of streams and exports while they run.
     pub(crate) revalidator: Arc<AccessRevalidator>,
     /// Cancelled at shutdown; ends streams that have no end of their own.
@@ -183,6 +188,8 @@ impl AppState {
         let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
         Arc::new(Self {
             affiliate: AffiliateService::new(intake.clone()),
+            audits: AuditRunner::default(),
+            replay_permits: AccountPermits::default(),
             revalidator: AccessRevalidator::new(intake.clone(), tasks.clone(), shutdown.clone()),
             intake,
             approvals: ApprovalSignals::default(),

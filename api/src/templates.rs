@@ -87,7 +87,8 @@ pub fn operations() -> Vec<Operation> {
             .errors(ErrorCode::SENDING)
             .sdk("templates.testSend")
             .risk(Risk::Send)
-            .api_key_or_session(Full, preview::send_test),
+            .api_key_or_session(Full, preview::send_test)
+            .resolved_by(preview::resolve_test),
         post("/templates/{id_or_alias}/duplicate", "duplicate_template", "Copy the draft into a new template")
             .storage_cost(&[(Noun::Templates, 1)])
             .sdk("templates.duplicate")

@@ -215,6 +215,11 @@ impl ApiClient {
         if body.is_whole {
             *kept = Some(connection);
         }
+        if status == StatusCode::ACCEPTED
+            && let Some(held) = ApiError::approval_required(status.as_u16(), key.hidden_in(&body.content).as_bytes())
+        {
+            return Err(CliError::Api(Box::new(held)));
+        }
         if status.is_success() && body.is_whole {
             return Ok(Answer { headers, body: body.content, key });
         }

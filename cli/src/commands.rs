@@ -1,5 +1,6 @@
 //! Commands written by hand: signing in, and workflows of several calls.
 
+mod approvals_wait;
 mod completion;
 mod doctor;
 mod emails_watch;
@@ -64,6 +65,11 @@ pub const WORKFLOWS: &[Workflow] = &[
     Workflow::new("plan", "Show what `apply` would change", plan::plan_command),
     Workflow::new("apply", "Make the account as a file declares it", plan::apply_command),
     Workflow::new("import", "Take over suppressions and templates from another service", import::command),
+    Workflow::new(
+        "approvals wait",
+        "Wait until a request was approved and carried out, and print its response",
+        approvals_wait::command,
+    ),
     Workflow::new("emails watch", "Show what happens to emails as it happens", emails_watch::command),
     Workflow::new("logs tail", "Show API requests as they are logged", logs_tail::command),
     Workflow::new("templates push", "Create or update drafts from a directory", templates::push_command),
@@ -108,6 +114,7 @@ pub async fn run(command: &str, arguments: &[String], table: &OperationTable<'_>
         "plan" => plan::plan(arguments, table).await,
         "apply" => plan::apply(arguments, table).await,
         "import" => import::run(arguments, table).await,
+        "approvals wait" => approvals_wait::run(arguments, table).await,
         "emails watch" => until_interrupted(emails_watch::run(arguments, table)).await,
         "logs tail" => until_interrupted(logs_tail::run(arguments, table)).await,
         "templates push" => templates::run("push", arguments, table).await,

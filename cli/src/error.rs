@@ -16,7 +16,12 @@ pub mod exit_status {
     pub const UNCONFIRMED: u8 = 4;
     /// `plan` found changes to make.
     pub const CHANGES: u8 = 5;
+    /// The request waits for the approval of a person.
+    pub const APPROVAL_REQUIRED: u8 = 6;
 }
+
+/// The code of a request that waits for an approval: its answer (202) is no result.
+pub const APPROVAL_REQUIRED: &str = "approval_required";
 
 /// An error answer of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +91,7 @@ impl CliError {
         match self {
             Self::Usage(_) => exit_status::USAGE,
             Self::Api(error) if error.code == "send_unconfirmed" => exit_status::UNCONFIRMED,
+            Self::Api(error) if error.code == APPROVAL_REQUIRED => exit_status::APPROVAL_REQUIRED,
             Self::Api(error) if error.is_temporary() => exit_status::TRY_AGAIN,
             Self::Connection(..) | Self::Timeout(_) => exit_status::TRY_AGAIN,
             Self::Differences(status) => *status,
@@ -154,6 +160,9 @@ impl CliError {
             for (name, problem) in fields.into_iter().flatten() {
                 text.push_str(&format!("\n  {name}: {}", problem.as_str().unwrap_or_default()));
             }
+            if let Some(id) = error.approval_id() {
+                text.push_str(&format!("\n  approval: {id}\n  wait for it: postrider approvals wait {id}"));
+            }
             for (label, field) in [
                 ("upgrade", "upgrade_url"),
                 ("read", "doc_url"),
@@ -187,6 +196,27 @@ impl fmt::Display for CliError {
 impl std::error::Error for CliError {}
 
 impl ApiError {
+    /// The error of a request that waits for an approval, from the body of its answer (202); `None` for another body.
+    #[must_use]
+    pub fn approval_required(status: u16, body: &[u8]) -> Option<Self> {
+        let body: Map<String, Value> = serde_json::from_slice(body).ok()?;
+        if body.get("status").and_then(Value::as_str) != Some(APPROVAL_REQUIRED) {
+            return None;
+        }
+        let message = body.get("message").and_then(Value::as_str).unwrap_or("a person must approve this request");
+        let (code, message) = (APPROVAL_REQUIRED.to_owned(), message.to_owned());
+        let fields = json!({"message": message, "code": code, "details": body});
+        let Value::Object(fields) = fields else { return None };
+        Some(Self { status, code, message, fields, retry_after: None })
+    }
+
+    /// The approval that the request waits for.
+    #[must_use]
+    pub fn approval_id(&self) -> Option<&str> {
+        let details = self.fields.get("details").filter(|_| self.code == APPROVAL_REQUIRED)?;
+        details["approval_id"].as_str()
+    }
+
     /// Returns whether the same request may succeed later.
     #[must_use]
     pub fn is_temporary(&self) -> bool {

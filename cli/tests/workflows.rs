@@ -258,3 +258,42 @@ fn suppressions_are_imported_with_the_lines_of_their_file() {
     // Line 3 of the list was line 6 of the file.
     assert_eq!(run.json()["import"]["errors"][0]["line"], 6, "{run:?}");
 }
+
+#[test]
+fn a_held_call_is_no_result_and_can_be_waited_for() {
+    let asked = Arc::new(Mutex::new(0));
+    let server = ScriptedServer::start(move |request| match (request.method.as_str(), request.target.as_str()) {
+        ("POST", "/emails") => Reply::Json(
+            202,
+            json!({
+                "status": "approval_required", "approval_id": "apr_1", "message": "A person decides",
+                "url": "https://x.example/dashboard/approvals/apr_1", "expires_at": "2026-01-02T00:00:00Z",
+            }),
+        ),
+        ("GET", "/approvals/apr_1") => {
+            let mut asked = asked.lock().unwrap();
+            *asked += 1;
+            let (status, response) = match *asked {
+                1 => ("pending", Value::Null),
+                _ => ("executed", json!({"id": "msg_1"})),
+            };
+            Reply::Json(200, json!({"approval": {"id": "apr_1", "status": status, "response": response}}))
+        }
+        ("GET", "/approvals/apr_2") => {
+            let error = json!({"error": {"code": "conflict", "message": "The email differs"}});
+            Reply::Json(200, json!({"approval": {"id": "apr_2", "status": "failed", "response": error}}))
+        }
+        other => panic!("{other:?}"),
+    });
+    let send = ["emails", "send", "--from", "a@example.com", "--to", "b@example.net", "--subject", "x", "--text", "x"];
+    let held = server.run(&send);
+    assert_eq!((held.status, held.stdout.as_str()), (Some(6), ""), "{held:?}");
+    let error: Value = serde_json::from_str(&held.stderr).unwrap();
+    assert_eq!(error["error"]["code"], "approval_required");
+    assert_eq!(error["error"]["details"]["approval_id"], "apr_1");
+    let done = server.run(&["approvals", "wait", "apr_1"]);
+    assert_eq!((done.status, &done.json()["id"]), (Some(0), &json!("msg_1")));
+    let failed = server.run(&["approvals", "wait", "apr_2"]);
+    assert_eq!(failed.status, Some(1));
+    assert!(failed.stderr.contains("The email differs"), "{failed:?}");
+}

@@ -16,6 +16,7 @@
 //!
 //! Standards: RFC 1035, RFC 2181 10.3, RFC 2308, RFC 5321 5.1, RFC 7505.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -36,6 +37,8 @@ use hickory_resolver::proto::serialize::txt::ParseError;
 use mail::address::DomainName;
 use mail::dane::Tlsa;
 use mail::outage::Outage;
+use rustls::crypto::aws_lc_rs;
+use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::error::Elapsed;
@@ -256,7 +259,9 @@ impl Resolver {
     /// # Errors
     /// [`ResolverSetupError`] if the system's configuration or the trust anchors cannot be read.
     pub fn new(settings: &ResolverSettings) -> Result<Self, ResolverSetupError> {
-        let setup = |error: NetError| ResolverSetupError(error.to_string());
+        fn setup(error: impl fmt::Display) -> ResolverSetupError {
+            ResolverSetupError(error.to_string())
+        }
         let servers: Vec<NameServerConfig> = if settings.servers.is_empty() {
             system_servers()?
         } else {
@@ -275,7 +280,7 @@ impl Resolver {
         // All queried names are fully qualified, so there is no search list.
         let config = ResolverConfig::from_parts(None, Vec::new(), servers);
         let resolver = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
-        let resolver = resolver.with_options(options);
+        let resolver = resolver.with_options(options).with_tls_config(no_tls().map_err(setup)?);
         let resolver = match &settings.validation {
             DnssecMode::Off => resolver,
             DnssecMode::Root => resolver.with_trust_anchor(Arc::new(TrustAnchors::default())),
@@ -608,6 +613,14 @@ async fn await_other_family(
             reason: "lookup of one address family timed out".to_owned(),
         })
     })
+}
+
+/// TLS settings without authorities: the resolver asks over UDP and TCP only. Without them hickory reads the machine's
+/// authorities, and a machine that has none could not start.
+fn no_tls() -> Result<ClientConfig, rustls::Error> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions()?;
+    Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
 fn system_servers() -> Result<Vec<NameServerConfig>, ResolverSetupError> {

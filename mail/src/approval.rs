@@ -2,21 +2,24 @@
 //!
 //! ```text
 //! pending ─► rejected
-//!    │  └──► (expired)                        after 24 hours
-//!    └─────► approved ─► executing ─► executed      the response is kept
+//!    │  └──► expired                                after 24 hours
+//!    └─────► approved ─► executing ─► executed      or failed, if the response is an error
 //!                            └──────► interrupted   it may have been executed, and is not repeated
 //! ```
 //!
-//! The decision names the hash of the request as the person saw it, so that nothing else can be approved.
+//! The decision names the hash of what the person saw: the request, and the emails that it sends with their recipients
+//! and content. Nothing else is carried out. The content ([`HeldContent`]) is deleted long before the rest.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::client_policy::ApprovalKind;
 use crate::credential::CredentialId;
+use crate::held_email::{HeldEmail, hexadecimal};
 use crate::id::{AccountId, ApprovalId, UserId};
 
 /// Time for a decision.
@@ -25,14 +28,22 @@ pub const DECISION_TIME: Duration = Duration::from_secs(24 * 3600);
 pub const EXECUTION_LEASE: Duration = Duration::from_secs(120);
 /// Retention of decided approvals.
 pub const RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Time after the execution in which the content and the response are kept.
+pub const EXECUTED_CONTENT_TIME: Duration = Duration::from_secs(24 * 3600);
 /// Maximum length of the body of a request that waits for approval.
 pub const BODY_BYTES_MAX: usize = 256 << 10;
+/// Maximum length of the content of a request that waits for approval, with the emails that it sends.
+pub const CONTENT_BYTES_MAX: usize = 1 << 20;
 /// Maximum length of a stored response; longer ones are not stored.
 pub const RESPONSE_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of pending approvals of an account.
 pub const PENDING_MAX: usize = 200;
+/// Maximum length of the contents of all pending approvals of an account.
+pub const PENDING_BYTES_MAX: u64 = 32 << 20;
+/// Maximum number of requests of an account that are held on one day (UTC).
+pub const HELD_PER_DAY_MAX: u32 = 1_000;
 
-/// The request as the client made it.
+/// The request as the client made it, without its body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldRequest {
     /// The operation id of the API.
@@ -44,36 +55,70 @@ pub struct HeldRequest {
     pub query: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
-    /// The `If-Match` header field.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub if_match: Option<String>,
+    /// The other header fields that the operation reads, by name and value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+}
+
+/// The content of a held request. It is stored encrypted, and deleted once it is not needed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct HeldContent {
     /// The body: JSON, or empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
+    /// The emails that the request sends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub emails: Vec<HeldEmail>,
+    /// The JSON body of the response once the request was executed; empty if it was too long or not JSON.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub response: String,
 }
 
 impl HeldRequest {
-    /// SHA-256 over all parts, in hexadecimal. The decision names it.
+    /// SHA-256 over the request and its body, in hexadecimal: a request with the same idempotency key must have it.
     #[must_use]
-    pub fn hash(&self) -> String {
-        let Self { operation, method, path, query, idempotency_key, if_match, body } = self;
+    pub fn hash(&self, body: &str) -> String {
+        self.hash_with(body, &[])
+    }
+
+    /// SHA-256 over the request, its body and the emails that it sends, in hexadecimal. The decision names it.
+    #[must_use]
+    pub fn content_hash(&self, content: &HeldContent) -> String {
+        self.hash_with(&content.body, &content.emails)
+    }
+
+    fn hash_with(&self, body: &str, emails: &[HeldEmail]) -> String {
+        let Self { operation, method, path, query, idempotency_key, headers } = self;
+        let emails: Vec<String> = emails.iter().map(HeldEmail::hash).collect();
+        let key = idempotency_key.as_deref();
+        let mut parts = vec![Some(operation.as_str()), Some(method), Some(path), Some(query), key, Some(body)];
+        parts.extend(headers.iter().flat_map(|(name, value)| [Some(name.as_str()), Some(value)]));
+        // Keeps header fields and emails apart.
+        parts.push(None);
+        parts.extend(emails.iter().map(|hash| Some(hash.as_str())));
         let mut hash = Sha256::new();
-        let parts = [
-            Some(operation),
-            Some(method),
-            Some(path),
-            Some(query),
-            idempotency_key.as_ref(),
-            if_match.as_ref(),
-            Some(body),
-        ];
         for part in parts {
             // The length keeps parts apart; an absent part differs from an empty one.
             hash.update(part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
-            hash.update(part.map_or("", String::as_str).as_bytes());
+            hash.update(part.unwrap_or_default().as_bytes());
         }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal(&hash.finalize())
     }
+
+    /// The value of a header field.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Sends of a client that were counted against its daily limit when a request was held. They are given back if the
+/// request is not carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReservedSends {
+    /// The day in UTC.
+    pub day: Date,
+    pub sends: u32,
 }
 
 /// A decision of a user.
@@ -89,9 +134,9 @@ pub struct ExecutionResult {
     pub at: Timestamp,
     /// HTTP status.
     pub status: u16,
-    /// The JSON body; empty if it was too long or not JSON.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub body: String,
+    /// The code of the error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +146,8 @@ pub enum ApprovalState {
     Rejected {
         rejected: Decision,
     },
+    /// The time for a decision is over, and the content was deleted.
+    Expired,
     /// Approved; its execution has not begun.
     Approved {
         approved: Decision,
@@ -129,7 +176,15 @@ pub struct Approval {
     /// The client that made the request.
     pub client: CredentialId,
     pub kind: ApprovalKind,
+    /// True if it changes what partners are paid: those decide who may do that.
+    pub moves_money: bool,
     pub request: HeldRequest,
+    /// [`HeldRequest::hash`].
+    pub request_hash: String,
+    /// [`HeldRequest::content_hash`].
+    pub hash: String,
+    /// The sends that are counted, if the client's policy limits them.
+    pub reserved_sends: Option<ReservedSends>,
     /// The response of the client's request contains it.
     pub created_at: Timestamp,
     pub state: ApprovalState,
@@ -144,22 +199,25 @@ pub enum ApprovalStatus {
     Approved,
     Executing,
     Executed,
+    /// Executed, and the response is an error.
+    Failed,
     Interrupted,
 }
 
 impl ApprovalStatus {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Pending,
         Self::Expired,
         Self::Rejected,
         Self::Approved,
         Self::Executing,
         Self::Executed,
+        Self::Failed,
         Self::Interrupted,
     ];
     /// All words in the API.
     pub const WORDS: &'static [&'static str] =
-        &["pending", "expired", "rejected", "approved", "executing", "executed", "interrupted"];
+        &["pending", "expired", "rejected", "approved", "executing", "executed", "failed", "interrupted"];
 
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -170,6 +228,7 @@ impl ApprovalStatus {
             Self::Approved => "approved",
             Self::Executing => "executing",
             Self::Executed => "executed",
+            Self::Failed => "failed",
             Self::Interrupted => "interrupted",
         }
     }
@@ -190,13 +249,30 @@ impl Approval {
     #[must_use]
     pub fn status(&self, now: Timestamp) -> ApprovalStatus {
         match &self.state {
+            ApprovalState::Expired => ApprovalStatus::Expired,
             ApprovalState::Pending if self.expires_at() <= now => ApprovalStatus::Expired,
             ApprovalState::Pending => ApprovalStatus::Pending,
             ApprovalState::Rejected { .. } => ApprovalStatus::Rejected,
             ApprovalState::Approved { .. } => ApprovalStatus::Approved,
             ApprovalState::Executing { .. } => ApprovalStatus::Executing,
+            ApprovalState::Executed { result, .. } if result.status >= 400 => ApprovalStatus::Failed,
             ApprovalState::Executed { .. } => ApprovalStatus::Executed,
             ApprovalState::Interrupted { .. } => ApprovalStatus::Interrupted,
+        }
+    }
+
+    /// When the content is deleted; `None` while it is needed, and once it was deleted with the decision.
+    #[must_use]
+    pub fn content_ends_at(&self) -> Option<Timestamp> {
+        let kept_until = |at: Timestamp| at.checked_add(EXECUTED_CONTENT_TIME).unwrap_or(Timestamp::MAX);
+        match &self.state {
+            ApprovalState::Pending => Some(self.expires_at()),
+            ApprovalState::Executed { result, .. } => Some(kept_until(result.at)),
+            ApprovalState::Interrupted { at, .. } => Some(kept_until(*at)),
+            ApprovalState::Rejected { .. }
+            | ApprovalState::Expired
+            | ApprovalState::Approved { .. }
+            | ApprovalState::Executing { .. } => None,
         }
     }
 
@@ -204,7 +280,7 @@ impl Approval {
     #[must_use]
     pub fn decision(&self) -> Option<Decision> {
         match &self.state {
-            ApprovalState::Pending => None,
+            ApprovalState::Pending | ApprovalState::Expired => None,
             ApprovalState::Rejected { rejected } => Some(*rejected),
             ApprovalState::Approved { approved }
             | ApprovalState::Executing { approved, .. }
@@ -218,6 +294,8 @@ impl Approval {
 mod tests {
     use super::*;
 
+    const BODY: &str = r#"{"to":["ada@example.com"]}"#;
+
     fn request() -> HeldRequest {
         HeldRequest {
             operation: "send_email".to_owned(),
@@ -225,47 +303,60 @@ mod tests {
             path: "/emails".to_owned(),
             query: String::new(),
             idempotency_key: None,
-            if_match: None,
-            body: r#"{"to":["ada@example.com"]}"#.to_owned(),
+            headers: Vec::new(),
         }
     }
 
     #[test]
     fn the_hash_covers_every_part() {
-        let hash = request().hash();
+        let hash = request().hash(BODY);
         assert_eq!(hash.len(), 64);
-        assert_eq!(hash, request().hash());
-        let edits: [fn(&mut HeldRequest); 8] = [
+        assert_eq!(hash, request().hash(BODY));
+        assert_ne!(hash, request().hash("{}"));
+        let edits: [fn(&mut HeldRequest); 7] = [
             |r| r.operation.push('x'),
             |r| r.method = "PUT".to_owned(),
             |r| r.path.push('/'),
             |r| r.query.push('a'),
             |r| r.idempotency_key = Some(String::new()),
-            |r| r.if_match = Some(String::new()),
-            |r| r.body.push(' '),
+            |r| r.headers = vec![("if-match".to_owned(), String::new())],
             |r| (r.path, r.query) = ("/email".to_owned(), "s".to_owned()),
         ];
         for edit in edits {
             let mut edited = request();
             edit(&mut edited);
-            assert_ne!(edited.hash(), hash, "{edited:?}");
+            assert_ne!(edited.hash(BODY), hash, "{edited:?}");
         }
     }
 
     #[test]
-    fn a_pending_approval_expires() {
+    fn a_pending_approval_expires_and_content_is_kept_for_a_day() {
         let created_at: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let approval = Approval {
+        let mut approval = Approval {
             id: ApprovalId::new(created_at, 1),
             account: AccountId::new(created_at, 1),
             client: CredentialId::ApiKey(crate::id::ApiKeyId::new(created_at, 1)),
             kind: ApprovalKind::Send,
+            moves_money: false,
             request: request(),
+            request_hash: request().hash(BODY),
+            hash: request().hash(BODY),
+            reserved_sends: None,
             created_at,
             state: ApprovalState::Pending,
         };
         assert_eq!(approval.status(created_at), ApprovalStatus::Pending);
         assert_eq!(approval.status(approval.expires_at()), ApprovalStatus::Expired);
         assert_eq!(approval.expires_at().to_string(), "2026-01-02T00:00:00Z");
+        assert_eq!(approval.content_ends_at(), Some(approval.expires_at()));
+        let approved = Decision { by: UserId::new(created_at, 1), at: created_at };
+        approval.state = ApprovalState::Approved { approved };
+        assert_eq!(approval.content_ends_at(), None);
+        for (status, expected) in [(200, ApprovalStatus::Executed), (409, ApprovalStatus::Failed)] {
+            let result = ExecutionResult { at: created_at, status, error_code: None };
+            approval.state = ApprovalState::Executed { approved, result };
+            assert_eq!(approval.status(created_at), expected);
+            assert_eq!(approval.content_ends_at().unwrap().to_string(), "2026-01-02T00:00:00Z");
+        }
     }
 }

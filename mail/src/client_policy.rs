@@ -115,6 +115,19 @@ impl ClientPolicy {
             || approve.contains(&ApprovalKind::Send)
     }
 
+    /// True if this policy, in place of `before`, permits something that `before` does not. It is true, too, if that
+    /// cannot be told.
+    #[must_use]
+    pub fn loosens(&self, before: &Self) -> bool {
+        let recipients = !before.recipients.is_empty()
+            && (self.recipients.is_empty() || !self.recipients.iter().all(|new| before.recipients.contains(new)));
+        let from = before.from.is_some() && self.from != before.from;
+        let sends = before.sends_per_day.is_some_and(|limit| self.sends_per_day.is_none_or(|new| new > limit));
+        let categories = !before.categories.is_empty()
+            && (self.categories.is_empty() || !self.categories.is_subset(&before.categories));
+        recipients || from || sends || categories || !self.approve.is_superset(&before.approve)
+    }
+
     /// Checks an email: its author, its category and all recipients of the envelope.
     ///
     /// # Errors
@@ -182,5 +195,39 @@ mod tests {
         assert_eq!(serde_json::to_string(&policy).unwrap(), "{}");
         let to = [address("x@example.net")];
         assert_eq!(policy.check_email(&address("a@example.com"), Category::Newsletter, to.iter()), Ok(()));
+    }
+
+    #[test]
+    fn a_policy_that_permits_more_loosens() {
+        let before = ClientPolicy {
+            recipients: vec!["*@example.net".parse().unwrap(), "ada@example.org".parse().unwrap()],
+            from: Some(address("robot@example.com")),
+            sends_per_day: Some(10),
+            categories: [Category::Transactional].into(),
+            approve: [ApprovalKind::Send].into(),
+        };
+        let edits: [fn(&mut ClientPolicy); 11] = [
+            |p| p.recipients.clear(),
+            |p| p.recipients.push("eve@example.org".parse().unwrap()),
+            |p| p.from = None,
+            |p| p.from = Some(address("root@example.com")),
+            |p| p.sends_per_day = None,
+            |p| p.sends_per_day = Some(11),
+            |p| p.categories.clear(),
+            |p| p.categories.extend([Category::Product]),
+            |p| p.approve.clear(),
+            |p| p.approve = [ApprovalKind::Delete].into(),
+            |p| *p = ClientPolicy::default(),
+        ];
+        for edit in edits {
+            let mut after = before.clone();
+            edit(&mut after);
+            assert!(after.loosens(&before), "{after:?}");
+        }
+        let mut stricter = before.clone();
+        stricter.recipients.truncate(1);
+        stricter.sends_per_day = Some(9);
+        stricter.approve.extend([ApprovalKind::Manage]);
+        assert!(!stricter.loosens(&before) && !before.loosens(&before) && !before.loosens(&ClientPolicy::default()));
     }
 }

@@ -4,13 +4,18 @@
 //! event + its email ─► (counter, increment) × (total, domain, each tag, template, provider, category, domain and category)
 //! ```
 //!
-//! Opens and delays count once per recipient. Opens and clicks by machines are not counted.
+//! Opens and delays count once per recipient. Opens and clicks by machines are not counted. Each delivery also counts in
+//! the bucket of its delivery time ([`crate::delivery_time`]), in the same rows.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::de::Visitor;
+use serde::de::value::StrDeserializer;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::delivery_time::{self, DeliveryTimeBucket};
 use crate::email::Email;
 use crate::event::{Event, EventKind};
 use crate::recipient::Recipient;
@@ -76,25 +81,93 @@ impl Counter {
     }
 }
 
-/// Count per counter; a missing one is 0.
+/// A number that a row of metrics has: a counter, or the deliveries in a bucket of delivery times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MetricKey {
+    Counter(Counter),
+    DeliveryTime(DeliveryTimeBucket),
+}
+
+/// Prefix of a bucket's number in stored rows.
+const DELIVERY_TIME_PREFIX: &str = "delivery_time_";
+
+impl Serialize for MetricKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Counter(counter) => serializer.serialize_str(counter.word()),
+            Self::DeliveryTime(bucket) => {
+                serializer.collect_str(&format_args!("{DELIVERY_TIME_PREFIX}{}", bucket.number()))
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for MetricKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WordVisitor;
+        impl Visitor<'_> for WordVisitor {
+            type Value = MetricKey;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a counter or a delivery time")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<MetricKey, E> {
+                let Some(number) = word.strip_prefix(DELIVERY_TIME_PREFIX) else {
+                    return Counter::deserialize(StrDeserializer::new(word)).map(MetricKey::Counter);
+                };
+                let bucket = number.parse().ok().and_then(DeliveryTimeBucket::from_number);
+                bucket.map(MetricKey::DeliveryTime).ok_or_else(|| E::custom("unknown delivery time"))
+            }
+        }
+        deserializer.deserialize_str(WordVisitor)
+    }
+}
+
+/// The numbers of a row; a missing one is 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MetricCounts(pub BTreeMap<Counter, u64>);
+pub struct MetricCounts(pub BTreeMap<MetricKey, u64>);
 
 impl MetricCounts {
     #[must_use]
     pub fn get(&self, counter: Counter) -> u64 {
-        self.0.get(&counter).copied().unwrap_or(0)
+        self.0.get(&MetricKey::Counter(counter)).copied().unwrap_or(0)
     }
 
     pub fn add(&mut self, counter: Counter, added: u64) {
-        let count = self.0.entry(counter).or_default();
+        self.add_to(MetricKey::Counter(counter), added);
+    }
+
+    /// Counts a delivery that took this long.
+    pub fn add_delivery_time(&mut self, bucket: DeliveryTimeBucket) {
+        self.add_to(MetricKey::DeliveryTime(bucket), 1);
+    }
+
+    fn add_to(&mut self, key: MetricKey, added: u64) {
+        let count = self.0.entry(key).or_default();
         *count = count.saturating_add(added);
+    }
+
+    /// The deliveries by delivery time, shortest first. Deliveries that an earlier release counted are not in it.
+    #[must_use]
+    pub fn delivery_times(&self) -> Vec<(DeliveryTimeBucket, u64)> {
+        let bucket = |(key, count): (&MetricKey, &u64)| match key {
+            MetricKey::DeliveryTime(bucket) => Some((*bucket, *count)),
+            MetricKey::Counter(_) => None,
+        };
+        self.0.iter().filter_map(bucket).collect()
+    }
+
+    /// The time in seconds within which `share` percent of the deliveries were made; `None` without measured ones.
+    #[must_use]
+    pub fn delivery_time_percentile(&self, share: u8) -> Option<f64> {
+        delivery_time::percentile(&self.delivery_times(), share)
     }
 
     /// Takes counts away; no count becomes less than 0.
     pub fn subtract_all(&mut self, taken: &Self) {
-        for (counter, taken) in &taken.0 {
-            if let Some(count) = self.0.get_mut(counter) {
+        for (key, taken) in &taken.0 {
+            if let Some(count) = self.0.get_mut(key) {
                 *count = count.saturating_sub(*taken);
             }
         }
@@ -107,8 +180,8 @@ impl MetricCounts {
     }
 
     pub fn add_all(&mut self, added: &Self) {
-        for (counter, added) in &added.0 {
-            self.add(*counter, *added);
+        for (key, added) in &added.0 {
+            self.add_to(*key, *added);
         }
     }
 }
@@ -206,6 +279,13 @@ pub fn counter_for_event(event: &Event) -> Option<(Counter, u64)> {
         _ => return None,
     })
     .filter(|(_, count)| *count > 0)
+}
+
+/// Returns the bucket of a delivery's time since the email entered the queue; `None` for other events.
+#[must_use]
+pub fn delivery_time_of_event(event: &Event, queued_at: Timestamp) -> Option<DeliveryTimeBucket> {
+    let time = event.created_at.duration_since(queued_at).max(jiff::SignedDuration::ZERO);
+    (event.kind == EventKind::Delivered).then(|| DeliveryTimeBucket::containing(time.unsigned_abs()))
 }
 
 /// Returns the dimension values under which an event counts, besides the total.
@@ -336,5 +416,35 @@ mod tests {
         for counter in Counter::ALL {
             assert_eq!(serde_json::to_value(counter).unwrap(), counter.word());
         }
+    }
+    #[test]
+    fn keys_of_rows_round_trip() {
+        let time = |ms| MetricKey::DeliveryTime(DeliveryTimeBucket::containing(std::time::Duration::from_millis(ms)));
+        for (key, word) in [
+            (MetricKey::Counter(Counter::Sent), "sent"),
+            (time(1), "delivery_time_0"),
+            (time(u64::MAX), "delivery_time_47"),
+        ] {
+            assert_eq!(serde_json::to_value(key).unwrap(), word);
+            assert_eq!(serde_json::from_value::<MetricKey>(json!(word)).unwrap(), key);
+        }
+        for wrong in ["delivery_time_48", "delivery_time_", "delivery_time_-1", "sunk"] {
+            assert!(serde_json::from_value::<MetricKey>(json!(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_deliveries_have_a_delivery_time() {
+        let queued_at = Timestamp::UNIX_EPOCH - jiff::SignedDuration::from_secs(60);
+        let bucket = delivery_time_of_event(&event(EventKind::Delivered, json!({})), queued_at).unwrap();
+        let mut counts = MetricCounts::default();
+        counts.add(Counter::Delivered, 1);
+        counts.add_delivery_time(bucket);
+        assert_eq!(counts.delivery_times(), [(bucket, 1)]);
+        assert!(counts.delivery_time_percentile(50).is_some_and(|seconds| (seconds / 60.0 - 1.0).abs() < 0.25));
+        assert_eq!(delivery_time_of_event(&event(EventKind::Bounced, json!({})), queued_at), None);
+        // A clock that was set back gives no negative time.
+        let later = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(60);
+        assert_eq!(delivery_time_of_event(&event(EventKind::Delivered, json!({})), later).unwrap().number(), 0);
     }
 }

@@ -21,7 +21,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::handshake;
-use hyper::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, LOCATION, ORIGIN, REFERER, SET_COOKIE};
+use hyper::header::{CONTENT_TYPE, COOKIE, ETAG, HOST, HeaderMap, LOCATION, ORIGIN, REFERER, SET_COOKIE};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -279,6 +279,7 @@ impl<'s> HttpBackend<'s> {
             status: head.status.as_u16(),
             media_type: String::new(),
             cookies: cookies.map(str::to_owned).collect(),
+            etag: head.headers.get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned),
             body: body.collect().await?.to_bytes(),
         })
     }

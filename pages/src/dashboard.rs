@@ -23,6 +23,7 @@ pub mod page;
 pub mod request;
 pub mod router;
 pub mod screens;
+pub mod seen_version;
 pub mod table;
 pub mod viewer;
 

@@ -239,7 +239,7 @@ impl<'a> ProviderZone<'a> {
         match &self.client {
             ZoneClient::Route53(_) => Ok(Vec::new()),
             ZoneClient::Plain(updater) | ZoneClient::Update(updater, _) | ZoneClient::Cloudflare(updater, _) => {
-                self.steps.run(updater.list_rrset(name, kind, &self.origin)).await
+                self.steps.run(updater.list_rrset(name, kind, self.origin.as_str())).await
             }
         }
     }

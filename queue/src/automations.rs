@@ -46,7 +46,7 @@ use store::task::PARTITIONS;
 use tokio::sync::Semaphore;
 
 use self::definition_cache::DefinitionCache;
-pub use self::dry_run::DryRunError;
+pub use self::dry_run::{DryRun, DryRunError};
 pub use self::sms_step::SmsProvider;
 use crate::worker::Worker;
 

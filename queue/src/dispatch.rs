@@ -18,6 +18,7 @@ use mail::tls_report::{AppliedTlsPolicy, TlsFault, TlsResultType};
 
 use crate::attempt;
 use crate::outcome::AttemptResult;
+use crate::outcome_writer::CommitRetries;
 use crate::pacing::PaceLimits;
 use crate::ready_queue::{ConnectDecision, EnqueueOutcome, ReadyQueue, ReadyTask, SiteStanding};
 use crate::routing::{MailRoute, RouteError};
@@ -289,7 +290,7 @@ impl Worker {
             None => "expired before its first attempt".to_owned(),
         };
         let result = self.untried_result(&ready.task, &reason).await;
-        self.commit_outcome(ready, &result).await
+        matches!(self.commit_outcome(ready, &result, CommitRetries::Unlimited).await, Ok(true))
     }
 
     /// Returns an untried task to disk; it is read again at `until`.

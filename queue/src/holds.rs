@@ -16,8 +16,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use jiff::Timestamp;
 use mail::id::AccountId;
 use mail::task::{QueueName, Task};
+use mail::task_filter::TaskFilter;
 use store::engine::{Batch, CommitError, Key, ReadError};
 use store::queue_hold::{self, Hold, HoldScope};
+use store::queue_walk::QueueWalk;
 use store::task::PARTITIONS;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -28,8 +30,8 @@ use crate::worker::Worker;
 
 /// Commits tried when other holds change concurrently.
 const COMMIT_TRIES_MAX: usize = 20;
-/// Tasks read at once.
-const PAGE_TASKS: usize = 1_000;
+/// Rows of the queue read to count held mail.
+const COUNTED_ROWS_MAX: usize = 50_000;
 
 #[derive(Debug, Error)]
 pub enum HoldError {
@@ -49,6 +51,8 @@ pub struct HeldMail {
     pub recipients: u64,
     /// Acceptance time of the oldest.
     pub oldest: Option<Timestamp>,
+    /// The queue was too long to be read whole: there may be more recipients, and older ones.
+    pub has_more: bool,
 }
 
 impl HeldMail {
@@ -220,27 +224,27 @@ impl Worker {
         }
     }
 
-    /// Counts the queued mail of an account, or of all. Reads all of it.
+    /// Counts the queued mail of an account, or of all. Reads at most [`COUNTED_ROWS_MAX`] rows; a longer queue that
+    /// this node owns alone is counted in memory, which knows the time of the oldest by the minute.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn count_held(&self, account: Option<AccountId>) -> Result<HeldMail, ReadError> {
-        let mut waiting = HeldMail::default();
-        for partition in 0..PARTITIONS {
-            let mut next = None;
-            while let Some((queue, due, after)) = store::task::next_queue(&self.store, partition, next).await? {
-                if account.is_none_or(|account| queue.account == account) {
-                    let mut from = Some(store::task::due_start(&queue, due));
-                    while let Some(start) = from {
-                        let slice = store::task::list(&self.store, &queue, start, PAGE_TASKS).await?;
-                        slice.tasks.iter().for_each(|(task, _)| waiting.add(task));
-                        from = slice.next;
-                    }
-                }
-                next = Some(after);
+        let counts = self.store.queue_counts();
+        if account.is_none() && self.leases.len() == usize::from(PARTITIONS) && !counts.is_incomplete() {
+            let summary = counts.summary(0);
+            let recipients = summary.recipients.iter().map(|(.., recipients)| recipients).sum();
+            if recipients > COUNTED_ROWS_MAX as u64 {
+                return Ok(HeldMail { recipients, oldest: summary.oldest_accepted_at, has_more: false });
             }
-            tokio::task::yield_now().await;
         }
+        let mut waiting = HeldMail::default();
+        let filter = TaskFilter { account, ..TaskFilter::default() };
+        let mut walk = QueueWalk::new(&self.store, filter, COUNTED_ROWS_MAX);
+        while let Some(page) = walk.next_page().await? {
+            page.tasks.iter().for_each(|(task, _)| waiting.add(task));
+        }
+        waiting.has_more = walk.rest().is_some();
         Ok(waiting)
     }
 
@@ -249,8 +253,9 @@ impl Worker {
         let Some(hold) = self.queue_hold() else { return };
         let since = hold.since;
         match self.count_held(None).await {
-            Ok(HeldMail { recipients, oldest }) => tracing::warn!(
+            Ok(HeldMail { recipients, oldest, has_more }) => tracing::warn!(
                 recipients,
+                has_more,
                 oldest = oldest.map(tracing::field::display),
                 "the queue is held since {since:.0}, because the store was restored: mail is accepted, but not \
                  sent. Mail delivered after the backup would be sent again. List it with `postrider \

@@ -374,9 +374,11 @@ impl Worker {
             };
             match executed {
                 // The task is in an attempt or has just changed: retry at the next poll.
-                Err(QueueAdminError::Busy(_) | QueueAdminError::Commit(CommitError::Conflict { .. })) => {
-                    continue;
-                }
+                Err(
+                    QueueAdminError::Busy(_)
+                    | QueueAdminError::Commit(CommitError::Conflict { .. })
+                    | QueueAdminError::Partly { .. },
+                ) => continue,
                 Err(QueueAdminError::Read(error)) => return Err(error.into()),
                 Err(QueueAdminError::Commit(error)) => return Err(error.into()),
                 Ok(())

@@ -19,6 +19,24 @@ use crate::worker::Worker;
 /// Delay before a commit is retried while the store is full or away.
 const COMMIT_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
 
+/// Commits of an operator's command on one task while the store is full or away.
+const COMMAND_TRIES: u32 = 3;
+
+/// How long to retry a commit while the store is full or away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommitRetries {
+    /// Until it is stored: an attempt was made, and its outcome must not be lost.
+    Unlimited,
+    /// [`COMMAND_TRIES`] times: nothing was sent, so the task can stay as it is.
+    Command,
+}
+
+impl CommitRetries {
+    fn may_follow(self, tries: u32) -> bool {
+        self == Self::Unlimited || tries < COMMAND_TRIES
+    }
+}
+
 /// Change of the recipient's suppression.
 struct SuppressionUpdate {
     before: Option<StoredSuppression>,
@@ -31,16 +49,27 @@ enum CommitOutcomeError {
     Conflict,
     /// The outcome is given up.
     Abandoned,
+    /// The store was full or away at each of the tries.
+    Unavailable(CommitError),
 }
 
 impl Worker {
     /// Records an attempt: decides the next action, commits it and releases the task.
     pub(crate) async fn record_outcome(self: &Arc<Self>, ready: &ReadyTask, attempted: &AttemptResult) {
-        self.commit_outcome(ready, attempted).await;
+        // With unlimited retries, the store is never given up.
+        let _ = self.commit_outcome(ready, attempted, CommitRetries::Unlimited).await;
     }
 
     /// Commits the outcome of an attempt. Returns false when the operator or another node changed the task first.
-    pub(crate) async fn commit_outcome(self: &Arc<Self>, ready: &ReadyTask, attempted: &AttemptResult) -> bool {
+    ///
+    /// # Errors
+    /// The store was full or away at each of the limited tries; the task is unchanged.
+    pub(crate) async fn commit_outcome(
+        self: &Arc<Self>,
+        ready: &ReadyTask,
+        attempted: &AttemptResult,
+        retries: CommitRetries,
+    ) -> Result<bool, CommitError> {
         let task = &ready.task;
         let attempted = self.with_earlier_reply(task, attempted).await;
         let attempted = attempted.as_ref();
@@ -54,6 +83,7 @@ impl Worker {
             self.metrics.record_wait(task, attempted.began_at);
         }
         let event = EventId::new(now, self.entropy.unique_bits());
+        let mut unavailable = None;
         let committed = loop {
             let suppressing = self.suppression_update(task, attempted, &next, now).await;
             let current = suppressing.as_ref().and_then(SuppressionUpdate::current);
@@ -71,15 +101,19 @@ impl Worker {
                 tracing::warn!(email.id = %task.id.email, "outcome dropped: another node took over the partition");
                 self.release_task(task);
                 self.outcome_recorded.notify_waiters();
-                return false;
+                return Ok(false);
             }
-            match self.commit_outcome_batch(batch, task).await {
+            match self.commit_outcome_batch(batch, task, retries).await {
                 Ok(()) => {
                     self.recent_events.insert(event, None);
                     break true;
                 }
                 Err(CommitOutcomeError::Conflict) => {}
                 Err(CommitOutcomeError::Abandoned) => break false,
+                Err(CommitOutcomeError::Unavailable(error)) => {
+                    unavailable = Some(error);
+                    break false;
+                }
             }
         };
         if committed {
@@ -97,8 +131,11 @@ impl Worker {
         }
         self.outbox_wakeup.notify_one();
         self.outcome_recorded.notify_waiters();
+        if let Some(error) = unavailable {
+            return Err(error);
+        }
         log_attempt(task, attempted, &next);
-        committed
+        Ok(committed)
     }
 
     /// Adds the last reply of an earlier attempt if this one had none. Only then is the recipient read.
@@ -151,8 +188,15 @@ impl Worker {
         }
     }
 
-    async fn commit_outcome_batch(&self, batch: Batch, task: &Task) -> Result<(), CommitOutcomeError> {
+    async fn commit_outcome_batch(
+        &self,
+        batch: Batch,
+        task: &Task,
+        retries: CommitRetries,
+    ) -> Result<(), CommitOutcomeError> {
+        let mut tries = 0;
         loop {
+            tries += 1;
             match self.store.commit(batch.clone()).await {
                 Ok(()) => return Ok(()),
                 // The outcome must be recorded before anything else, so wait for disk space or for the database. An
@@ -160,6 +204,9 @@ impl Worker {
                 Err(error @ (CommitError::Full | CommitError::Away(_) | CommitError::Unknown(_)))
                     if !self.abort.is_cancelled() =>
                 {
+                    if !retries.may_follow(tries) {
+                        return Err(CommitOutcomeError::Unavailable(error));
+                    }
                     store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "cannot record an attempt; retrying");
                     self.wait_to_retry_commit().await;
                 }

@@ -23,10 +23,11 @@ use store::engine::{Batch, CommitError, ReadError, Value};
 use thiserror::Error;
 
 pub(crate) use self::bulk::WatchedCommands;
-pub use self::bulk::{BulkCommandHandle, CommandProgress};
+pub use self::bulk::{BulkCommandHandle, CommandFailure, CommandProgress};
 pub use self::explain::{EmailTrace, WaitCause, WaitStatus};
-pub use self::top_destinations::{LimitingFactor, TopDestination, TopDestinations};
+pub use self::top_destinations::{CountingMethod, LimitingFactor, TopDestination, TopDestinations};
 use crate::outcome::AttemptResult;
+use crate::outcome_writer::CommitRetries;
 use crate::queue_command::QueueCommand;
 use crate::ready_queue::ReadyTask;
 use crate::worker::Worker;
@@ -50,6 +51,16 @@ pub enum QueueAdminError {
     /// The store cannot be written, or the task changed concurrently.
     #[error(transparent)]
     Commit(#[from] CommitError),
+    /// The command failed after some recipients of the email.
+    #[error("{done} of {total} recipients were changed, the others were not: {error}")]
+    Partly { done: usize, total: usize, error: Box<QueueAdminError> },
+}
+
+impl QueueAdminError {
+    /// Returns whether the store can take no commit for now: it is full, or the database is away.
+    fn is_store_unavailable(&self) -> bool {
+        matches!(self, Self::Commit(CommitError::Full | CommitError::Away(_) | CommitError::Unknown(_)))
+    }
 }
 
 /// A queued recipient with its task and the task's stored row.
@@ -65,7 +76,8 @@ impl Worker {
     ///
     /// # Errors
     /// `Unknown` or `Finished` when nothing of the email is queued, `Busy` when a task is being attempted,
-    /// `NoSmarthost` for an unknown smarthost; the store cannot be read or written.
+    /// `NoSmarthost` for an unknown smarthost; the store cannot be read or written; `Partly` if that happened after
+    /// some recipients.
     pub fn command_email<'a>(
         self: &'a Arc<Self>,
         id: EmailId,
@@ -80,9 +92,13 @@ impl Worker {
                 return Err(QueueAdminError::Finished(id));
             }
             let mut batch = Batch::progress();
-            for recipient in &open {
+            for (done, recipient) in open.iter().enumerate() {
                 if self.leases.is_active(recipient.task.partition) {
-                    self.execute_for_recipient(recipient, order).await?;
+                    let partly = |error| match done {
+                        0 => error,
+                        _ => QueueAdminError::Partly { done, total: open.len(), error: Box::new(error) },
+                    };
+                    self.execute_for_recipient(recipient, order).await.map_err(partly)?;
                 } else {
                     store::task::put_hint(&mut batch, recipient.task.partition, email.email.account, id, &order.word());
                 }
@@ -251,7 +267,8 @@ impl Worker {
         let outcome = Outcome::Undeliverable(verdict);
         let result = self.no_connection_result(outcome, AttemptPhase::Connect, self.clock.now());
         let ready = ReadyTask { task: task.clone(), row: Some(row.clone()), body: None };
-        let is_recorded = self.commit_outcome(&ready, &AttemptResult { is_untried: true, ..result }).await;
+        let result = AttemptResult { is_untried: true, ..result };
+        let is_recorded = self.commit_outcome(&ready, &result, CommitRetries::Command).await?;
         if is_recorded { Ok(()) } else { Err(QueueAdminError::Busy(task.id.email)) }
     }
 

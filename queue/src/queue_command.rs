@@ -13,7 +13,8 @@ pub enum QueueCommand {
     Release,
     /// Remove the task and cancel its recipient.
     Drop,
-    /// End the task as a permanent failure: its sender gets a delivery status notification.
+    /// End the task as a permanent failure. The account gets `email.failed`; a sender by SMTP gets a delivery status
+    /// notification, unless its NOTIFY (RFC 3461 4.1) or null return path excludes that.
     Fail,
     /// Send by this route; `None` restores the default route.
     Reroute(Option<RouteOverride>),

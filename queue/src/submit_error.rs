@@ -32,6 +32,11 @@ pub enum SubmitError {
     /// The policy of the API key or credential does not permit the email.
     #[error(transparent)]
     Policy(#[from] PolicyViolation),
+    /// A person approved a request of the client, and this email is not one of those that they saw.
+    #[error(
+        "the email differs from the one that was approved: its template, or the email it is made from, has changed"
+    )]
+    NotApproved,
     #[error("this account is suspended; contact the operator")]
     AccountSuspended,
     /// Recipients are suppressed or opted out of the category.

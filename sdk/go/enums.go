@@ -185,7 +185,8 @@ const (
 	ApprovalKindManage ApprovalKind = "manage"
 )
 
-// ApprovalStatus: The status; `interrupted` means that it may have been executed
+// ApprovalStatus: The status; `failed` means that the response is an error, `interrupted` that it may have been
+// executed
 type ApprovalStatus string
 
 // Values of ApprovalStatus.
@@ -196,6 +197,7 @@ const (
 	ApprovalStatusApproved    ApprovalStatus = "approved"
 	ApprovalStatusExecuting   ApprovalStatus = "executing"
 	ApprovalStatusExecuted    ApprovalStatus = "executed"
+	ApprovalStatusFailed      ApprovalStatus = "failed"
 	ApprovalStatusInterrupted ApprovalStatus = "interrupted"
 )
 

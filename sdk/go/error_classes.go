@@ -84,6 +84,19 @@ type PermissionError struct{ APIError }
 
 func (e *PermissionError) Unwrap() error { return &e.APIError }
 
+// ApprovalRequiredError: the policy of the client asks for an approval (202): nothing was done yet. The call is carried out, once, when a person approves it; `approvals.get` says what became of it.
+type ApprovalRequiredError struct {
+	APIError
+	// The approval, `apr_…`.
+	ApprovalID string
+	// The page on which a person decides.
+	URL string
+	// End of the time for a decision, in ISO 8601.
+	ExpiresAt string
+}
+
+func (e *ApprovalRequiredError) Unwrap() error { return &e.APIError }
+
 // NotFoundError: there is no such object in this account.
 type NotFoundError struct{ APIError }
 
@@ -152,6 +165,8 @@ func newError(class string, base APIError) error {
 		return &AuthenticationError{base, base.text("reason")}
 	case "PermissionError":
 		return &PermissionError{base}
+	case "ApprovalRequiredError":
+		return &ApprovalRequiredError{base, base.text("approval_id"), base.text("url"), base.text("expires_at")}
 	case "NotFoundError":
 		return &NotFoundError{base}
 	case "ConflictError":

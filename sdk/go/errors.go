@@ -148,6 +148,19 @@ func apiError(client *Client, response *Response, body []byte) error {
 	return newError(class, base)
 }
 
+// heldError is the error of an answer (202) to a call that waits for an approval; nil for any other.
+func heldError(response *Response, body []byte) error {
+	var held map[string]any
+	if json.Unmarshal(body, &held) != nil || held["status"] != "approval_required" {
+		return nil
+	}
+	base := APIError{Status: response.Status, Code: "approval_required", Headers: response.Headers, Details: held, RequestID: response.RequestID}
+	if base.Message = base.text("message"); base.Message == "" {
+		base.Message = "A person must approve this call"
+	}
+	return newError(errorClass(base.Code), base)
+}
+
 // field is a value of the details or of the answer's `error`.
 func (e *APIError) field(key string) any {
 	if value, ok := e.Details[key]; ok {

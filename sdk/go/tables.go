@@ -15,6 +15,8 @@ func errorClass(code string) string {
 	switch code {
 	case "account_suspended":
 		return "PermissionError"
+	case "approval_required":
+		return "ApprovalRequiredError"
 	case "bad_request":
 		return "ValidationError"
 	case "conflict":

@@ -257,13 +257,20 @@ func (t *transport) send(ctx context.Context, method, target string, headers htt
 		return nil, nil, t.unanswered(err, request.URL.Host)
 	}
 	response := t.received(got)
-	if got.StatusCode >= 200 && got.StatusCode < 300 {
+	if got.StatusCode >= 200 && got.StatusCode < 300 && got.StatusCode != http.StatusAccepted {
 		return got, response, nil
 	}
-	defer got.Body.Close()
 	content, err := t.read(ctx, got, response, errorBytesMax)
+	got.Body.Close()
 	if err != nil {
 		return nil, response, err
+	}
+	if got.StatusCode == http.StatusAccepted {
+		if err := heldError(response, []byte(t.redacted(string(content)))); err != nil {
+			return nil, response, err
+		}
+		got.Body = io.NopCloser(bytes.NewReader(content))
+		return got, response, nil
 	}
 	if got.StatusCode >= 400 {
 		if err := apiError(t.client, response, []byte(t.redacted(string(content)))); err != nil {

@@ -1067,7 +1067,7 @@ type Approval struct {
 	// `apr_…`
 	ID string `json:"id"`
 
-	// The status; `interrupted` means that it may have been executed
+	// The status; `failed` means that the response is an error, `interrupted` that it may have been executed
 	Status ApprovalStatus `json:"status"`
 
 	// The kind of operation that the policy holds
@@ -1085,10 +1085,19 @@ type Approval struct {
 	// The path with the query
 	Path string `json:"path"`
 
-	// The body as JSON text
-	Body string `json:"body"`
+	// The `Idempotency-Key` of the request
+	IdempotencyKey *string `json:"idempotency_key"`
 
-	// SHA-256 of the request; a decision names it
+	// The `If-Match` of the request: it is executed only if the object still has this version
+	IfMatch *string `json:"if_match"`
+
+	// The body as JSON text; only in the response for one approval, until the content is deleted
+	Body *string `json:"body"`
+
+	// The emails that the request sends; only in the response for one approval, until the content is deleted
+	Emails []ApprovalEmail `json:"emails"`
+
+	// SHA-256 of the request and its emails; a decision names it
 	Hash string `json:"hash"`
 
 	// The page on which a person decides
@@ -1109,7 +1118,10 @@ type Approval struct {
 	// The status of the response, once the request was executed
 	ResponseStatus *int64 `json:"response_status"`
 
-	// The body of the response
+	// The code of the error, if the response is one
+	ErrorCode *string `json:"error_code"`
+
+	// The body of the response, for 24 hours; only in the response for one approval
 	Response map[string]any `json:"response"`
 
 	// Extra has further fields.
@@ -1123,6 +1135,86 @@ func (v Approval) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON keeps unknown fields in Extra.
 func (v *Approval) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// ApprovalAttachment: An attachment of such an email
+type ApprovalAttachment struct {
+	// The file name
+	Name string `json:"name"`
+
+	// The media type
+	ContentType string `json:"content_type"`
+
+	// The size
+	SizeBytes int64 `json:"size_bytes"`
+
+	// SHA-256 of the content, in hexadecimal
+	Sha256 string `json:"sha256"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ApprovalAttachment) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ApprovalAttachment) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// ApprovalEmail: An email that a held request sends
+type ApprovalEmail struct {
+	// The author
+	From string `json:"from"`
+
+	// All recipients: those of to, cc and bcc
+	Recipients []string `json:"recipients"`
+
+	// The header field To
+	To []string `json:"to"`
+
+	// The header field Cc
+	Cc []string `json:"cc"`
+
+	// Recipients that no header field names
+	Bcc []string `json:"bcc"`
+
+	// Where replies go
+	ReplyTo []string `json:"reply_to"`
+
+	// The subject
+	Subject string `json:"subject"`
+
+	// The plain-text body
+	Text *string `json:"text"`
+
+	// The HTML body
+	HTML *string `json:"html"`
+
+	// The attachments
+	Attachments []ApprovalAttachment `json:"attachments"`
+
+	// The category
+	Category EmailCategory `json:"category"`
+
+	// When it is sent, if not at once
+	ScheduledAt *string `json:"scheduled_at"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ApprovalEmail) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ApprovalEmail) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 

@@ -121,17 +121,24 @@ class Fixtures:
         email = {"from": f"Ada <ada@{self.domain}>", "to": ["grace@example.net"], "subject": "Welcome", "text": "Hello"}
         return {"approval_id": self.call("POST", "/emails", email, secret)["approval_id"]}
 
+    def approve(self, approval_id):
+        """Approves what the owner sees."""
+        path = f"/approvals/{approval_id}"
+        self.as_owner(f"{path}/approve", {"hash": self.get(path)["approval"]["hash"]})
+
+    def as_owner(self, path, body):
+        """Posts with a session of the owner."""
+        session = self.admin("session", "create", "--json")
+        request = urllib.request.Request(self.server.base_url + path, json.dumps(body).encode(), method="POST")
+        request.add_header("content-type", "application/json")
+        request.add_header("cookie", session["cookie"])
+        request.add_header("x-csrf-token", session["csrf_token"])
+        urllib.request.urlopen(request, timeout=WAIT_S).read()
+
     def grant_id(self, _):
         """A grant by the device authorization grant (RFC 8628), which a session of the owner approves."""
         device = self.form("/oauth/device", {"client_id": "postrider-cli", "scope": "read"})
-        session = self.admin("session", "create", "--json")
-        decision = urllib.request.Request(
-            f"{self.server.base_url}/auth/device-requests/{device['user_code']}", b'{"approve": true}', method="POST"
-        )
-        decision.add_header("content-type", "application/json")
-        decision.add_header("cookie", session["cookie"])
-        decision.add_header("x-csrf-token", session["csrf_token"])
-        urllib.request.urlopen(decision, timeout=WAIT_S).read()
+        self.as_owner(f"/auth/device-requests/{device['user_code']}", {"approve": True})
         grant_type = "urn:ietf:params:oauth:grant-type:device_code"
         self.form("/oauth/token", {"grant_type": grant_type, "device_code": device["device_code"], "client_id": "postrider-cli"})
         return {"grant_id": self.get("/grants?limit=1")["grants"][0]["id"]}

@@ -13,7 +13,7 @@ from webhook_receiver import WebhookReceiver
 POLL_TIMEOUT_S = 20
 ERROR_CLASSES = {
     "PostriderError", "ApiError", "ValidationError", "SuppressedRecipientError", "AuthenticationError", "PermissionError",
-    "NotFoundError", "ConflictError", "IdempotencyConflictError", "PlanLimitError", "RateLimitError", "UpstreamError",
+    "NotFoundError", "ConflictError", "IdempotencyConflictError", "ApprovalRequiredError", "PlanLimitError", "RateLimitError", "UpstreamError",
     "SendUnconfirmedError", "ServerError", "ConnectionError", "TimeoutError", "CancelledError",
     "UnexpectedResponseError", "ConfigurationError", "SignatureError", "TimestampError",
 }

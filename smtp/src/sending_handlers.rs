@@ -229,7 +229,7 @@ fn refusal_reply(refusal: &SubmitError, now: Timestamp) -> SmtpReply {
         SubmitError::SandboxRestricted { .. } => reply(550, (5, 7, 1), named("sandbox_restricted")),
         SubmitError::ProductionRequired => reply(550, (5, 7, 1), named("production_access_required")),
         SubmitError::DomainNotAllowed { .. } => reply(550, (5, 7, 1), named("forbidden")),
-        SubmitError::Policy(_) => reply(550, (5, 7, 1), named("policy_violation")),
+        SubmitError::Policy(_) | SubmitError::NotApproved => reply(550, (5, 7, 1), named("policy_violation")),
         SubmitError::AccountSuspended => reply(550, (5, 7, 1), named("account_suspended")),
         SubmitError::Suppressed { blocked, .. } => reply(550, (5, 7, 1), suppression_text(blocked)),
         // A client that retries within a day may succeed; no client retries for longer.

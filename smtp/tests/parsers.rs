@@ -67,7 +67,8 @@ proptest! {
             // A `>` ends the path only outside of a quoted string, so an open quote may reach into the tail.
             let ends_at_first_bracket = !address.contains(['>', '"']);
             prop_assert!(!ends_at_first_bracket || address.ends_with(cut.text));
-            prop_assert!(line.contains(&format!("{}>", cut.text)));
+            let bracketed = [cut.text, ">"].concat();
+            prop_assert!(line.contains(&bracketed));
             if let Ok(read) = path::parse_forward_path(cut.text, true, &hostname) {
                 prop_assert_eq!(read.to_string().parse::<Address>(), Ok(read));
             }

@@ -86,7 +86,9 @@ pub(crate) async fn handle_request(
         }
         AdminRequest::QueueTop { limit } => queue::top_destinations(services, limit, progress).await,
         AdminRequest::Queue { order, email } => queue::run_command(services, &order, &email).await,
-        AdminRequest::QueueCount { filter } => queue::count_matching(services, filter, progress).await,
+        AdminRequest::QueueCount { filter, rows_max } => {
+            queue::count_matching(services, filter, rows_max, progress).await
+        }
         AdminRequest::QueueMany { order, filter } => {
             queue::run_command_on_matching(services, &order, filter, progress).await
         }

@@ -5,30 +5,29 @@ use std::time::Duration;
 use ::queue::queue_admin::CommandProgress;
 use ::queue::queue_command::QueueCommand;
 use mail::destination::{Destination, DestinationOverrides, OperatorSuspension};
-use mail::task::{QueueName, Task};
+use mail::task::Task;
 use mail::task_filter::TaskFilter;
 use serde_json::{Value, json};
 use store::email::StoredEmail;
 use store::engine::Key;
+use store::queue_walk::QueueWalk;
 use store::task::PARTITIONS;
 use tokio::sync::mpsc;
 
 use super::handler::{AdminResult, error_text, parse_email_id};
-use super::{DestinationAction, PageQuery, QueueFilter, QueueSearch, views};
+use super::{AdminError, DestinationAction, PageQuery, QueueFilter, QueueSearch, views};
 use crate::services::Services;
 
 /// Maximum number of tasks in a page.
 const LISTED_MAX: usize = 10_000;
-/// Maximum number of tasks read for a page.
-const READ_MAX: usize = 1_000_000;
+/// Maximum number of rows of the queue read for a page.
+const READ_MAX: usize = 100_000;
 /// Maximum number of emails read for a page, if the filter needs fields that tasks do not have.
-const EMAILS_READ_MAX: usize = 100_000;
-/// Number of tasks per read of the store.
-const READ_AT_ONCE: usize = 1_000;
+const EMAILS_READ_MAX: usize = 20_000;
 /// Progress is reported after each of this many tasks.
 const PROGRESS_EVERY: u64 = 50_000;
-/// Number of tasks per read of the store while counting.
-const COUNTED_AT_ONCE: usize = 1_000;
+/// Passes of a command that fail in succession before its handler reports that.
+const FAILED_PASSES_MAX: u32 = 3;
 
 async fn resolve_filter(services: &Services, query: QueueFilter) -> Result<TaskFilter, String> {
     let account = match &query.account {
@@ -41,7 +40,8 @@ async fn resolve_filter(services: &Services, query: QueueFilter) -> Result<TaskF
     let now = services.intake.clock().now();
     let older = query.older_seconds.map(Duration::from_secs);
     let too_long = |_| "`--older` is too large: the time is out of range".to_owned();
-    let accepted_before = older.map(|older| now.checked_sub(older)).transpose().map_err(too_long)?;
+    let old_before = older.map(|older| now.checked_sub(older)).transpose().map_err(too_long)?;
+    let accepted_before = old_before.into_iter().chain(query.accepted_before).min();
     Ok(TaskFilter {
         to: query.to,
         account,
@@ -57,62 +57,33 @@ fn parse_command(word: &str) -> Result<QueueCommand, String> {
     QueueCommand::from_word(word).ok_or_else(|| format!("`{word}` is not a queue command"))
 }
 
-/// Scan of the queue for one page: filters, tasks found and numbers read so far.
+/// Search of the queue for one page: filters, tasks found and numbers read so far.
 struct QueueScan<'a> {
     services: &'a Services,
-    filter: TaskFilter,
     search: QueueSearch,
     limit: usize,
     tasks: Vec<Task>,
-    read: usize,
     emails_read: usize,
     damaged: usize,
 }
 
 impl QueueScan<'_> {
-    /// Scans from a key. Returns the key at which the next page starts. Skips queues that cannot match the filter.
-    async fn run(&mut self, from: Option<Key>) -> Result<Option<Key>, String> {
-        let first_partition = from.as_deref().and_then(store::task::partition_of_key).unwrap_or(0);
-        for partition in first_partition..PARTITIONS {
-            let mut next = from.clone().filter(|_| partition == first_partition);
-            while let Some((queue, due, next_key)) =
-                store::task::next_queue(&self.services.store, partition, next.clone()).await.map_err(error_text)?
-            {
-                let start = store::task::due_start(&queue, due);
-                let start = next.filter(|from| *from > start).unwrap_or(start);
-                if self.filter.may_match_queue(&queue)
-                    && let Some(key) = self.queue(&queue, start).await?
-                {
-                    return Ok(Some(key));
-                }
-                next = Some(next_key);
-            }
-            tokio::task::yield_now().await;
-        }
-        Ok(None)
-    }
-
-    /// Scans one queue from a key. Returns the key to continue at if a limit was reached before the end of the queue.
-    async fn queue(&mut self, queue: &QueueName, start: Key) -> Result<Option<Key>, String> {
-        let mut from = Some(start);
-        while let Some(start) = from {
-            if self.read >= READ_MAX || self.emails_read >= EMAILS_READ_MAX {
-                return Ok(Some(start));
-            }
-            let page = store::task::list(&self.services.store, queue, start, READ_AT_ONCE).await.map_err(error_text)?;
-            self.read += page.tasks.len();
+    /// Adds the tasks of a walk until the page is full or a limit is reached. Returns the key at which the next page
+    /// starts.
+    async fn run(&mut self, walk: &mut QueueWalk<'_>) -> Result<Option<Key>, String> {
+        while self.emails_read < EMAILS_READ_MAX
+            && let Some(page) = walk.next_page().await.map_err(error_text)?
+        {
             self.damaged += page.damaged.len();
-            let is_candidate = |task: &Task| self.filter.matches(task) && self.search.may_match(task);
-            let tasks: Vec<Task> = page.tasks.into_iter().map(|(task, _)| task).filter(is_candidate).collect();
-            for task in self.filter_by_email(tasks).await? {
+            let tasks = page.tasks.into_iter().map(|(task, _)| task).filter(|task| self.search.may_match(task));
+            for task in self.filter_by_email(tasks.collect()).await? {
                 if self.tasks.len() == self.limit {
                     return Ok(Some(store::task::key_of(&task)));
                 }
                 self.tasks.push(task);
             }
-            from = page.next;
         }
-        Ok(None)
+        Ok(walk.rest().cloned())
     }
 
     /// Drops tasks whose emails do not match.
@@ -155,9 +126,12 @@ pub(super) async fn list_queue(
         filter.to.get_or_insert_with(|| recipient.domain().clone());
     }
     let limit = limit.clamp(1, LISTED_MAX);
-    let mut scan =
-        QueueScan { services, filter, search, limit, tasks: Vec::new(), read: 0, emails_read: 0, damaged: 0 };
-    let next = scan.run(cursor.as_deref().map(read_cursor).transpose()?).await?;
+    let mut walk = QueueWalk::new(&services.store, filter, READ_MAX);
+    if let Some(cursor) = cursor {
+        walk = walk.starting_at(&read_cursor(&cursor)?);
+    }
+    let mut scan = QueueScan { services, search, limit, tasks: Vec::new(), emails_read: 0, damaged: 0 };
+    let next = scan.run(&mut walk).await?;
     let (in_memory, body_bytes, queues_on_disk) = services.worker.memory_load();
     let sites: Vec<Value> =
         services.worker.ready_queue_statuses().iter().take(100).map(views::ready_queue_view).collect();
@@ -166,7 +140,7 @@ pub(super) async fn list_queue(
         "tasks": scan.tasks.iter().map(|task| views::task_view(task, &services.worker)).collect::<Vec<_>>(),
         "has_more": next.is_some(),
         "next_cursor": next.as_ref().map(format_cursor),
-        "tasks_read": scan.read,
+        "tasks_read": walk.rows_read(),
         "damaged": scan.damaged,
         "in_memory": in_memory,
         "body_bytes_in_memory": body_bytes,
@@ -198,7 +172,8 @@ pub(super) async fn top_destinations(services: &Services, limit: usize, progress
     let view: Vec<Value> =
         top.destinations.iter().map(|destination| views::top_destination_view(destination, now)).collect();
     let hold = hold_view(services).await?;
-    Ok(json!({"hold": hold, "tasks": top.tasks, "count": top.count, "destinations": view}))
+    let counted = top.counted.word();
+    Ok(json!({"hold": hold, "tasks": top.tasks, "count": top.count, "counted": counted, "destinations": view}))
 }
 
 /// Runs a command on one email.
@@ -216,30 +191,34 @@ async fn release_hold(services: &Services) -> Result<Option<Value>, String> {
     let held_mail = services.worker.count_held(None).await.map_err(error_text)?;
     services.worker.lift_queue_hold().await.map_err(error_text)?;
     tracing::info!(recipients = held_mail.recipients, "operator: lift the queue hold that the restore set");
-    Ok(Some(json!({"recipients": held_mail.recipients, "being_tried": 0, "held_since": hold.since})))
+    Ok(Some(json!({
+        "recipients": held_mail.recipients,
+        "has_more": held_mail.has_more,
+        "being_tried": 0,
+        "held_since": hold.since,
+    })))
 }
 
-/// Counts the recipients that match a filter.
+/// Counts the recipients that match a filter. Reads at most `rows_max` rows of the queue; `has_more` is true if that
+/// was not enough.
 pub(super) async fn count_matching(
     services: &Services,
     query: QueueFilter,
+    rows_max: Option<usize>,
     progress: mpsc::Sender<String>,
 ) -> AdminResult {
     let filter = resolve_filter(services, query).await?;
-    let (mut recipients, mut read, mut next) = (0_u64, 0_u64, None);
-    loop {
-        let page = store::task::list_all(&services.store, next, COUNTED_AT_ONCE).await.map_err(error_text)?;
-        read += page.tasks.len() as u64;
-        recipients += page.tasks.iter().filter(|(task, _)| filter.matches(task)).count() as u64;
-        if read >= PROGRESS_EVERY && read.is_multiple_of(PROGRESS_EVERY) {
-            let _ = progress.try_send(format!("{read} recipients read"));
+    let mut walk = QueueWalk::new(&services.store, filter, rows_max.unwrap_or(usize::MAX));
+    let (mut recipients, mut reported) = (0_u64, 0);
+    while let Some(page) = walk.next_page().await.map_err(error_text)? {
+        recipients += page.tasks.len() as u64;
+        let read = walk.rows_read() as u64 / PROGRESS_EVERY;
+        if read > reported {
+            reported = read;
+            let _ = progress.try_send(format!("{} recipients read", walk.rows_read()));
         }
-        next = page.next;
-        if next.is_none() {
-            return Ok(json!({"recipients": recipients}));
-        }
-        tokio::task::yield_now().await;
     }
+    Ok(json!({"recipients": recipients, "has_more": walk.rest().is_some()}))
 }
 
 /// Runs a command on all tasks that match a filter, and reports progress.
@@ -249,10 +228,11 @@ pub(super) async fn run_command_on_matching(
     query: QueueFilter,
     progress: mpsc::Sender<String>,
 ) -> AdminResult {
+    let is_everything = query == QueueFilter { accepted_before: query.accepted_before, ..QueueFilter::default() };
     let filter = resolve_filter(services, query).await?;
     let command = parse_command(order)?;
     if command == QueueCommand::Release
-        && filter == TaskFilter::default()
+        && is_everything
         && let Some(released) = release_hold(services).await?
     {
         return Ok(released);
@@ -261,10 +241,19 @@ pub(super) async fn run_command_on_matching(
     let execution = services.worker.command_matching(filter, &command).await.map_err(error_text)?;
     let mut reported = 0;
     loop {
-        let CommandProgress { done, busy, partitions_left: left } = execution.progress().await.map_err(error_text)?;
+        let CommandProgress { done, busy, partitions_left: left, failure } =
+            execution.progress().await.map_err(error_text)?;
         if left == 0 {
             // The worker applies the command to busy tasks after their attempt.
             return Ok(json!({"recipients": done, "being_tried": busy}));
+        }
+        if let Some(failure) = failure.filter(|failure| failure.passes >= FAILED_PASSES_MAX) {
+            let message = format!(
+                "{done} recipients were changed, the others are not yet: {}. The command is stored and goes on when \
+                 that is over",
+                failure.error
+            );
+            return Err(AdminError::with_code("unavailable", message));
         }
         if done > reported {
             reported = done;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! All recipients are counted in memory ([`store::queue_counts`]); the due ones are read from the store, at most
-//! [`QUEUE_READ_MAX`]. Network checks time out after [`PROBE_TIMEOUT`].
+//! [`QUEUE_READ_MAX`] of at most [`QUEUES_READ_MAX`] queues. Network checks time out after [`PROBE_TIMEOUT`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -15,11 +15,13 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use mail::address::DomainName;
 use mail::task::QueueName;
+use mail::task_filter::TaskFilter;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 use store::engine::{Health, StoreState};
 use store::queue_counts::QueuedState;
+use store::queue_walk::QueueWalk;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
@@ -30,7 +32,11 @@ use crate::doctor::x509;
 use crate::services::Services;
 
 /// Maximum number of tasks read from the store.
-const QUEUE_READ_MAX: usize = 100_000;
+const QUEUE_READ_MAX: usize = 50_000;
+/// Maximum number of queues (of a domain, class and account) looked at.
+const QUEUES_READ_MAX: usize = 20_000;
+/// Queues looked at before other work of the thread has its turn.
+const QUEUES_AT_ONCE: usize = 100;
 /// Maximum number of nodes listed.
 const NODES_SHOWN_MAX: usize = 100;
 /// Number of tasks per read of the store.
@@ -235,6 +241,14 @@ struct QueueCount {
     oldest: Option<Timestamp>,
     /// True if more recipients exist than were counted, because counting them in memory is not complete.
     has_more: bool,
+    /// True if more recipients may be due, or of a held account, than were counted: the queue is long.
+    has_more_due: bool,
+}
+
+/// Reads that are left for counting the due tasks.
+struct ReadBudget {
+    tasks: usize,
+    queues: usize,
 }
 
 async fn count_queue(services: &Services) -> Result<QueueCount, String> {
@@ -245,18 +259,26 @@ async fn count_queue(services: &Services) -> Result<QueueCount, String> {
     }
     let summary = counts.summary(0);
     let mut count = QueueCount { oldest: summary.oldest_accepted_at, ..QueueCount::default() };
-    let mut left = QUEUE_READ_MAX;
     for (state, _, recipients) in summary.recipients {
         count.recipients += recipients;
         count.held += if state == QueuedState::Held { recipients } else { 0 };
     }
+    let mut budget = ReadBudget { tasks: QUEUE_READ_MAX, queues: QUEUES_READ_MAX };
     for partition in services.worker.leases().held() {
         let mut from = None;
         while let Some((queue, due, next)) =
             store::task::next_queue(&services.store, partition, from).await.map_err(error_text)?
         {
+            if budget.queues == 0 || budget.tasks == 0 {
+                count.has_more_due = true;
+                return Ok(count);
+            }
+            budget.queues -= 1;
+            if budget.queues.is_multiple_of(QUEUES_AT_ONCE) {
+                tokio::task::yield_now().await;
+            }
             if due <= services.clock.now() || services.worker.is_account_held(queue.account) {
-                count_due_tasks(services, (&queue, due), (&mut count, &mut left)).await?;
+                count_due_tasks(services, (&queue, due), (&mut count, &mut budget.tasks)).await?;
             }
             from = Some(next);
         }
@@ -277,7 +299,11 @@ async fn count_due_tasks(
         return Ok(());
     }
     let mut from = Some(store::task::due_start(queue, due));
-    while let Some(start) = from.take().filter(|_| *left > 0) {
+    while let Some(start) = from.take() {
+        if *left == 0 {
+            count.has_more_due = true;
+            return Ok(());
+        }
         let page =
             store::task::list(&services.store, queue, start, READ_AT_ONCE.min(*left)).await.map_err(error_text)?;
         *left = left.saturating_sub(page.tasks.len());
@@ -301,9 +327,9 @@ async fn count_due_tasks(
 async fn count_stored_tasks(services: &Services) -> Result<QueueCount, String> {
     let now = services.clock.now();
     let overdue_since = now.checked_sub(OVERDUE).unwrap_or(Timestamp::MIN);
-    let (mut count, mut next) = (QueueCount::default(), None);
-    loop {
-        let page = store::task::list_all(&services.store, next, READ_AT_ONCE).await.map_err(error_text)?;
+    let mut count = QueueCount::default();
+    let mut walk = QueueWalk::new(&services.store, TaskFilter::default(), QUEUE_READ_MAX);
+    while let Some(page) = walk.next_page().await.map_err(error_text)? {
         for (task, _) in &page.tasks {
             count.recipients += 1;
             count.oldest = Some(count.oldest.map_or(task.accepted_at, |oldest| oldest.min(task.accepted_at)));
@@ -314,13 +340,10 @@ async fn count_stored_tasks(services: &Services) -> Result<QueueCount, String> {
                 count.overdue += u64::from(task.due < overdue_since);
             }
         }
-        next = page.next;
-        count.has_more = next.is_some();
-        if next.is_none() || count.recipients >= QUEUE_READ_MAX as u64 {
-            return Ok(count);
-        }
-        tokio::task::yield_now().await;
     }
+    count.has_more = walk.rest().is_some();
+    count.has_more_due = count.has_more;
+    Ok(count)
 }
 
 impl QueueCount {
@@ -334,7 +357,8 @@ impl QueueCount {
         } else if self.overdue > 0 {
             let minutes = OVERDUE.as_secs() / 60;
             problems.push(format!(
-                "{} recipients are overdue by more than {minutes} minutes: `queue top` shows what limits them",
+                "{}{} recipients are overdue by more than {minutes} minutes: `queue top` shows what limits them",
+                if self.has_more_due { "more than " } else { "" },
                 self.overdue
             ));
         }
@@ -343,6 +367,7 @@ impl QueueCount {
             "has_more": self.has_more,
             "held": self.held,
             "due": self.due,
+            "has_more_due": self.has_more_due,
             "oldest": self.oldest,
             "oldest_age": self.oldest.map(|oldest| views::age_text(oldest, services.clock.now())),
             "hold": hold,

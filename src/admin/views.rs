@@ -87,7 +87,7 @@ fn domain_status(state: DomainState) -> &'static str {
 }
 
 pub(super) fn held_mail_view(waiting: HeldMail) -> Value {
-    json!({"recipients": waiting.recipients, "oldest": waiting.oldest})
+    json!({"recipients": waiting.recipients, "oldest": waiting.oldest, "has_more": waiting.has_more})
 }
 
 pub(super) fn task_view(task: &Task, worker: &Worker) -> Value {

@@ -259,6 +259,8 @@ fn tls_mode(word: &str) -> Result<TlsMode, String> {
 pub enum StoreCommand {
     /// Read everything and report damage; works while the server runs
     Check,
+    /// Show the format of the store and whether this version reads it, without opening it: for upgrades
+    Format,
     /// Hold the queue at the next start (server stopped), as `restore` does: for a database restored by other means
     Hold,
     /// Copy the store into another engine and compare (all servers stopped); resumes after an interruption
@@ -396,6 +398,7 @@ fn run_command(arguments: &AdminArguments, directory: &Path) -> Result<Value, Ad
             let restored = restore(file, &options(), *send).map_err(|error| error.to_string())?;
             Ok(json!({"rows": restored.rows, "bodies": restored.bodies, "bytes": restored.bytes, "queue_held": !send}))
         }
+        AdminCommand::Store(StoreCommand::Format) => read_format(configured_database(arguments), &options()),
         AdminCommand::Store(StoreCommand::Hold) => {
             hold_queue(configured_database(arguments), &options())?;
             Ok(json!({"queue_held": true}))
@@ -453,6 +456,19 @@ pub fn restore(file: &Path, options: &RedbOptions, send: bool) -> Result<BackupP
     let hold = queue_hold::restore_batch(Clock::default().now(), !send);
     let mut line = ProgressLine::default();
     Store::restore_with(file, options, hold, move |copied| line.print(&progress(copied)))
+}
+
+/// Reads the store's format.
+fn read_format(database: Option<PostgresOptions>, options: &RedbOptions) -> Result<Value, AdminError> {
+    let format = match database {
+        Some(database) => {
+            let runtime = super::run::build_runtime().map_err(|error| error.to_string())?;
+            runtime.block_on(Store::database_format(&database))
+        }
+        None => Store::format(options),
+    };
+    let format = format.map_err(|error| error.to_string())?;
+    Ok(json!({"stored": format.stored, "reads": [format.oldest_readable, format.newest_readable]}))
 }
 
 /// Holds the queue of a store that no server has open.

@@ -428,7 +428,8 @@ pub fn run(
         }
     };
     // An audit that finds a broken ledger succeeds as a request.
-    if is_done && result["ok"] != json!(false) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let is_failed = result["ok"] == json!(false) || result["complete"] == json!(false);
+    if is_done && !is_failed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 #[cfg(test)]

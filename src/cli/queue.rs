@@ -5,6 +5,7 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
+use jiff::Timestamp;
 use mail::address::{Address, DomainName};
 use mail::destination::RouteOverride;
 use mail::slug::SmarthostName;
@@ -60,7 +61,7 @@ pub enum QueueSubcommand {
     Release(QueueSelection),
     /// Remove from the queue: the recipients become cancelled
     Drop(QueueSelection),
-    /// End delivery: the recipients become failed, and the senders get a bounce message
+    /// End delivery: the recipients become failed (`email.failed`); senders by SMTP get a bounce message
     Fail(QueueSelection),
     /// Send by another route
     Reroute {
@@ -76,7 +77,7 @@ pub enum QueueSubcommand {
 #[command(group(ArgGroup::new("selection").required(true).multiple(true)))]
 pub struct QueueSelection {
     /// Email id
-    #[arg(group = "selection", conflicts_with_all = ["to", "account", "from", "class", "older", "attempts", "held", "all"])]
+    #[arg(group = "selection", conflicts_with_all = ["to", "account", "from", "class", "older", "before", "attempts", "held", "all"])]
     email: Option<String>,
     #[command(flatten)]
     filter: FilterArguments,
@@ -116,7 +117,7 @@ impl Confirmation<'_> {
         if selection.all && !is_terminal && !selection.dry_run {
             return Err(format!("`queue {word} --all` without a terminal needs `--yes`; `--dry-run` counts").into());
         }
-        let count_result = count(&AdminRequest::QueueCount { filter: selection.filter.to_filter() })?;
+        let count_result = count(&AdminRequest::QueueCount { filter: selection.filter.to_filter(), rows_max: None })?;
         if selection.dry_run {
             return Ok(Some(count_result));
         }
@@ -168,6 +169,9 @@ pub struct FilterArguments {
     /// Only mail accepted longer ago than this (`90m`, `2h`, `3d`)
     #[arg(long, group = "selection", value_parser = read_duration)]
     older: Option<Duration>,
+    /// Only mail accepted before this time (`2026-11-26T12:00:00Z`)
+    #[arg(long, group = "selection", value_name = "TIME")]
+    before: Option<Timestamp>,
     /// Only mail with at least this many attempts
     #[arg(long, group = "selection")]
     attempts: Option<u32>,
@@ -214,6 +218,7 @@ impl FilterArguments {
             held: self.held.then_some(true),
             attempts_min: self.attempts,
             older_seconds: self.older.map(|older| older.as_secs()),
+            accepted_before: self.before,
         }
     }
 }
@@ -275,7 +280,24 @@ pub fn top(result: &Value) -> String {
     let suffix = if is_truncated { format!("; {} of these are shown", destinations.len()) } else { String::new() };
     // Writing to a String does not fail.
     let _ = writeln!(out, "{waiting} waiting for {count}{suffix}");
+    if let Some(note) = counting_note(&result["counted"]) {
+        // Writing to a String does not fail.
+        let _ = writeln!(out, "{note}");
+    }
     out
+}
+
+/// A sentence on what the numbers of a long queue leave out.
+fn counting_note(counted: &Value) -> Option<&'static str> {
+    match counted.as_str()? {
+        "memory" => Some("The queue is long: `oldest` is that of the first recipients of each destination."),
+        "node_memory" => Some(
+            "The queue is long: only the partitions of this node are counted, and `oldest` is that of the first \
+             recipients of each destination.",
+        ),
+        "first_rows" => Some("The queue is long and not counted yet: only its beginning was read. Try again soon."),
+        _ => None,
+    }
 }
 
 /// A number with its noun in the singular or plural.
@@ -349,6 +371,9 @@ mod tests {
             "limit": "connections", "last_reply": "450 4.2.0 later",
             "slowed": "slowed from 5 to 1 connections because of 421 4.7.0 busy",
         }]});
+        assert!(!top(&result).contains("The queue is long"));
+        let long = json!({"tasks": 7, "count": 0, "counted": "memory", "destinations": []});
+        assert!(top(&long).ends_with("of the first recipients of each destination.\n"), "{}", top(&long));
         let text = top(&result);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].ends_with("mx.example   450 4.2.0 later"), "{text}");

@@ -54,12 +54,14 @@ fn format_status(result: &Value) -> String {
     }
     let queue = &result["queue"];
     if queue.is_object() {
-        let prefix = if queue["has_more"] == true { "more than " } else { "" };
+        let more = |field: &str| if queue[field] == true { "more than " } else { "" };
         line(
             "queue",
             &format!(
-                "{prefix}{} recipients, {} due, {} held, oldest {}",
+                "{}{} recipients, {}{} due, {} held, oldest {}",
+                more("has_more"),
                 text(&queue["recipients"]),
+                more("has_more_due"),
                 text(&queue["due"]),
                 text(&queue["held"]),
                 text(&queue["oldest_age"])
@@ -95,7 +97,7 @@ mod tests {
         let result = json!({
             "ok": false, "problems": ["DNS is not responding: timeout"], "hostname": "mx1.example.net",
             "version": "0.1.0", "listeners": [{"name": "mx", "address": "[::]:25", "open": true}],
-            "queue": {"recipients": 100_000, "has_more": true, "held": 1, "due": 2, "oldest_age": "2h03m"},
+            "queue": {"recipients": 100_000, "has_more": true, "held": 1, "due": 2, "has_more_due": true, "oldest_age": "2h03m"},
             "dns": {"answers": false, "took_ms": 5_000}, "disk": {"free_bytes": 1_u64 << 31, "bytes": 1_u64 << 32},
             "certificate": {"source": "acme", "expires_at": "2027-01-01T00:00:00Z"},
             "last_hour": {"accepted": 7, "delivered": 6, "deferred": 5, "bounced": 4, "failed": 3, "received": 2},
@@ -105,7 +107,7 @@ mod tests {
             "status       1 problem (mx1.example.net, postrider 0.1.0)\n\
              problem      DNS is not responding: timeout\n\
              listener     mx [::]:25 open\n\
-             queue        more than 100000 recipients, 2 due, 1 held, oldest 2h03m\n\
+             queue        more than 100000 recipients, more than 2 due, 1 held, oldest 2h03m\n\
              dns          no answer after 5000 ms\n\
              disk         2.0 GiB of 4.0 GiB free\n\
              certificate  valid until 2027-01-01T00:00:00Z (acme)\n\

@@ -4,8 +4,8 @@
 //! Call { operation: "queue_list", body } ─► {"ask": "queue_list", …body} ─► AdminRequest ─► admin::perform
 //! ```
 //!
-//! Requests that take long run in the background ([`CommandRuns`](super::command_run::CommandRuns)). Those that read the whole queue or probe
-//! the network are cached for some seconds, until a change.
+//! Requests that take long run in the background ([`CommandRuns`](super::command_run::CommandRuns)). Those that read
+//! much of the queue or probe the network are cached for some seconds, until a change.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -23,11 +23,14 @@ use tokio::time::timeout;
 
 use super::OperatorConsole;
 use super::cookie::CookieWriter;
+use super::queue_depth::DepthRange;
 use crate::admin::console_access::LinkError;
 use crate::admin::{AdminError, AdminRequest, perform};
 
 /// Time for counting the recipients that a filter matches.
 const COUNT_MAX: Duration = Duration::from_secs(10);
+/// Destinations that are read for all pages, so that they share one cached answer.
+const TOP_READ: usize = 100;
 
 /// The requests of one client.
 pub(super) struct AdminBackend<'a> {
@@ -61,6 +64,7 @@ impl AdminBackend<'_> {
                 let number = body.get("number").and_then(Value::as_u64).unwrap_or(0);
                 console.runs.view(number).ok_or_else(Failure::not_found)?
             }
+            "queue_depth" => self.queue_depth(&body).await?,
             "queue_many" | "store_check" => self.start(call.operation, body).await?,
             operation => self.ask(operation, body).await?,
         };
@@ -71,13 +75,16 @@ impl AdminBackend<'_> {
         let console = self.console;
         let request = read_request(operation, body)?;
         if let Some(cached) = console.cached(operation) {
-            return cached.get(&request, self.now(), || console.perform(request.clone())).await.map_err(failure);
+            let (request, shown) = shared_request(request);
+            let answer =
+                cached.get(&request, self.now(), || console.perform(request.clone())).await.map_err(failure)?;
+            return Ok(cut(answer, shown));
         }
         let is_count = matches!(request, AdminRequest::QueueCount { .. });
         let is_reading = is_reading(&request);
         let performed = console.perform(request);
         let result = if is_count {
-            // A count reads the whole queue.
+            // A count reads much of the queue.
             timeout(COUNT_MAX, performed).await.unwrap_or_else(|_| Ok(json!({"recipients": null})))
         } else {
             performed.await
@@ -101,6 +108,24 @@ impl AdminBackend<'_> {
         let number = console.runs.start(shown, command).await.map_err(failure)?;
         console.forget_cached();
         Ok(json!({"number": number}))
+    }
+
+    /// The depth of the queue over time, and for a domain also its counts now.
+    async fn queue_depth(&self, body: &Map<String, Value>) -> Result<Value, Failure> {
+        let range = body.get("range").and_then(Value::as_str).unwrap_or_default();
+        let range = DepthRange::from_word(range).unwrap_or_default();
+        let domain = body.get("domain").and_then(Value::as_str).map(str::parse::<DomainName>).transpose();
+        let domain = domain.map_err(|_| Failure::not_found())?;
+        let services = &self.console.services;
+        self.console.depth.refresh(services).await;
+        let mut view = self.console.depth.view(self.now(), range, domain.as_ref().map(DomainName::as_str));
+        view["nodes"] = services.worker.leases().nodes().into();
+        if let Some(domain) = domain {
+            let counts = services.store.queue_counts().domain(domain.as_str());
+            view["domain"] = domain.as_str().into();
+            view["now"] = json!({"queued": counts.queued, "deferred": counts.deferred, "held": counts.held});
+        }
+        Ok(view)
     }
 
     fn sign_in(&self, body: &Map<String, Value>) -> Result<Reply, Failure> {
@@ -131,6 +156,25 @@ impl AdminBackend<'_> {
         }
         Reply { status: 200, cookies: vec![self.cookies.clear()], body: "{}".into(), ..Reply::default() }
     }
+}
+
+/// The request whose answer several pages share, and how many destinations of it are shown.
+fn shared_request(request: AdminRequest) -> (AdminRequest, Option<usize>) {
+    match request {
+        AdminRequest::QueueTop { limit } if limit <= TOP_READ => {
+            (AdminRequest::QueueTop { limit: TOP_READ }, Some(limit))
+        }
+        other => (other, None),
+    }
+}
+
+fn cut(mut answer: Value, shown: Option<usize>) -> Value {
+    if let Some(shown) = shown
+        && let Some(destinations) = answer["destinations"].as_array_mut()
+    {
+        destinations.truncate(shown);
+    }
+    answer
 }
 
 /// Returns whether a request changes nothing.
@@ -295,6 +339,7 @@ mod tests {
             ("queue_list", json!({"limit": 50, "filter": {}, "search": search})),
             ("queue_list", json!({"limit": 50, "filter": {}, "search": {}})),
             ("queue_many", json!({"order": "hold", "filter": all})),
+            ("queue_many", json!({"order": "hold", "filter": {"accepted_before": "2026-11-26T12:00:00.5Z"}})),
             ("queue_many", json!({"order": "release", "filter": {}})),
             ("queue_many", json!({"order": "reroute by partner", "filter": {"to": "a.example"}})),
             ("queue_many", json!({"order": "reroute mx", "filter": {"to": "a.example"}})),
@@ -336,6 +381,16 @@ mod tests {
             let request = build_request(&arguments.command).unwrap();
             assert_eq!(read(operation, body).unwrap(), request, "{line}");
         }
+    }
+
+    #[test]
+    fn pages_share_the_longest_queues() {
+        let shared = shared_request(AdminRequest::QueueTop { limit: 1 });
+        assert_eq!(shared, (AdminRequest::QueueTop { limit: TOP_READ }, Some(1)));
+        assert_eq!(shared_request(AdminRequest::Status), (AdminRequest::Status, None));
+        let answer = json!({"tasks": 2, "destinations": [{"name": "a"}, {"name": "b"}]});
+        assert_eq!(cut(answer.clone(), Some(1)), json!({"tasks": 2, "destinations": [{"name": "a"}]}));
+        assert_eq!(cut(answer.clone(), None), answer);
     }
 
     #[test]

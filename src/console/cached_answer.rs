@@ -1,7 +1,7 @@
 //! The last answer to a request that costs much, for some seconds.
 
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,7 +16,14 @@ const FRESH: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct CachedAnswer {
     turn: tokio::sync::Mutex<()>,
-    last: Mutex<Option<(AdminRequest, Timestamp, Value)>>,
+    last: Mutex<LastAnswer>,
+}
+
+#[derive(Debug, Default)]
+struct LastAnswer {
+    answer: Option<(AdminRequest, Timestamp, Value)>,
+    /// Number of times that the answer was forgotten.
+    forgotten: u64,
 }
 
 impl CachedAnswer {
@@ -34,21 +41,33 @@ impl CachedAnswer {
         if let Some(answer) = self.fresh(request, now) {
             return Ok(answer);
         }
+        let forgotten = self.last().forgotten;
         let answer = perform().await?;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((request.clone(), now, answer.clone()));
+        let mut last = self.last();
+        // An answer that was being made during a change may not show it.
+        if last.forgotten == forgotten {
+            last.answer = Some((request.clone(), now, answer.clone()));
+        }
+        drop(last);
         Ok(answer)
     }
 
+    fn last(&self) -> MutexGuard<'_, LastAnswer> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn fresh(&self, request: &AdminRequest, now: Timestamp) -> Option<Value> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let (of, began, answer) = last.as_ref()?;
+        let last = self.last();
+        let (of, began, answer) = last.answer.as_ref()?;
         let is_fresh = began.checked_add(FRESH).is_ok_and(|end| now < end);
         (of == request && is_fresh).then(|| answer.clone())
     }
 
     /// Forgets the answer: something was changed.
     pub(super) fn forget(&self) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut last = self.last();
+        last.answer = None;
+        last.forgotten += 1;
     }
 }
 
@@ -72,5 +91,12 @@ mod tests {
         let now = Timestamp::UNIX_EPOCH + Duration::from_secs(5);
         let other = cached.get(&AdminRequest::PoolList, now, || async { Ok(json!(5)) }).await.unwrap();
         assert_eq!(other, json!(5), "another request");
+
+        let changed_meanwhile = async || {
+            cached.forget();
+            Ok(json!(6))
+        };
+        cached.get(&AdminRequest::Status, now, changed_meanwhile).await.unwrap();
+        assert_eq!(get(5, 7).await, json!(7), "an answer of before the change");
     }
 }

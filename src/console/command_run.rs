@@ -1,6 +1,7 @@
 //! Commands that take long, in the background: the operator sees their progress and comes back later.
 //!
-//! At most [`RUNNING_MAX`] run at the same time, and the last [`KEPT`] results are kept.
+//! At most [`RUNNING_MAX`] run at the same time, and the last [`KEPT`] results are kept. A command that fails in an
+//! unexpected way, or takes longer than [`RUNNING_TIME_MAX`], makes room for others.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -21,6 +22,8 @@ const RUNNING_MAX: usize = 4;
 const KEPT: usize = 20;
 /// A command that ends within this time is shown with its result at once.
 const PROMPT: Duration = Duration::from_millis(1_500);
+/// A command that has not ended after this time is given up here. One on queued mail is stored, and goes on.
+const RUNNING_TIME_MAX: Duration = Duration::from_secs(3_600);
 /// Progress lines in the channel.
 const STEPS_MAX: usize = 16;
 
@@ -30,6 +33,7 @@ pub struct CommandRuns {
     clock: Clock,
     stop: CancellationToken,
     prompt: Duration,
+    running_time_max: Duration,
     state: Arc<Mutex<RunsState>>,
 }
 
@@ -72,7 +76,7 @@ impl CommandRun {
 impl CommandRuns {
     #[must_use]
     pub fn new(clock: Clock, stop: CancellationToken) -> Self {
-        Self { clock, stop, prompt: PROMPT, state: Arc::default() }
+        Self { clock, stop, prompt: PROMPT, running_time_max: RUNNING_TIME_MAX, state: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, RunsState> {
@@ -93,20 +97,22 @@ impl CommandRuns {
     {
         let number = self.begin(request)?;
         let (progress, mut steps) = mpsc::channel(STEPS_MAX);
+        let (sender, mut ended) = watch::channel(false);
+        let run = RunGuard { runs: self.clone(), number, ended: sender };
         let command = command(progress);
-        let (runs, (sender, mut ended)) = (self.clone(), watch::channel(false));
         tokio::spawn(async move {
+            let runs = &run.runs;
             let mut command = std::pin::pin!(command);
+            let mut timeout = std::pin::pin!(tokio::time::sleep(runs.running_time_max));
             let result = loop {
                 tokio::select! {
                     () = runs.stop.cancelled() => break Err("the server was stopped".into()),
+                    () = &mut timeout => break Err(gave_up(runs.running_time_max)),
                     Some(step) = steps.recv() => runs.change(number, |run| run.progress = Some(step)),
                     result = &mut command => break result,
                 }
             };
-            let now = runs.clock.now();
-            runs.change(number, |run| run.end = Some((now, result)));
-            let _ = sender.send(true);
+            run.end(result);
         });
         // The command goes on after that.
         let _ = tokio::time::timeout(self.prompt, ended.wait_for(|ended| *ended)).await;
@@ -130,6 +136,13 @@ impl CommandRuns {
         Ok(number)
     }
 
+    fn end(&self, number: u64, result: Result<Value, AdminError>) {
+        let now = self.clock.now();
+        self.change(number, |run| {
+            run.end.get_or_insert((now, result));
+        });
+    }
+
     fn change(&self, number: u64, change: impl FnOnce(&mut CommandRun)) {
         if let Some(run) = self.lock().runs.iter_mut().find(|run| run.number == number) {
             change(run);
@@ -147,6 +160,32 @@ impl CommandRuns {
     pub fn list(&self) -> Value {
         json!({"runs": self.lock().runs.iter().rev().map(CommandRun::view).collect::<Vec<_>>()})
     }
+}
+
+/// Ends a run when its task ends, in whatever way: otherwise it would count as running until a restart.
+struct RunGuard {
+    runs: CommandRuns,
+    number: u64,
+    ended: watch::Sender<bool>,
+}
+
+impl RunGuard {
+    fn end(&self, result: Result<Value, AdminError>) {
+        self.runs.end(self.number, result);
+    }
+}
+
+impl Drop for RunGuard {
+    fn drop(&mut self) {
+        // Has no effect after an end with a result.
+        self.end(Err("the command failed in an unexpected way: the log has the reason".into()));
+        let _ = self.ended.send(true);
+    }
+}
+
+fn gave_up(after: Duration) -> AdminError {
+    let minutes = after.as_secs() / 60;
+    format!("not finished after {minutes} minutes; a command on queued mail goes on in the background").into()
 }
 
 #[cfg(test)]
@@ -184,5 +223,22 @@ mod tests {
         while runs.view(1).unwrap()["error"].is_null() {
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn commands_that_panic_or_never_end_make_room() {
+        let runs = CommandRuns::new(Clock::default(), CancellationToken::new());
+        for _ in 0..RUNNING_MAX {
+            let number = runs.start(json!({}), |_| async { panic!("a command of the test") }).await.unwrap();
+            let error = runs.view(number).unwrap()["error"].clone();
+            assert!(error.as_str().unwrap().contains("unexpected"), "{error}");
+        }
+        let runs = CommandRuns { running_time_max: Duration::ZERO, ..runs };
+        for _ in 0..RUNNING_MAX {
+            let number = runs.start(json!({}), |_| std::future::pending()).await.unwrap();
+            let error = runs.view(number).unwrap()["error"].clone();
+            assert!(error.as_str().unwrap().contains("not finished"), "{error}");
+        }
+        assert!(runs.start(json!({}), |_| async { Ok(json!(1)) }).await.is_ok());
     }
 }

@@ -1,6 +1,8 @@
 //! The doctor's checks, run in the background: one run at a time, and the findings of the last one.
 
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use queue::clock::Clock;
@@ -12,11 +14,15 @@ use crate::doctor::CheckRunner;
 use crate::doctor::context::{CheckContext, DoctorOptions};
 use crate::doctor::finding::DoctorFinding;
 
+/// A run ends after this time, whatever its checks do.
+const RUNNING_TIME_MAX: Duration = Duration::from_secs(600);
+
 /// The last run of the doctor.
 #[derive(Debug, Clone)]
 pub struct DoctorRuns {
     clock: Clock,
     stop: CancellationToken,
+    running_time_max: Duration,
     last: Arc<Mutex<Option<DoctorRun>>>,
 }
 
@@ -33,7 +39,7 @@ struct DoctorRun {
 impl DoctorRuns {
     #[must_use]
     pub fn new(clock: Clock, stop: CancellationToken) -> Self {
-        Self { clock, stop, last: Arc::default() }
+        Self { clock, stop, running_time_max: RUNNING_TIME_MAX, last: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<DoctorRun>> {
@@ -48,6 +54,13 @@ impl DoctorRuns {
 
     /// Starts the checks with the configuration of the server, unless they are running. Each check has a timeout.
     pub fn start(&self, config: Config) {
+        self.start_with(|runs| async move { runs.run(config).await });
+    }
+
+    fn start_with<F>(&self, checks: impl FnOnce(Self) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let mut last = self.lock();
         if last.as_ref().is_some_and(|run| run.ended_at.is_none()) {
             return;
@@ -60,17 +73,19 @@ impl DoctorRuns {
             error: None,
         });
         drop(last);
-        let runs = self.clone();
+        let guard = DoctorRunGuard {
+            runs: self.clone(),
+            error: Some("the checks failed in an unexpected way: the log has the reason"),
+        };
+        let checks = checks(self.clone());
         tokio::spawn(async move {
-            tokio::select! {
-                () = runs.stop.cancelled() => {}
-                () = runs.run(config) => {}
-            }
-            let ended_at = runs.clock.now();
-            runs.change(|run| {
-                run.ended_at = Some(ended_at);
-                run.running.clear();
-            });
+            let mut guard = guard;
+            let (stop, time_max) = (guard.runs.stop.clone(), guard.runs.running_time_max);
+            guard.error = tokio::select! {
+                () = stop.cancelled() => Some("the server was stopped"),
+                () = tokio::time::sleep(time_max) => Some("the checks took too long; what they found until then is here"),
+                () = checks => None,
+            };
         });
     }
 
@@ -107,8 +122,52 @@ impl DoctorRuns {
     }
 }
 
+/// Ends a run when its task ends, in whatever way: otherwise no other could begin until a restart.
+struct DoctorRunGuard {
+    runs: DoctorRuns,
+    /// Why the checks have not ended by themselves.
+    error: Option<&'static str>,
+}
+
+impl Drop for DoctorRunGuard {
+    fn drop(&mut self) {
+        let ended_at = self.runs.clock.now();
+        self.runs.change(|run| {
+            run.ended_at = Some(ended_at);
+            run.running.clear();
+            if let Some(error) = self.error {
+                run.error.get_or_insert(error.to_owned());
+            }
+        });
+    }
+}
+
 fn finding_view(finding: &DoctorFinding) -> Value {
     let notes: Vec<Value> =
         finding.notes.iter().map(|(status, text)| json!({"status": status, "text": text})).collect();
     json!({"name": finding.name, "status": finding.status, "notes": notes, "fix": finding.fix})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn run(runs: &DoctorRuns) -> Value {
+        while runs.view()["run"]["ended_at"].is_null() {
+            tokio::task::yield_now().await;
+        }
+        runs.view()["run"]["error"].clone()
+    }
+
+    #[tokio::test]
+    async fn a_run_ends_whatever_its_checks_do() {
+        let runs = DoctorRuns::new(Clock::default(), CancellationToken::new());
+        runs.start_with(|_| async { panic!("checks of the test") });
+        assert!(run(&runs).await.as_str().unwrap().contains("unexpected"));
+        let endless = DoctorRuns { running_time_max: Duration::ZERO, ..runs.clone() };
+        endless.start_with(|_| std::future::pending());
+        assert!(run(&endless).await.as_str().unwrap().contains("too long"));
+        runs.start_with(|_| std::future::ready(()));
+        assert_eq!(run(&runs).await, Value::Null);
+    }
 }

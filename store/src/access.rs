@@ -12,6 +12,7 @@ use mail::client_policy::ClientPolicy;
 use mail::credential::{
     ApiKey, ApiKeyScope, CredentialId, CredentialPolicy, CredentialRejection, SecretHash, SmtpCredential,
 };
+use mail::held_email::ApprovedEmails;
 use mail::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId, UserId};
 use mail::oauth::scope::ScopeSet;
 use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
@@ -148,6 +149,8 @@ pub struct Tenant {
     proof: AuthProof,
     for_service: bool,
     delegation: Option<Delegation>,
+    approved: Option<Arc<ApprovedEmails>>,
+    recently_authenticated: bool,
 }
 
 /// The bounds of a caller with an access token.
@@ -162,6 +165,22 @@ pub struct Delegation {
 }
 
 impl Tenant {
+    /// A tenant without bounds.
+    fn new(account: Arc<Account>, scope: ApiKeyScope, actor: Actor, proof: AuthProof) -> Self {
+        Self {
+            account,
+            scope,
+            actor,
+            bound_to: None,
+            policy: Arc::default(),
+            proof,
+            for_service: false,
+            delegation: None,
+            approved: None,
+            recently_authenticated: true,
+        }
+    }
+
     #[must_use]
     pub fn account(&self) -> &Account {
         &self.account
@@ -208,6 +227,26 @@ impl Tenant {
         &self.policy
     }
 
+    /// Returns whether it acts on a recent proof of identity, which operations about secrets and money need in a
+    /// session. Callers without a session need none.
+    #[must_use]
+    pub fn is_recently_authenticated(&self) -> bool {
+        self.recently_authenticated
+    }
+
+    /// The only emails that it may send: those that a person approved. `None` unless it carries out a request that
+    /// waited for approval.
+    #[must_use]
+    pub fn approved_emails(&self) -> Option<&ApprovedEmails> {
+        self.approved.as_deref()
+    }
+
+    /// Restricts it to the emails that a person approved.
+    #[must_use]
+    pub fn restricted_to_emails(self, approved: ApprovedEmails) -> Self {
+        Self { approved: Some(Arc::new(approved)), ..self }
+    }
+
     /// True for mail that the service sends from its own domain to people who requested it ([`system_mail_tenant`]).
     #[must_use]
     pub fn is_system_mail(&self) -> bool {
@@ -222,7 +261,6 @@ pub struct SignedInUser {
     user: Arc<User>,
     session: Arc<UserSession>,
     token: SessionToken,
-    recently_authenticated: bool,
 }
 
 impl SignedInUser {
@@ -252,7 +290,7 @@ impl SignedInUser {
     /// request.
     #[must_use]
     pub fn is_recently_authenticated(&self) -> bool {
-        self.recently_authenticated
+        self.tenant.recently_authenticated
     }
 }
 
@@ -327,7 +365,7 @@ impl TenantBuilder {
         let account = account::get(store, self.account).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
         let Self { scope, actor, terms, proof, .. } = self;
         let (account, bound_to, policy) = (Arc::new(account), terms.domain, Arc::new(terms.client));
-        Ok(Tenant { account, scope, actor, bound_to, policy, proof, for_service: false, delegation: None })
+        Ok(Tenant { bound_to, policy, ..Tenant::new(account, scope, actor, proof) })
     }
 }
 
@@ -407,11 +445,10 @@ pub async fn authenticate_session(
     }
     let (user, account) = (user::from_row(user)?, Arc::new(account::from_row(account)?));
     let (actor, proof) = (Actor::User(user.id), AuthProof::Session(token.clone()));
-    let (scope, policy, bound_to) = (ApiKeyScope::Full, Arc::default(), None);
-    let tenant = Tenant { account, scope, actor, bound_to, policy, proof, for_service: false, delegation: None };
     let recently_authenticated = session.is_recently_authenticated(now);
+    let tenant = Tenant { recently_authenticated, ..Tenant::new(account, ApiKeyScope::Full, actor, proof) };
     let (user, session) = (Arc::new(user), Arc::new(session));
-    Ok(SignedInUser { tenant, user, session, token: token.clone(), recently_authenticated })
+    Ok(SignedInUser { tenant, user, session, token: token.clone() })
 }
 
 /// Authenticates an access token for a resource of the service. Reads the token, and then its grant, user and account
@@ -452,8 +489,8 @@ pub async fn authenticate_access_token(
     }
     let delegation = Some(Delegation { grant, user: user.id, role: user.role, scopes });
     let proof = AuthProof::AccessToken(secret, account.id, grant, user.id);
-    let (scope, actor, policy) = (ApiKeyScope::Full, Actor::Grant(grant), Arc::new(found.policy));
-    Ok(Tenant { account, scope, actor, bound_to: None, policy, proof, for_service: false, delegation })
+    let policy = Arc::new(found.policy);
+    Ok(Tenant { policy, delegation, ..Tenant::new(account, ApiKeyScope::Full, Actor::Grant(grant), proof) })
 }
 
 /// Creates a tenant for the service itself, to continue work that it accepted for this account earlier.
@@ -541,8 +578,5 @@ pub async fn operator_tenant_as_owner(store: &Store, id_or_email: &str) -> Resul
 /// [`AccessError`].
 pub async fn operator_tenant(store: &Store, id_or_email: &str) -> Result<Tenant, AccessError> {
     let account = account::find(store, id_or_email).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
-    let account = Arc::new(account);
-    let (scope, actor) = (ApiKeyScope::Sending, Actor::Operator);
-    let (bound_to, policy, proof) = (None, Arc::default(), AuthProof::Irrevocable);
-    Ok(Tenant { account, scope, actor, bound_to, policy, proof, for_service: false, delegation: None })
+    Ok(Tenant::new(Arc::new(account), ApiKeyScope::Sending, Actor::Operator, AuthProof::Irrevocable))
 }

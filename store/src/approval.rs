@@ -2,24 +2,31 @@
 //!
 //! ```text
 //! Approval          · account · id                          ─►  the approval
-//! ApprovalPending   · account · id                          ─►  nothing      while it is pending
+//! ApprovalContent   · account · id                          ─►  its content, encrypted; see `content_ends_at`
+//! ApprovalByEnd     · time · account · id                   ─►  nothing      until the content is deleted
+//! ApprovalPending   · account · id                          ─►  length of the content, while it is pending
 //! ApprovalExecuting · account · id                          ─►  nothing      from the decision to the end
 //! ApprovalByKey     · account · hash of client, operation
 //!                     and idempotency key                   ─►  id of the approval
+//! ApprovalCount     · account                               ─►  day, and number of requests held on it
 //! ```
 //!
-//! Every change compares the row with what was read, so that a request is decided once and executed by one node.
+//! Every change compares the row with what was read, so that a request is decided once and executed by one node. Every
+//! new approval changes the count, so that of two concurrent ones one conflicts, and the limits of [`ApprovalUsage`] are
+//! exact.
 
 use jiff::Timestamp;
-use mail::approval::{Approval, ApprovalState, HeldRequest};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use mail::approval::{Approval, ApprovalState, DECISION_TIME, HeldRequest, PENDING_MAX, ReservedSends};
 use mail::client_policy::ApprovalKind;
 use mail::credential::CredentialId;
 use mail::id::{AccountId, ApprovalId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::codec::{self, SerdeRow, stored};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key, successor};
 
 #[derive(Serialize, Deserialize)]
@@ -29,12 +36,38 @@ struct ApprovalRow {
     account: AccountId,
     client: CredentialId,
     kind: ApprovalKind,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    moves_money: bool,
     request: HeldRequest,
+    request_hash: String,
+    hash: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reserved_sends: Option<ReservedSends>,
     created_at: Timestamp,
     #[serde(flatten)]
     state: ApprovalState,
 }
 stored!(Approval as ApprovalRow);
+
+/// Number of requests that were held on a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HeldCount {
+    day: Date,
+    held: u32,
+}
+
+/// The use of the limits of an account's approvals, as read before a new one.
+#[derive(Debug)]
+pub struct ApprovalUsage {
+    /// When each pending request was held, oldest first; at most [`PENDING_MAX`].
+    pub pending_since: Vec<Timestamp>,
+    /// Length of their contents.
+    pub pending_bytes: u64,
+    /// Requests that were held today (UTC).
+    pub held_today: u32,
+    today: Date,
+    count_row: Option<Value>,
+}
 
 fn key_of(account: AccountId, id: ApprovalId) -> Key {
     index_key(Space::Approval, account, id)
@@ -60,39 +93,145 @@ fn key_by_idempotency_key(account: AccountId, client: CredentialId, operation: &
     key(Space::ApprovalByKey).account(account).fixed(hash).build()
 }
 
+fn end_key(approval: &Approval) -> Option<Key> {
+    let at = approval.content_ends_at()?;
+    Some(key(Space::ApprovalByEnd).time(at).account(approval.account).id(approval.id.to_bytes()).build())
+}
+
 /// The index of open approvals that a state belongs to.
 fn open_index(state: &ApprovalState) -> Option<Space> {
     match state {
         ApprovalState::Pending => Some(Space::ApprovalPending),
         ApprovalState::Approved { .. } | ApprovalState::Executing { .. } => Some(Space::ApprovalExecuting),
-        ApprovalState::Rejected { .. } | ApprovalState::Executed { .. } | ApprovalState::Interrupted { .. } => None,
+        ApprovalState::Rejected { .. }
+        | ApprovalState::Expired
+        | ApprovalState::Executed { .. }
+        | ApprovalState::Interrupted { .. } => None,
     }
 }
 
-/// Writes a new approval. The commit conflicts if the client used its idempotency key before.
-pub fn create(batch: &mut Batch, approval: &Approval) {
+/// Context that binds an encrypted content to its row.
+#[must_use]
+pub fn content_context(id: ApprovalId) -> Vec<u8> {
+    [b"approval".as_slice(), &id.to_bytes()].concat()
+}
+
+/// Reads what an account's approvals use of their limits.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn usage(store: &Store, account: AccountId, now: Timestamp) -> Result<ApprovalUsage, ReadError> {
+    let count_row = store.get(&key(Space::ApprovalCount).account(account).build()).await?;
+    let stored: Option<SerdeRow<HeldCount>> = count_row.as_ref().map(|row| codec::decode(row)).transpose()?;
+    let today = now.to_zoned(TimeZone::UTC).date();
+    let held_today = stored.filter(|stored| stored.0.day == today).map_or(0, |stored| stored.0.held);
+    // Older ones have expired, even if their rows do not say it yet.
+    let oldest = now.checked_sub(DECISION_TIME).unwrap_or(Timestamp::MIN);
+    let mut range = key(Space::ApprovalPending).account(account).range();
+    range.start = index_key(Space::ApprovalPending, account, ApprovalId::new(oldest, 0));
+    let rows = store.scan(range, ScanOrder::Ascending, PENDING_MAX).await?;
+    let (mut pending_since, mut pending_bytes) = (Vec::with_capacity(rows.len()), 0);
+    for (row_key, length) in &rows {
+        let (_, id) = index_parts(Space::ApprovalPending, row_key).map_err(codec::damaged)?;
+        let length: [u8; 8] = length.as_ref().try_into().map_err(|_| codec::damaged("an invalid length"))?;
+        pending_since.push(id.born_at());
+        pending_bytes += u64::from_be_bytes(length);
+    }
+    Ok(ApprovalUsage { pending_since, pending_bytes, held_today, today, count_row })
+}
+
+/// Writes a new approval with its encrypted content. The commit conflicts if the client used its idempotency key before,
+/// or if another approval of the account was written since `usage` was read.
+pub fn create(batch: &mut Batch, approval: &Approval, content: Vec<u8>, usage: &ApprovalUsage) {
+    let (account, id) = (approval.account, approval.id);
     if let Some(by_key) = idempotency_key(approval) {
         batch.check(by_key.clone(), None);
-        batch.put(by_key, approval.id.to_bytes().to_vec());
+        batch.put(by_key, id.to_bytes().to_vec());
     }
-    put_row(batch, approval);
+    let count = key(Space::ApprovalCount).account(account).build();
+    batch.check(count.clone(), usage.count_row.clone());
+    let held = HeldCount { day: usage.today, held: usage.held_today.saturating_add(1) };
+    batch.put(count, codec::encode(&SerdeRow(held)));
+    let length = (content.len() as u64).to_be_bytes().to_vec();
+    batch.put(index_key(Space::ApprovalPending, account, id), length);
+    batch.put(content_key(account, id), content);
+    batch.put(key_of(account, id), codec::encode(approval));
+    if let Some(end) = end_key(approval) {
+        batch.put(end, Vec::new());
+    }
 }
 
-fn put_row(batch: &mut Batch, approval: &Approval) {
-    batch.put(key_of(approval.account, approval.id), codec::encode(approval));
-    if let Some(space) = open_index(&approval.state) {
-        batch.put(index_key(space, approval.account, approval.id), Vec::new());
-    }
+fn content_key(account: AccountId, id: ApprovalId) -> Key {
+    index_key(Space::ApprovalContent, account, id)
 }
 
-/// Updates an approval that was read as `before`. The commit conflicts if the stored row has changed since.
-pub fn update(batch: &mut Batch, before: &Approval, after: &Approval) {
+/// Updates an approval that was read as `before`; `content` replaces its content. The content is deleted if the request
+/// will not be executed. The commit conflicts if the stored row has changed since.
+pub fn update(batch: &mut Batch, before: &Approval, after: &Approval, content: Option<Vec<u8>>) {
     let (account, id) = (before.account, before.id);
     batch.check(key_of(account, id), Some(codec::encode(before)));
-    if let Some(space) = open_index(&before.state).filter(|space| Some(*space) != open_index(&after.state)) {
-        batch.delete(index_key(space, account, id));
+    let (index_before, index_after) = (open_index(&before.state), open_index(&after.state));
+    if index_before != index_after {
+        if let Some(space) = index_before {
+            batch.delete(index_key(space, account, id));
+        }
+        if let Some(space) = index_after {
+            batch.put(index_key(space, account, id), Vec::new());
+        }
     }
-    put_row(batch, after);
+    let (end_before, end_after) = (end_key(before), end_key(after));
+    if end_before != end_after {
+        if let Some(end) = end_before {
+            batch.delete(end);
+        }
+        if let Some(end) = end_after {
+            batch.put(end, Vec::new());
+        }
+    }
+    if matches!(after.state, ApprovalState::Rejected { .. } | ApprovalState::Expired) {
+        batch.delete(content_key(account, id));
+    } else if let Some(content) = content {
+        batch.put(content_key(account, id), content);
+    }
+    batch.put(key_of(account, id), codec::encode(after));
+}
+
+/// Deletes the content of an executed approval that was read as `approval`.
+pub fn delete_content(batch: &mut Batch, approval: &Approval) {
+    batch.check(key_of(approval.account, approval.id), Some(codec::encode(approval)));
+    batch.delete(content_key(approval.account, approval.id));
+    if let Some(end) = end_key(approval) {
+        batch.delete(end);
+    }
+}
+
+/// Reads the encrypted content of an approval; `None` once it was deleted.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get_content(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Value>, ReadError> {
+    store.get(&content_key(account, id)).await
+}
+
+/// Lists approvals of all accounts whose content is to be deleted by `now`, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_ended(store: &Store, now: Timestamp, limit: usize) -> Result<Vec<Approval>, ReadError> {
+    let mut range = key(Space::ApprovalByEnd).range();
+    range.end = successor(&key(Space::ApprovalByEnd).time(now).account(AccountId::from_bytes([0xFF; 16])).build());
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
+    let row_of_end = |row_key: &Key| {
+        let mut parts = KeyReader::new(Space::ApprovalByEnd, row_key)?;
+        parts.time()?;
+        let account = parts.account()?;
+        Ok(key_of(account, ApprovalId::from_bytes(parts.id()?)))
+    };
+    let keys =
+        rows.iter().map(|(row_key, _)| row_of_end(row_key).map_err(|error: KeyDecodeError| codec::damaged(error)));
+    let keys = keys.collect::<Result<Vec<Key>, ReadError>>()?;
+    let found = store.get_many(&keys).await?;
+    found.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
 /// Reads an approval of an account.
@@ -139,26 +278,11 @@ pub async fn list(
     rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }
 
-/// Counts the account's approvals that are pending since `since`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn count_pending(
-    store: &Store,
-    account: AccountId,
-    since: Timestamp,
-    limit: usize,
-) -> Result<usize, ReadError> {
-    let mut range = key(Space::ApprovalPending).account(account).range();
-    range.start = index_key(Space::ApprovalPending, account, ApprovalId::new(since, 0));
-    Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())
-}
-
-/// Key of the row to which a key of the index of executions belongs.
-fn row_of_open(row_key: &[u8]) -> Result<Key, KeyDecodeError> {
-    let mut parts = KeyReader::new(Space::ApprovalExecuting, row_key)?;
+/// Account and approval of a key of an index.
+fn index_parts(space: Space, row_key: &[u8]) -> Result<(AccountId, ApprovalId), KeyDecodeError> {
+    let mut parts = KeyReader::new(space, row_key)?;
     let account = parts.account()?;
-    Ok(key_of(account, ApprovalId::from_bytes(parts.id()?)))
+    Ok((account, ApprovalId::from_bytes(parts.id()?)))
 }
 
 /// Lists approvals of all accounts that are approved or being executed, after `after`, at most `limit`.
@@ -175,7 +299,11 @@ pub async fn list_executing(
         range.start = successor(&index_key(Space::ApprovalExecuting, account, id));
     }
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let keys = rows.iter().map(|(row_key, _)| row_of_open(row_key).map_err(codec::damaged));
+    let row_of_open = |row_key: &Key| {
+        let (account, id) = index_parts(Space::ApprovalExecuting, row_key).map_err(codec::damaged)?;
+        Ok(key_of(account, id))
+    };
+    let keys = rows.iter().map(|(row_key, _)| row_of_open(row_key));
     let keys = keys.collect::<Result<Vec<Key>, ReadError>>()?;
     let found = store.get_many(&keys).await?;
     found.iter().flatten().map(|row| codec::decode(row)).collect()
@@ -204,13 +332,17 @@ pub async fn purge_before(
         if let Some(space) = open_index(&approval.state) {
             batch.delete(index_key(space, account, approval.id));
         }
+        batch.delete(content_key(account, approval.id));
+        if let Some(end) = end_key(&approval) {
+            batch.delete(end);
+        }
     }
     Ok(rows.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use mail::approval::Decision;
+    use mail::approval::{Decision, ExecutionResult};
     use mail::id::{ApiKeyId, UserId};
 
     use super::*;
@@ -218,59 +350,104 @@ mod tests {
     fn approval(number: u128) -> Approval {
         let created_at = Timestamp::UNIX_EPOCH;
         let account = AccountId::from_bytes([1; 16]);
+        let request = HeldRequest {
+            operation: "send_email".to_owned(),
+            method: "POST".to_owned(),
+            path: "/emails".to_owned(),
+            query: String::new(),
+            idempotency_key: Some(format!("once {number}")),
+            headers: Vec::new(),
+        };
         Approval {
             id: ApprovalId::new(created_at, number),
             account,
             client: CredentialId::ApiKey(ApiKeyId::from_bytes([2; 16])),
             kind: ApprovalKind::Send,
-            request: HeldRequest {
-                operation: "send_email".to_owned(),
-                method: "POST".to_owned(),
-                path: "/emails".to_owned(),
-                query: String::new(),
-                idempotency_key: Some("once".to_owned()),
-                if_match: None,
-                body: "{}".to_owned(),
-            },
+            moves_money: false,
+            request_hash: request.hash("{}"),
+            hash: request.hash("{}"),
+            reserved_sends: None,
+            request,
             created_at,
             state: ApprovalState::Pending,
         }
     }
 
+    async fn usage_now(store: &Store) -> ApprovalUsage {
+        usage(store, approval(1).account, Timestamp::UNIX_EPOCH).await.unwrap()
+    }
+
+    /// Commits what `fill` adds.
+    async fn commit(store: &Store, fill: impl FnOnce(&mut Batch)) -> bool {
+        let mut batch = Batch::progress();
+        fill(&mut batch);
+        store.commit(batch).await.is_ok()
+    }
+
     #[tokio::test]
     async fn it_is_found_by_its_key_and_moves_between_indexes() {
         let (store, held) = (Store::memory(), approval(1));
-        let mut batch = Batch::progress();
-        create(&mut batch, &held);
-        store.commit(batch).await.unwrap();
+        let first = usage_now(&store).await;
+        assert!(commit(&store, |batch| create(batch, &held, vec![1; 5], &first)).await);
         let account = held.account;
-        let found = find_by_idempotency_key(&store, account, held.client, "send_email", "once").await.unwrap();
+        let found = find_by_idempotency_key(&store, account, held.client, "send_email", "once 1").await.unwrap();
         assert_eq!(found.as_ref(), Some(&held));
+        let used = usage_now(&store).await;
+        assert_eq!((used.pending_since.len(), used.pending_bytes, used.held_today), (1, 5, 1));
+        assert!(!commit(&store, |batch| create(batch, &approval(2), Vec::new(), &first)).await, "concurrent");
+        assert!(!commit(&store, |batch| create(batch, &approval(1), Vec::new(), &used)).await, "the key was used");
+
         let since = Timestamp::UNIX_EPOCH;
-        assert_eq!(count_pending(&store, account, since, 9).await.unwrap(), 1);
-
-        let mut again = Batch::progress();
-        create(&mut again, &approval(2));
-        assert!(store.commit(again).await.is_err(), "the idempotency key was used before");
-
         let approved = Decision { by: UserId::from_bytes([3; 16]), at: since };
         let state = ApprovalState::Executing { approved, lease_until: since };
         let executing = Approval { state, ..held.clone() };
-        let mut batch = Batch::progress();
-        update(&mut batch, &held, &executing);
-        store.commit(batch).await.unwrap();
-        let mut twice = Batch::progress();
-        update(&mut twice, &held, &executing);
-        assert!(store.commit(twice).await.is_err(), "it was decided before");
-        assert_eq!(count_pending(&store, account, since, 9).await.unwrap(), 0);
+        assert!(commit(&store, |batch| update(batch, &held, &executing, None)).await);
+        assert!(!commit(&store, |batch| update(batch, &held, &executing, None)).await, "it was decided before");
+        let used = usage_now(&store).await;
+        assert_eq!((used.pending_since.len(), used.pending_bytes, used.held_today), (0, 0, 1));
         assert_eq!(list_executing(&store, None, 9).await.unwrap(), std::slice::from_ref(&executing));
         assert_eq!(list_executing(&store, Some((account, held.id)), 9).await.unwrap(), []);
+        let late = since.checked_add(DECISION_TIME * 9).unwrap();
+        assert_eq!(list_ended(&store, late, 9).await.unwrap(), [], "its content is needed");
 
         let mut batch = Batch::progress();
         let purged = purge_before(&store, &mut batch, account, ApprovalId::new(since, 2), 9).await.unwrap();
         store.commit(batch).await.unwrap();
         assert_eq!(purged, 1);
         assert_eq!(list_executing(&store, None, 9).await.unwrap(), []);
-        assert_eq!(find_by_idempotency_key(&store, account, held.client, "send_email", "once").await.unwrap(), None);
+        assert_eq!(get_content(&store, account, held.id).await.unwrap(), None);
+        assert_eq!(find_by_idempotency_key(&store, account, held.client, "send_email", "once 1").await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn the_content_ends_with_the_approval() {
+        let store = Store::memory();
+        let at = Timestamp::UNIX_EPOCH;
+        let decision = Decision { by: UserId::from_bytes([3; 16]), at };
+        let result = ExecutionResult { at, status: 200, error_code: None };
+        let executed = ApprovalState::Executed { approved: decision, result };
+        let cases = [
+            (ApprovalState::Rejected { rejected: decision }, false),
+            (ApprovalState::Expired, false),
+            (executed, true),
+        ];
+        for (number, (state, is_kept)) in (1..).zip(cases) {
+            let held = approval(number);
+            let used = usage_now(&store).await;
+            assert!(commit(&store, |batch| create(batch, &held, vec![7], &used)).await);
+            let ended = list_ended(&store, held.expires_at(), 9).await.unwrap();
+            assert!(ended.contains(&held), "{number}");
+            let after = Approval { state, ..held.clone() };
+            assert!(commit(&store, |batch| update(batch, &held, &after, is_kept.then(|| vec![8]))).await);
+            let content = get_content(&store, held.account, held.id).await.unwrap();
+            assert_eq!(content.as_deref(), is_kept.then_some([8].as_slice()), "{number}");
+            let ended = list_ended(&store, held.expires_at(), 9).await.unwrap();
+            assert_eq!(ended.contains(&after), is_kept, "{number}");
+            if is_kept {
+                assert!(commit(&store, |batch| delete_content(batch, &after)).await);
+                assert_eq!(get_content(&store, held.account, held.id).await.unwrap(), None);
+                assert_eq!(list_ended(&store, Timestamp::MAX, 9).await.unwrap(), []);
+            }
+        }
     }
 }

@@ -100,6 +100,16 @@ impl RedbOptions {
     }
 }
 
+/// Format of a stored store, and the formats that this version reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreFormat {
+    /// The newest format of the files; `None` if nothing is stored yet.
+    pub stored: Option<u32>,
+    pub oldest_readable: u32,
+    /// Also the format that this version writes.
+    pub newest_readable: u32,
+}
+
 /// The store. Clones share it.
 #[derive(Clone)]
 pub struct Store {
@@ -158,6 +168,22 @@ impl Store {
     pub async fn connect(database: &PostgresOptions) -> Result<Self, OpenError> {
         let open = postgres::PostgresEngine::open(database, postgres::OpenMode::Serve);
         Ok(Self::with_engine(AnyEngine::Postgres(Arc::new(open.await?))))
+    }
+
+    /// Reads the format of a directory without opening it: a server may run on it.
+    ///
+    /// # Errors
+    /// It has a newer format than this version reads, or cannot be read.
+    pub fn format(options: &RedbOptions) -> Result<StoreFormat, OpenError> {
+        redb::format::read(&options.directory)
+    }
+
+    /// Reads the format of a database, and writes nothing.
+    ///
+    /// # Errors
+    /// It has a newer format than this version reads, belongs to another cluster, or cannot be reached.
+    pub async fn database_format(database: &PostgresOptions) -> Result<StoreFormat, OpenError> {
+        postgres::read_format(database).await
     }
 
     /// Returns whether other processes can use the same store concurrently.

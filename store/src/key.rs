@@ -298,6 +298,12 @@ pub enum Space {
     ClientSends = 194,
     /// Answered API requests that changed something or revealed a secret.
     AuditLog = 195,
+    /// Contents of requests that wait for approval, encrypted.
+    ApprovalContent = 196,
+    /// Approvals by the time at which their content is deleted.
+    ApprovalByEnd = 197,
+    /// Number of requests of an account that were held on the current day.
+    ApprovalCount = 198,
 }
 
 impl From<Space> for u8 {

@@ -51,6 +51,7 @@ pub mod product_event_count;
 pub mod queue_command;
 pub mod queue_counts;
 pub mod queue_hold;
+pub mod queue_walk;
 pub mod quota;
 pub mod received_email;
 pub mod request_log;

@@ -5,13 +5,14 @@
 //! ```
 //!
 //! A client that uses an order number as a tag creates as many values as orders. Therefore only [`VALUES_MAX`] values
-//! are counted separately per hour; the rest are counted as [`OTHER`].
+//! are counted separately per hour; the rest are counted as [`OTHER`]. Pairs of category and domain have one such value
+//! for each category, so that the counts of a category are complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use mail::id::AccountId;
-use mail::metric::{Counter, Dimension, Hour, MetricCounts};
+use mail::metric::{Dimension, Hour, MetricCounts, MetricKey, category_and_domain};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
@@ -27,7 +28,7 @@ const PAGE_ROWS: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "MetricCounts")]
-struct MetricCountsRow(BTreeMap<Counter, u64>);
+struct MetricCountsRow(BTreeMap<MetricKey, u64>);
 stored!(MetricCounts as MetricCountsRow);
 
 /// Account, dimension (`None` for the total) and hour.
@@ -44,9 +45,17 @@ fn key_of((account, dimension, hour): MetricBucket, value: &str) -> Key {
     dimension_prefix(account, dimension).i64(hour.0).text(value).build()
 }
 
-/// The values whose rows must be read: those to add to, and [`OTHER`].
-fn bucket_values(values: &BTreeMap<String, MetricCounts>) -> impl Iterator<Item = String> {
-    values.keys().cloned().chain([OTHER.to_owned()])
+/// The value under which a value is counted that has no row of its own.
+fn overflow_value(dimension: Option<Dimension>, value: &str) -> String {
+    match (dimension, value.split_once(' ')) {
+        (Some(Dimension::CategoryAndDomain), Some((category, _))) => category_and_domain(category, OTHER),
+        _ => OTHER.to_owned(),
+    }
+}
+
+/// The values whose rows must be read: those to add to, and those that take the overflow.
+fn bucket_values(dimension: Option<Dimension>, values: &BTreeMap<String, MetricCounts>) -> BTreeSet<String> {
+    values.keys().flat_map(|value| [value.clone(), overflow_value(dimension, value)]).collect()
 }
 
 /// Adds counts. The commit conflicts if a row has changed since it was read.
@@ -55,27 +64,28 @@ fn bucket_values(values: &BTreeMap<String, MetricCounts>) -> impl Iterator<Item 
 /// The store cannot be read.
 pub async fn add(store: &Store, batch: &mut Batch, additions: &MetricIncrements) -> Result<(), ReadError> {
     let keys_of = |(bucket, values): (&MetricBucket, &BTreeMap<String, MetricCounts>)| -> Vec<Key> {
-        bucket_values(values).map(|value| key_of(*bucket, &value)).collect()
+        bucket_values(bucket.1, values).iter().map(|value| key_of(*bucket, value)).collect()
     };
     let keys: Vec<Key> = additions.iter().flat_map(keys_of).collect();
     let mut rows = store.get_many(&keys).await?.into_iter();
     for (bucket, values) in additions {
-        let mut rows: BTreeMap<String, Option<Value>> = bucket_values(values).zip(rows.by_ref()).collect();
+        let mut rows: BTreeMap<String, Option<Value>> =
+            bucket_values(bucket.1, values).into_iter().zip(rows.by_ref()).collect();
         let is_new = |name: &&String| rows.get(*name).is_none_or(Option::is_none);
         let new: Vec<&String> = values.keys().filter(is_new).collect();
         let free = remaining_values(store, *bucket, new.len()).await?;
         let others: BTreeSet<&String> = new.into_iter().skip(free).collect();
-        let mut sums: BTreeMap<&str, MetricCounts> = BTreeMap::new();
+        let mut sums: BTreeMap<String, MetricCounts> = BTreeMap::new();
         for (value, counts) in values {
-            let name = if others.contains(value) { OTHER } else { value.as_str() };
+            let name = if others.contains(value) { overflow_value(bucket.1, value) } else { value.clone() };
             sums.entry(name).or_default().add_all(counts);
         }
         for (name, mut sum) in sums {
-            let row = rows.remove(name).flatten();
+            let row = rows.remove(&name).flatten();
             if let Some(row) = &row {
                 sum.add_all(&codec::decode(row)?);
             }
-            let row_key = key_of(*bucket, name);
+            let row_key = key_of(*bucket, &name);
             batch.check(row_key.clone(), row);
             batch.put(row_key, codec::encode(&sum));
         }
@@ -191,6 +201,7 @@ pub async fn purge_before(
 mod tests {
     use super::*;
     use jiff::Timestamp;
+    use mail::metric::Counter;
 
     #[tokio::test]
     async fn values_over_the_limit_count_as_other() {
@@ -198,7 +209,8 @@ mod tests {
         let bucket = (account, Some(Dimension::Tag), Hour(5));
         for round in 1..=2 {
             for number in 0..VALUES_MAX + 7 {
-                let counts = MetricCounts(BTreeMap::from([(Counter::Sent, 1)]));
+                let mut counts = MetricCounts::default();
+                counts.add(Counter::Sent, 1);
                 let values = BTreeMap::from([(format!("order:{number:03}"), counts)]);
                 let mut batch = Batch::progress();
                 add(&store, &mut batch, &MetricIncrements::from([(bucket, values)])).await.unwrap();
@@ -218,5 +230,28 @@ mod tests {
         let mut batch = Batch::progress();
         assert_eq!(purge_before(&store, &mut batch, account, Hour(5), 1_000).await.unwrap(), 0);
         assert_eq!(purge_before(&store, &mut batch, account, Hour(6), 1_000).await.unwrap(), VALUES_MAX + 1);
+    }
+    #[tokio::test]
+    async fn pairs_over_the_limit_count_under_their_category() {
+        let (store, account) = (Store::memory(), AccountId::new(Timestamp::UNIX_EPOCH, 1));
+        let bucket = (account, Some(Dimension::CategoryAndDomain), Hour(5));
+        let pairs = (0..VALUES_MAX + 7).flat_map(|number| {
+            ["newsletter", "product"].map(|category| category_and_domain(category, &format!("{number:03}.example")))
+        });
+        for pair in pairs {
+            let mut counts = MetricCounts::default();
+            counts.add(Counter::Sent, 1);
+            let mut batch = Batch::progress();
+            let additions = MetricIncrements::from([(bucket, BTreeMap::from([(pair, counts)]))]);
+            add(&store, &mut batch, &additions).await.unwrap();
+            store.commit(batch).await.unwrap();
+        }
+        let rows = read(&store, account, bucket.1, Hour(0)..Hour(6), 1_000).await.unwrap().unwrap();
+        let sent = |category: &str| -> u64 {
+            let of_category = rows.iter().filter(|(_, value, _)| value.starts_with(category));
+            of_category.map(|(_, _, counts)| counts.get(Counter::Sent)).sum()
+        };
+        assert_eq!((sent("newsletter "), sent("product ")), (107, 107), "{rows:?}");
+        assert!(rows.iter().any(|(_, value, _)| value == "product (other)"), "{rows:?}");
     }
 }

@@ -15,7 +15,7 @@
 //! more after [`SETTLED_AFTER`], because the commit may become visible after the reader has passed.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
@@ -91,8 +91,8 @@ pub(crate) struct TaskChange {
 struct PartitionCounts {
     by_state: [[i64; TaskClass::ALL.len()]; QueuedState::ALL.len()],
     by_minute: BTreeMap<i64, i64>,
-    /// Keyed by the domain's bytes in the key.
-    by_domain: HashMap<Box<[u8]>, i64>,
+    /// By state, keyed by the domain's bytes in the key.
+    by_domain: HashMap<Box<[u8]>, [i64; QueuedState::ALL.len()]>,
     /// Number of counts (states, minutes, domains) below zero. Two commits that end in another order than they became
     /// visible cause some temporarily; any that remain are errors.
     negatives: usize,
@@ -134,16 +134,22 @@ impl PartitionCounts {
             self.by_minute.remove(&task.minute);
         }
         let Some(domain) = domain_of(key) else { return };
+        let mut change_state = |counts: &mut [i64; QueuedState::ALL.len()]| {
+            if let Some(count) = counts.get_mut(task.state as usize) {
+                change(count, by, negatives);
+            }
+        };
         match self.by_domain.get_mut(domain) {
-            Some(count) => {
-                if change(count, by, negatives) == 0 {
+            Some(counts) => {
+                change_state(counts);
+                if counts.iter().all(|count| *count == 0) {
                     self.by_domain.remove(domain);
                 }
             }
             None => {
-                let mut count = 0;
-                change(&mut count, by, negatives);
-                self.by_domain.insert(domain.into(), count);
+                let mut counts = Default::default();
+                change_state(&mut counts);
+                self.by_domain.insert(domain.into(), counts);
             }
         }
     }
@@ -247,6 +253,15 @@ pub struct QueueSummary {
     pub oldest_accepted_at: Option<Timestamp>,
     /// Recipient domains with the most recipients, in descending order.
     pub top_domains: Vec<(String, u64)>,
+}
+
+/// Queued recipients of a domain in a partition, by state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainCounts {
+    pub domain: String,
+    pub queued: u64,
+    pub deferred: u64,
+    pub held: u64,
 }
 
 /// The queue counts of this node's partitions.
@@ -390,6 +405,31 @@ impl QueueCounts {
         }
     }
 
+    /// Returns the counts of all domains in a partition.
+    #[must_use]
+    pub fn domains(&self, partition: u16) -> Vec<DomainCounts> {
+        let state = self.lock();
+        let Some(counts) = state.partitions.get(&partition) else { return Vec::new() };
+        let unsigned = |count: i64| u64::try_from(count).unwrap_or(0);
+        let found = counts.by_domain.iter().map(|(domain, [queued, deferred, held])| DomainCounts {
+            domain: String::from_utf8_lossy(domain).into_owned(),
+            queued: unsigned(*queued),
+            deferred: unsigned(*deferred),
+            held: unsigned(*held),
+        });
+        found.collect()
+    }
+
+    /// Returns the counts of a domain by state, over all partitions of this node.
+    #[must_use]
+    pub fn domain(&self, domain: &str) -> DomainCounts {
+        let state = self.lock();
+        let found = state.partitions.values().filter_map(|counts| counts.by_domain.get(domain.as_bytes()));
+        let sums = found.fold([0_i64; QueuedState::ALL.len()], |[a, b, c], [x, y, z]| [a + x, b + y, c + z]);
+        let [queued, deferred, held] = sums.map(|count| u64::try_from(count).unwrap_or(0));
+        DomainCounts { domain: domain.to_owned(), queued, deferred, held }
+    }
+
     /// Summarises the counts, with the `top` domains with the most recipients.
     #[must_use]
     pub fn summary(&self, top: usize) -> QueueSummary {
@@ -409,39 +449,52 @@ impl QueueCounts {
         };
         let oldest = state.partitions.values().filter_map(oldest_of);
         let oldest_accepted_at = oldest.min().and_then(|minute| Timestamp::from_second(minute * 60).ok());
-        QueueSummary { recipients, oldest_accepted_at, top_domains: top_domains(&state, top) }
+        drop(state);
+        QueueSummary { recipients, oldest_accepted_at, top_domains: self.top_domains(top) }
     }
-}
 
-/// The domains with the most recipients. All tasks of a domain that one node accepted are in one partition, so the
-/// overall top domains are among the top domains of the partitions.
-fn top_domains(state: &State, top: usize) -> Vec<(String, u64)> {
-    if top == 0 {
-        return Vec::new();
+    /// The domains with the most recipients. All tasks of a domain that one node accepted are in one partition, so the
+    /// overall top domains are among the top domains of the partitions. Commits wait for one partition at most.
+    fn top_domains(&self, top: usize) -> Vec<(String, u64)> {
+        if top == 0 {
+            return Vec::new();
+        }
+        let partitions: Vec<u16> = self.lock().partitions.keys().copied().collect();
+        let longest = partitions.into_iter().flat_map(|partition| self.longest_of(partition, top));
+        let longest: HashSet<Box<[u8]>> = longest.collect();
+        let state = self.lock();
+        let sum = |domain: Box<[u8]>| {
+            let everywhere = state.partitions.values().filter_map(|counts| counts.by_domain.get(&domain));
+            let count: i64 = everywhere.flatten().sum();
+            (domain, count)
+        };
+        let mut found: Vec<_> = longest.into_iter().map(sum).filter(|(_, count)| *count > 0).collect();
+        drop(state);
+        found.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        found.truncate(top);
+        let to_text =
+            |(domain, count): (Box<[u8]>, i64)| (String::from_utf8_lossy(&domain).into_owned(), count.unsigned_abs());
+        found.into_iter().map(to_text).collect()
     }
-    let mut found: HashMap<&[u8], i64> = HashMap::new();
-    for counts in state.partitions.values() {
+
+    /// The domains with the most recipients in a partition, in no order.
+    fn longest_of(&self, partition: u16, top: usize) -> Vec<Box<[u8]>> {
+        let state = self.lock();
+        let Some(counts) = state.partitions.get(&partition) else { return Vec::new() };
         // Min-heap of the largest counts.
         let mut longest = BinaryHeap::new();
-        for (domain, count) in &counts.by_domain {
+        for (domain, counts) in &counts.by_domain {
+            let count: i64 = counts.iter().sum();
             if longest.len() < top {
-                longest.push(Reverse((*count, &**domain)));
+                longest.push(Reverse((count, domain)));
             } else if let Some(mut least) = longest.peek_mut()
-                && *count > least.0.0
+                && count > least.0.0
             {
-                *least = Reverse((*count, &**domain));
+                *least = Reverse((count, domain));
             }
         }
-        for Reverse((_, domain)) in longest {
-            let everywhere = state.partitions.values().filter_map(|counts| counts.by_domain.get(domain));
-            found.entry(domain).or_insert_with(|| everywhere.sum());
-        }
+        longest.into_iter().map(|Reverse((_, domain))| domain.clone()).collect()
     }
-    let mut found: Vec<(&[u8], i64)> = found.into_iter().filter(|(_, count)| *count > 0).collect();
-    found.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(other.0)));
-    found.truncate(top);
-    let to_text = |(domain, count): (&[u8], i64)| (String::from_utf8_lossy(domain).into_owned(), count.unsigned_abs());
-    found.into_iter().map(to_text).collect()
 }
 
 /// Guard for the count of a commit in progress.
@@ -514,6 +567,9 @@ mod tests {
         let summary = store.queue_counts().summary(10);
         assert_eq!(count(&summary, QueuedState::Deferred), 1);
         assert_eq!((count(&summary, QueuedState::Held), total(&summary)), (1, 2));
+        let (b, c) = (store.queue_counts().domain("b.example"), store.queue_counts().domain("c.example"));
+        assert_eq!((b.queued, b.deferred, b.held, c.queued, c.held), (0, 1, 0, 0, 1));
+        assert_eq!(store.queue_counts().domains(7).len(), 2);
 
         // A refused commit changes no counts.
         let mut batch = Batch::progress();

@@ -71,7 +71,7 @@ others {
     "written by the operator or the service, by no account":
         Meta Node Partition StsPolicy TlsDailyStats Destination QueueCommand QueueHold Pool;
     "a fixed number of rows per account":
-        Account DomainCount EventLogHead ReceivedHead Program ProgramBy OpenPayoutRun Payer PayersOf;
+        Account ApprovalCount DomainCount EventLogHead ReceivedHead Program ProgramBy OpenPayoutRun Payer PayersOf;
     "an index of counted rows: a fixed number of entries per row":
         AccountByEmail ApiKeyByHash SmtpCredentialByHash DomainByName DomainClaimByName SuppressionById
         SuppressionByTime OptOutById TemplateByAlias TemplateByName UserByEmail ProductEventBy WebhookSet
@@ -88,8 +88,8 @@ others {
         Event Outbox EventLog;
     "the plan's requests per second, and the retention time":
         Idempotency IdempotencyByTime RequestLog AuditLog;
-    "200 pending approvals per account, and the retention time":
-        Approval ApprovalPending ApprovalExecuting ApprovalByKey;
+    "1,000 approvals a day and 200 pending ones per account, and the retention time":
+        Approval ApprovalPending ApprovalExecuting ApprovalByKey ApprovalContent ApprovalByEnd;
     "a bounded number of values per hour or period, and the retention time":
         Usage Metric;
     "10 open and 100 stored imports per account":

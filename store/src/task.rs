@@ -236,7 +236,7 @@ pub struct TaskPage {
 }
 
 impl TaskPage {
-    fn from_rows(rows: Vec<(Key, Value)>, limit: usize) -> Self {
+    pub(crate) fn from_rows(rows: Vec<(Key, Value)>, limit: usize) -> Self {
         let next = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| successor(last));
         let mut slice = Self { next, ..Self::default() };
         for (at, row) in rows {
@@ -311,6 +311,38 @@ pub async fn next_queue(
     Ok(None)
 }
 
+/// The keys of a domain's tasks in a partition.
+pub(crate) fn domain_range(partition: u16, domain: &DomainName) -> Range<Key> {
+    key(Space::Task).u16(partition).text(domain.as_str()).range()
+}
+
+/// The keys of all tasks.
+pub(crate) fn all_range() -> Range<Key> {
+    key(Space::Task).range()
+}
+
+/// The key at which to read on after a row: within its queue, or at the next one if the queue is not `wanted`.
+pub(crate) fn after_row(row: &Key, wanted: impl FnOnce(&QueueName) -> bool) -> Key {
+    match read_key(row) {
+        Ok((queue, _)) if !wanted(&queue) => queue_prefix(&queue).range().end,
+        _ => successor(row),
+    }
+}
+
+/// Lists the first tasks of a domain in a partition, queue by queue, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_domain(
+    store: &Store,
+    partition: u16,
+    domain: &DomainName,
+    limit: usize,
+) -> Result<TaskPage, ReadError> {
+    let range = domain_range(partition, domain);
+    Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
+}
+
 fn partition_range(partition: u16) -> Range<Key> {
     key(Space::Task).u16(partition).range()
 }
@@ -351,7 +383,7 @@ pub(crate) async fn list_partition(
 /// # Errors
 /// The store cannot be read.
 pub async fn list_all(store: &Store, from: Option<Key>, limit: usize) -> Result<TaskPage, ReadError> {
-    let whole = key(Space::Task).range();
+    let whole = all_range();
     let range = from.unwrap_or(whole.start)..whole.end;
     Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }

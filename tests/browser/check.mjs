@@ -13,7 +13,7 @@ import { start as serve } from "./server.mjs";
 import { start } from "./stand_in.mjs";
 import { World } from "./world.mjs";
 
-const FAMILIES = ["links", "cookies", "ready", "consent", "people", "pages", "hostile", "below", "documents", "circle", "reference", "dashboard", "console", "portal"];
+const FAMILIES = ["links", "cookies", "ready", "consent", "people", "pages", "hostile", "below", "documents", "circle", "reference", "dashboard", "reauthentication", "console", "portal"];
 const SITES = ["shop.localhost", "other.localhost", "shop.co.uk", "shop.github.io", "localhost", "127.0.0.1"];
 const SCRIPT = new URL("../../web/stx.js", import.meta.url);
 const SCRIPT_BYTES_MAX = 4 << 10;
@@ -65,7 +65,7 @@ async function run({ name, run, blocked, milliseconds = CASE_MS }, lane) {
   shop.api = program.url;
   const room = blocked && mkdtempSync(join(tmpdir(), "browser-"));
   const context = blocked ? await distrustful(room) : (lane.context ??= await lend(lane.browser));
-  const world = new World({ context, shop, program, modules: given.modules });
+  const world = new World({ context, shop, program, modules: given.modules, binary: given.server });
   const begun = performance.now();
   let watch;
   const hung = new Promise((_, fail) => (watch = setTimeout(fail, milliseconds, new Error("timed out"))));

@@ -76,7 +76,8 @@ impl Installation {
     /// Writes a configuration for this data directory.
     pub(crate) fn configure(&self, name: &str, relay: SocketAddr, api: SocketAddr, delivery: &str) -> PathBuf {
         let text = format!(
-            "hostname = \"out.postrider.example\"\ndata_dir = {:?}\n[api]\nlisten = \"{api}\"\nrate_limit = \"off\"\n[[relay]]\n\
+            "hostname = \"out.postrider.example\"\ndata_dir = {:?}\n[api]\nlisten = \"{api}\"\nrate_limit = \"off\"\n\
+             [testing]\nclock_offset = \"0s\"\n[[relay]]\n\
              listen = \"{relay}\"\nnetworks = [\"127.0.0.0/8\"]\naccount = \"{OWNER}\"\n[delivery]\n\
              smarthost = \"{}\"\nretry = [\"1s\"]\n{delivery}",
             self.data(),

@@ -14,7 +14,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod api_emails;
-
+mod approvals;
 mod directory;
 mod installation;
 mod ledger;

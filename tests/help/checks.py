@@ -203,6 +203,13 @@ def wait_for_subject(run):
     expect(found["subject"] == "Welcome on board", f"{found}")
 
 
+@example("postrider approvals wait apr_01K9ZQ4Y8M3T5V7W2X6B0C1D9E --for 1h")
+def approvals_wait(run):
+    waiting = run.start()
+    run.fixtures.approve(run.approval_id)
+    expect(json.loads(waiting.finish())["id"].startswith("msg_"), "the response is not shown")
+
+
 @example("postrider explain msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E")
 def explain(run):
     value = run.value()

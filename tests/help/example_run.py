@@ -19,6 +19,7 @@ from webhook_receiver import WebhookReceiver  # noqa: E402
 WAIT_S = 60
 # Names in the help, and their values in the test.
 SERVER, RECEIVER, EMAIL = "https://mail.example.com", "localhost:3000/webhooks", "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"
+APPROVAL = "apr_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"
 STORED_PROFILES = ["default", "production", "staging"]
 
 
@@ -142,6 +143,9 @@ class ExampleRun:
         self.command = command.replace(SERVER, self.server.base_url).replace(RECEIVER, receiver)
         if self.email_id:
             self.command = self.command.replace(EMAIL, self.email_id)
+        self.approval_id = fixtures.approval_id(None)["approval_id"] if APPROVAL in command else None
+        if self.approval_id:
+            self.command = self.command.replace(APPROVAL, self.approval_id)
 
     def path(self, name):
         return self.home.path / name

@@ -8,7 +8,8 @@ note). Start `postrider dev`. The Python client (`mcp`) connects to /mcp and to 
 protocol, the TypeScript clients (`client` in both eras, `sdk` in the older one) to /mcp. Each lists the tools, sends an
 email, has it explained, reads a received mail that gives orders, and sees refusals. All clients check the structured
 content against the output schemas. The inspector lints the schemas of all tools. The conformance suite, which needs
-Node.js 22, runs against the fixture server (`cargo build -p mcp --example conformance`). No traffic leaves loopback,
+Node.js 22, runs against the fixture server (`cargo build -p mcp --example conformance`), and its scenarios of
+authorization servers against `postrider dev`. No traffic leaves loopback,
 except that pip and npm fetch.
 """
 
@@ -18,9 +19,11 @@ import os
 import re
 import shutil
 import smtplib
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.error
 import urllib.request
 from email.message import EmailMessage
@@ -306,7 +309,45 @@ def conformance(fixtures, revision):
     print(f"  {revision}: {len(passed)} scenarios passed, {len(failed)} are of what the server does not offer")
 
 
-def check(dev, args):
+def authorization(story, data):
+    """The suite's scenarios of authorization servers. The owner allows what the suite asks for."""
+    modules = node_packages() / "node_modules"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    redirect = f"http://127.0.0.1:{port}/callback"
+    fields = {"client_name": "Suite", "redirect_uris": [redirect], "token_endpoint_auth_method": "none"}
+    client = post_json(story.base_url + "/oauth/register", fields)
+    session = json.loads(run([story.binary, "admin", "--data-dir", data, "session", "create", "--json"]))
+    suite = str(modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js")
+    command = [str(modules / ".bin" / "node"), suite, "authorization", "--url", story.base_url, "--port", str(port)]
+    command += ["--client-id", client["client_id"], "--resource", story.url]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    ending = threading.Timer(CLIENT_S, process.kill)
+    ending.start()
+    output = ""
+    for line in process.stdout:
+        output += line
+        if line.startswith(story.base_url + "/dashboard/authorize?"):
+            decision = f"{story.base_url}/auth/authorization-request?{line.strip().split('?', 1)[1]}"
+            headers = {"cookie": session["cookie"], "x-csrf-token": session["csrf_token"]}
+            allowed = post_json(decision, {"approve": True}, headers)
+            urllib.request.urlopen(allowed["redirect_to"], timeout=30).read()
+    process.wait()
+    ending.cancel()
+    summary = output.split("=== SUMMARY ===")[-1]
+    total = re.search(r"Total: (\d+) passed, (\d+) failed", summary)
+    if not total or total.group(2) != "0" or int(total.group(1)) < 3:
+        raise Failed(output[-3000:])
+    print(f"  {total.group(1)} checks of the authorization server passed")
+
+
+def post_json(url, body, headers=()):
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json", **dict(headers)})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.loads(answer.read())
+
+
+def check(dev, args, data):
     story = Story(dev, args.postrider)
     story.prepare()
     new, old = "2026-07-28", "2025-11-25"
@@ -321,6 +362,7 @@ def check(dev, args):
         "inspector --strict": story.by_inspector,
         "hostile requests": story.hostile,
         "a received mail with orders": lambda: mail_with_orders(dev, story),
+        "conformance of the authorization server": lambda: authorization(story, data),
         **{f"conformance {one}": (lambda one=one: conformance(args.fixtures, one)) for one in REVISIONS},
     }
     return sum(report_case(name, case)[1] for name, case in cases.items())
@@ -337,7 +379,7 @@ def main():
         data.mkdir()
         try:
             process, dev = start(args.postrider, str(data))
-            failed = check(dev, args)
+            failed = check(dev, args, str(data))
             if failed:
                 print(Path(directory, "log").read_text(errors="replace")[-3000:])
         except Failed as failure:

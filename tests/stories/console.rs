@@ -94,7 +94,12 @@ impl Answer {
 
     /// The token of the page's forms.
     fn csrf(&self) -> &str {
-        let (_, rest) = self.body.split_once("name=\"csrf\" value=\"").unwrap();
+        self.field("csrf")
+    }
+
+    /// The value of the page's first field with this name.
+    fn field(&self, name: &str) -> &str {
+        let (_, rest) = self.body.split_once(&format!("name=\"{name}\" value=\"")).unwrap();
         rest.split('"').next().unwrap()
     }
 }
@@ -253,7 +258,13 @@ async fn the_pages_do_what_the_commands_do() {
     let question = browser.get("/console/mail/hold?to=dest.example").await;
     assert!(question.body.contains("1 recipient") && question.body.contains("grey@dest.example"), "{question:?}");
     assert!(question.body.contains("postrider admin queue hold --to dest.example"), "{question:?}");
-    let begun = browser.post("/console/mail/hold?to=dest.example", "form=apply").await;
+    // It arrives between the look and the click.
+    world.sink.script("later@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
+    let later = world.relay(&["later@dest.example"], "after the page").await;
+    let old_form = browser.post("/console/mail/hold?to=dest.example", "form=apply").await;
+    assert!(old_form.status == 400 && old_form.body.contains("look at the page again"), "{old_form:?}");
+    let fields = format!("form=apply&shown_at={}", question.field("shown_at"));
+    let begun = browser.post("/console/mail/hold?to=dest.example", &fields).await;
     assert_eq!((begun.status, begun.header("location")), (303, "/console/commands/1"), "{begun:?}");
     let cause = async || world.services.worker.trace_email(id).await.unwrap().waits[0].cause.clone();
     let held = async {
@@ -268,6 +279,12 @@ async fn the_pages_do_what_the_commands_do() {
         }
     };
     tokio::time::timeout(PATIENCE, done).await.unwrap();
+    world.wait(later, |email| email.recipients[0].state == RecipientState::Deferred).await;
+    let waits = world.services.worker.trace_email(later).await.unwrap().waits;
+    assert_ne!(waits[0].cause, WaitCause::Held, "it was not on the page");
+    let destination = browser.get("/console/queue/dest.example").await;
+    assert!(destination.status == 200 && destination.body.contains("Queue depth"), "{destination:?}");
+    assert_eq!(browser.get("/console/queue/not%20a%20domain").await.status, 404);
     let retried = browser.post(&format!("/console/emails/{id}"), "form=retry").await;
     assert!(retried.header("location").ends_with("?done=retried"), "{retried:?}");
     world.wait(id, |email| email.recipients[0].state == RecipientState::Delivered).await;

@@ -24,6 +24,7 @@ mod fail_over;
 mod give_up;
 mod holds;
 mod inbound;
+mod injected_mail;
 mod limits;
 mod local_domains;
 mod logs;

@@ -52,6 +52,31 @@ async fn hold_release_retry_and_drop() {
     world.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn only_senders_by_smtp_get_a_bounce_message_for_ended_delivery() {
+    let world = TestWorld::start().await;
+    let worker = &world.services.worker;
+    for name in ["api@dest.example", "smtp@dest.example"] {
+        world.sink.script(name, &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
+    }
+    let body = r#"{"from": "ada@acme.example", "to": "api@dest.example", "subject": "Hello", "text": "Hello"}"#;
+    let (status, sent) = world.call("POST", "/emails", body).await;
+    assert!(status < 300, "{sent}");
+    let by_api: EmailId = sent["id"].as_str().unwrap().parse().unwrap();
+    let by_smtp = world.relay(&["smtp@dest.example"], "by SMTP").await;
+    for id in [by_api, by_smtp] {
+        world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+        worker.command_email(id, &QueueCommand::Fail).await.unwrap();
+        let events = worker.trace_email(id).await.unwrap().events;
+        assert!(events.iter().any(|event| event.kind == EventKind::Failed), "{events:?}");
+    }
+    let reports = world.sink.wait_for(1).await;
+    assert!(reports[0].content.contains("Final-Recipient: rfc822; smtp@dest.example"), "{:?}", reports[0].content);
+    let emails = store::email::list(&world.services.store, world.account, None, 10).await.unwrap();
+    assert_eq!(emails.len(), 3, "two emails and one report");
+    world.end().await;
+}
+
 /// Waits until a bulk command has made this progress. Returns the number of changed recipients.
 pub(crate) async fn wait_for_command_progress(
     handle: &BulkCommandHandle,
@@ -61,7 +86,7 @@ pub(crate) async fn wait_for_command_progress(
         loop {
             let moved = handle.wait_for_progress();
             let progress = handle.progress().await.unwrap();
-            if condition(progress) {
+            if condition(progress.clone()) {
                 return progress.done;
             }
             moved.await;

@@ -58,11 +58,15 @@ impl TestWorld {
 
     /// Calls the API. Returns status and body.
     pub async fn call(&self, method: &str, path: &str, body: &str) -> (u16, serde_json::Value) {
+        self.call_with_key(self.api_key.expose(), method, path, body).await
+    }
+
+    /// Calls the API or the MCP server with this key. Returns status and body.
+    pub async fn call_with_key(&self, key: &str, method: &str, path: &str, body: &str) -> (u16, serde_json::Value) {
         let mut stream = TcpStream::connect(self.api).await.unwrap();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            self.api_key.expose(),
             body.len()
         );
         stream.write_all(request.as_bytes()).await.unwrap();

@@ -6,11 +6,12 @@ use mail::affiliate::arithmetic::rate::RateShare;
 use mail::affiliate::commission::{Commission, CommissionLevel, CommissionState};
 use mail::affiliate::recompute::ReferralBar;
 use mail::affiliate::referral::{Referral, RejectReason};
+use mail::id::ReferralId;
 use store::affiliate::processor_state::{self, ProcessorObjectKind};
 use store::affiliate::referral::ReferralClaim;
 use store::affiliate::{commission, referral};
 
-use super::{Auditor, Invariant, PAGE_ROWS, next_page};
+use super::{Auditor, Invariant, PAGE_ROWS, REMEMBERED_MAX, next_page};
 use crate::ledger::processor_state::{CustomerState, InvoiceState};
 use crate::ledger::{LedgerError, UnitOfWork};
 
@@ -20,14 +21,19 @@ impl Auditor<'_> {
         let mut page = None;
         while let Some(wanted) = next_page(page.as_ref()) {
             let next = referral::list(store, account, &referral::ReferralFilter::default(), wanted).await?;
-            self.checked.referrals += next.rows.len();
             for referral in &next.rows {
+                if self.is_over() {
+                    return Ok(());
+                }
+                self.checked.referrals += 1;
                 self.check_claims(referral).await?;
                 self.check_no_recompute_pending(referral).await?;
                 self.check_sums(referral).await?;
                 self.check_referral_events(referral).await?;
             }
             page = Some(next);
+            // An audit whose thread is to end is dropped here.
+            tokio::task::yield_now().await;
         }
         Ok(())
     }
@@ -107,8 +113,11 @@ impl Auditor<'_> {
         let mut page = None;
         while let Some(wanted) = next_page(page.as_ref()) {
             let next = commission::list(store, account, &commission::CommissionFilter::default(), wanted).await?;
-            self.checked.commissions += next.rows.len();
             for line in &next.rows {
+                if self.is_over() {
+                    return Ok(());
+                }
+                self.checked.commissions += 1;
                 self.check_uniqueness(line).await?;
                 self.check_amounts(line);
                 self.check_referral(line).await?;
@@ -120,6 +129,8 @@ impl Auditor<'_> {
                 self.check_invoice(&invoice).await?;
             }
             page = Some(next);
+            // An audit whose thread is to end is dropped here.
+            tokio::task::yield_now().await;
         }
         Ok(())
     }
@@ -152,14 +163,25 @@ impl Auditor<'_> {
     }
 
     async fn check_referral(&mut self, line: &Commission) -> Result<(), LedgerError> {
-        let found = referral::get(self.ledger.store(), self.account(), line.referral).await?;
         // Lines in a payout or paid can no longer be reversed.
         let is_open = matches!(line.status, CommissionState::Pending { .. } | CommissionState::Earned { .. });
-        let is_barred = found.as_ref().is_none_or(|found| ReferralBar::from_referral(found).is_some());
-        self.check(!(is_open && is_barred), Invariant::I5, line.id, || {
-            "is open, but its referral may not earn".to_owned()
-        });
+        let is_barred = is_open && self.is_barred(line.referral).await?;
+        self.check(!is_barred, Invariant::I5, line.id, || "is open, but its referral may not earn".to_owned());
         Ok(())
+    }
+
+    /// Whether a referral may not earn, or does not exist.
+    async fn is_barred(&mut self, id: ReferralId) -> Result<bool, LedgerError> {
+        if let Some(is_barred) = self.barred.get(&id) {
+            return Ok(*is_barred);
+        }
+        let found = referral::get(self.ledger.store(), self.account(), id).await?;
+        let is_barred = found.as_ref().is_none_or(|found| ReferralBar::from_referral(found).is_some());
+        if self.barred.len() >= REMEMBERED_MAX {
+            self.barred.clear();
+        }
+        self.barred.insert(id, is_barred);
+        Ok(is_barred)
     }
 
     /// Recomputing the invoice from the stored facts changes nothing.

@@ -24,8 +24,11 @@ impl Auditor<'_> {
         let (mut page, mut acyclic) = (None, HashSet::new());
         while let Some(wanted) = next_page(page.as_ref()) {
             let next = partner::list(store, account, &partner::PartnerFilter::default(), wanted).await?;
-            self.checked.partners += next.rows.len();
             for partner in &next.rows {
+                if self.is_over() {
+                    return Ok(());
+                }
+                self.checked.partners += 1;
                 self.check_links(partner).await?;
                 self.check_recruiters(partner, &mut acyclic).await?;
                 self.check_referral_counts(partner).await?;
@@ -33,6 +36,8 @@ impl Auditor<'_> {
                 self.check_partner_events(partner).await?;
             }
             page = Some(next);
+            // An audit whose thread is to end is dropped here.
+            tokio::task::yield_now().await;
         }
         Ok(())
     }
@@ -90,6 +95,9 @@ impl Auditor<'_> {
                 }
             }
             page = Some(next);
+            if self.is_over() {
+                return Ok(());
+            }
         }
         let stored = self.ledger.balances((account, partner.id)).await?;
         self.check(stored == summed, Invariant::I4, partner.id, || {
@@ -107,6 +115,9 @@ impl Auditor<'_> {
             paying += next.rows.iter().filter(|referral| is_paying(referral)).count();
             next.rows.iter().for_each(|referral| by_link.add_referral(referral));
             page = Some(next);
+            if self.is_over() {
+                return Ok(());
+            }
         }
         let stored = customer_counts::get(store, account, partner.id).await?.paying;
         let matches = usize::try_from(stored) == Ok(paying);

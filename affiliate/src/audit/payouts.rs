@@ -8,7 +8,7 @@ use mail::affiliate::money::Currency;
 use mail::affiliate::payout::{Payout, PayoutRun, PayoutRunPhase, PayoutRunStatus, PayoutState};
 use store::affiliate::{adjustment, commission, payout, payout_run};
 
-use super::{Auditor, Invariant, PAGE_ROWS, next_page};
+use super::{Auditor, Invariant, PAGE_ROWS, REMEMBERED_MAX, next_page};
 use crate::ledger::{ADJUSTMENTS_MAX, LedgerError};
 
 /// Sums over the payouts of a run.
@@ -27,6 +27,9 @@ impl Auditor<'_> {
         while let Some(wanted) = next_page(page.as_ref()) {
             let next = payout_run::list_all(store, account, wanted).await?;
             for run in &next.rows {
+                if self.is_over() {
+                    return Ok(());
+                }
                 self.check_run(run).await?;
             }
             page = Some(next);
@@ -41,6 +44,9 @@ impl Auditor<'_> {
             let found = payout::list_by_run(store, account, run.id, after, PAGE_ROWS).await?;
             after = found.last().map(|last| last.id);
             for payout in &found {
+                if self.is_over() {
+                    return Ok(());
+                }
                 self.checked.payouts += 1;
                 sums.count(payout);
                 self.check_payout(payout, run).await?;
@@ -49,6 +55,7 @@ impl Auditor<'_> {
             if found.len() < PAGE_ROWS {
                 break;
             }
+            tokio::task::yield_now().await;
         }
         if run.status == PayoutRunStatus::Cancelled {
             let is_empty = sums.payouts == 0 || run.phase == Some(PayoutRunPhase::Sweeping);
@@ -79,6 +86,9 @@ impl Auditor<'_> {
         loop {
             let found = commission::list_by_payout(store, account, payout.id, after, PAGE_ROWS).await?;
             after = found.last().map(|last| last.id);
+            if self.is_over() {
+                return Ok(());
+            }
             for line in &found {
                 amount += i128::from(line.amount);
                 lines = lines.saturating_add(1);
@@ -121,7 +131,13 @@ impl Auditor<'_> {
     /// The payout that the line refers to exists.
     pub(super) async fn check_payout_of_line(&mut self, line: &Commission) -> Result<(), LedgerError> {
         let Some(id) = line.status.payout() else { return Ok(()) };
+        if self.existing_payouts.contains(&id) {
+            return Ok(());
+        }
         let found = payout::get(self.ledger.store(), self.account(), id).await?;
+        if found.is_some() && self.existing_payouts.len() < REMEMBERED_MAX {
+            self.existing_payouts.insert(id);
+        }
         self.check(found.is_some(), Invariant::I3, line.id, || format!("is in {id}, which does not exist"));
         Ok(())
     }

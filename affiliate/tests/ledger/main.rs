@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod audits;
 mod customers;
 mod entry_points;
 mod facts;

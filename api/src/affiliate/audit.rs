@@ -2,20 +2,54 @@
 
 use std::sync::Arc;
 
-use ::affiliate::audit::{AuditReport, audit};
+use ::affiliate::audit::AuditReport;
+use ::affiliate::audit::runner::AuditWait;
+use serde_json::json;
 
 use super::refusal::refusal_problem;
 use super::request::ReadRequest;
 use crate::handler::Owner;
+use crate::paging;
 use crate::problem::Problem;
-use crate::request::NoInput;
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::schema::{self, Schemas};
 use crate::state::AppState;
+
+/// Query of `GET …/audit`.
+#[derive(Debug)]
+pub struct AuditQuery {
+    wait: AuditWait,
+}
+
+impl FromRequest for AuditQuery {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let wait = schema::query_parameter(
+            "wait",
+            "`false`: answer at once, with a result of the last 10 minutes, or with `status` `running` while the audit \
+             goes on. By default the response waits for the audit; a result of the last 30 seconds is used again. If \
+             the newest rows of the ledger have changed, an earlier result is not used",
+            json!({"type": "boolean", "default": true}),
+        );
+        RequestSpec { parameters: vec![wait], ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let parameters = paging::parse_query(&call.query)?;
+        let wait = match paging::single_value(&parameters, "wait")? {
+            None | Some("true") => AuditWait::ForResult,
+            Some("false") => AuditWait::No,
+            Some(_) => return Err(Problem::field("wait", "must be true or false")),
+        };
+        Ok(Self { wait })
+    }
+}
 
 /// `GET …/audit`.
 ///
 /// # Errors
 /// There is no program; the store cannot be read.
-pub async fn get(state: Arc<AppState>, owner: Owner, request: ReadRequest<NoInput>) -> Result<AuditReport, Problem> {
-    let account = request.require_program(&state, owner.tenant()).await?.program.account;
-    audit(&state.affiliate.ledger(), account).await.map_err(|fault| refusal_problem(&state, fault.into()))
+pub async fn get(state: Arc<AppState>, owner: Owner, request: ReadRequest<AuditQuery>) -> Result<AuditReport, Problem> {
+    let request = request.require_program(&state, owner.tenant()).await?;
+    let report = state.audits.audit(state.affiliate.ledger(), request.program.account, request.input.wait).await;
+    report.map_err(|fault| refusal_problem(&state, fault))
 }

@@ -444,7 +444,7 @@ fn parse_totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
 /// Requires a recent proof of identity, because approval moves money. The operator is exempt.
 fn require_recent_authentication(owner: &Owner) -> Result<(), Problem> {
     match owner {
-        Owner::SignedIn(signed_in) => access::require_recent_authentication(signed_in),
+        Owner::SignedIn(signed_in) => access::require_recent_authentication(signed_in.tenant()),
         Owner::Operator(_) => Ok(()),
     }
 }

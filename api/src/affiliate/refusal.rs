@@ -1,6 +1,6 @@
 //! Maps errors of the affiliate service to problem responses.
 
-use ::affiliate::error::AffiliateError;
+use ::affiliate::error::{AffiliateError, ConflictReason};
 use ::affiliate::ledger::LedgerError;
 use queue::storage_quota::StorageQuotaError;
 use serde_json::json;
@@ -22,6 +22,9 @@ pub(crate) fn refusal_problem(state: &AppState, refusal: AffiliateError) -> Prob
         AffiliateError::WrongMove(transition) => Problem::field("status", text)
             .with_detail("status", json!(transition.status))
             .with_detail("action", json!(transition.action)),
+        AffiliateError::Conflict(ConflictReason::Changed) => {
+            Problem::new(ErrorCode::CONFLICT, capitalize(&text)).with_details(json!({"reason": "changed"}))
+        }
         AffiliateError::Conflict(_) => Problem::new(ErrorCode::CONFLICT, capitalize(&text)),
         AffiliateError::MissingSteps(missing) => {
             Problem::new(ErrorCode::CONFLICT, capitalize(&text)).with_details(json!({"missing": missing}))

@@ -96,6 +96,11 @@ impl<I: FromRequest, const ONCE: bool, const SEEN: bool> FromRequest for Program
         let if_match = if SEEN { parse_if_match(call) } else { Ok(None) };
         Ok(Self { input: I::read(call), if_match, claim })
     }
+
+    fn deferred_error(&self) -> Option<&Problem> {
+        let input = self.input.as_ref().err();
+        input.or(self.if_match.as_ref().err()).or(self.claim.as_ref().err())
+    }
 }
 
 /// Parses `If-Match`. `*` matches any version (RFC 9110 13.1.1).

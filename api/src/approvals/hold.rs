@@ -1,27 +1,35 @@
 //! Holds a request of a client until a person decides it.
 //!
 //! ```text
-//! request ─► JSON object without secrets ─►[ approval + mail to the owner ] ─► 202 approval_required
+//! request ─► parse ─► resolve and check its emails ─► seal ─►[ approval + content + sends + mail to the owner ]─► 202
 //! ```
 //!
-//! The operation reads the request when it is executed: a request with an invalid field is held, and fails then.
+//! A request that would be refused for its fields, its recipients or its sender is refused at once.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{IF_MATCH, LOCATION};
+use http::header::{IF_MATCH, LOCATION, RETRY_AFTER};
 use http::request::Parts;
-use http::{HeaderValue, StatusCode};
-use jiff::Timestamp;
+use http::{HeaderName, HeaderValue, StatusCode};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use mail::approval::{
-    Approval, ApprovalState, ApprovalStatus, BODY_BYTES_MAX, ExecutionResult, HeldRequest, PENDING_MAX,
+    Approval, ApprovalState, ApprovalStatus, BODY_BYTES_MAX, CONTENT_BYTES_MAX, ExecutionResult, HELD_PER_DAY_MAX,
+    HeldContent, HeldRequest, PENDING_BYTES_MAX, PENDING_MAX,
 };
-use mail::client_policy::ApprovalKind;
+use mail::client_policy::{ApprovalKind, PolicyViolation};
 use mail::credential::CredentialId;
+use mail::held_email::HeldEmail;
 use mail::id::ApprovalId;
 use mail::owner_alert::AlertSubject;
 use serde_json::json;
 use store::access::Tenant;
+use store::approval::ApprovalUsage;
+use store::client_sends::{self, LimitedClient, SendReservation};
 use store::engine::{Batch, CommitError};
 
+use super::content;
 use super::view::approval_url;
 use crate::approvals::policy::SECRET_FIELDS;
 use crate::fields;
@@ -30,99 +38,220 @@ use crate::json_limits;
 use crate::json_timestamp::JsonTimestamp;
 use crate::operation::Operation;
 use crate::problem::{ErrorCode, Problem};
+use crate::request::Request;
 use crate::response::{JSON_MEDIA_TYPE, Response};
+use crate::schema::Schemas;
 use crate::state::AppState;
 
 /// The owner gets no further mail while this many requests of the last hour are pending.
 const MAILED_PENDING_MAX: usize = 10;
-const HOUR: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+/// Retries after concurrent requests of the account.
+const TRIES_MAX: usize = 20;
+/// Header fields that are not held: each has a place of its own, or is written by the server.
+const OWN_HEADERS: [&str; 2] = ["idempotency-key", "authorization"];
 
-/// Stores the request with a mail to the owner, and answers 202. A request whose idempotency key was held before gets
-/// the state of that approval, or its result.
+/// Holds a request: stores it with a mail to the owner, and answers 202. A request whose idempotency key was held before
+/// gets the state of that approval, or its result.
 ///
 /// # Errors
-/// The request is malformed or too large, too many requests are pending, or the store cannot be written.
+/// The request is malformed or too large, an email of it would be refused, a limit is reached, or the store cannot be
+/// written.
 pub(crate) async fn hold(
-    state: &AppState,
+    state: &Arc<AppState>,
     tenant: &Tenant,
     operation: &Operation,
     kind: ApprovalKind,
     head: &Parts,
-    body: &Bytes,
+    call: Request,
 ) -> Result<Response, Problem> {
     let client = tenant.actor().credential().ok_or_else(|| Problem::internal("a held request has no credential"))?;
-    let request = held_request(operation, head, body)?;
-    let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
+    let body = read_body(&call.body)?;
+    let request = held_request(operation, head)?;
+    let request_hash = request.hash(&body);
     if let Some(found) = find_by_key(state, tenant, client, &request).await? {
-        return repeated(state, &found, &request, now);
+        return repeated(state, &found, &request_hash).await;
     }
-    let since = |age: jiff::SignedDuration| now.checked_sub(age).unwrap_or(Timestamp::MIN);
-    let decision_time = jiff::SignedDuration::try_from(mail::approval::DECISION_TIME).unwrap_or(HOUR);
-    let pending = store::approval::count_pending(store, account, since(decision_time), PENDING_MAX).await?;
-    if pending >= PENDING_MAX {
-        let text = format!("{PENDING_MAX} requests already wait for approval; decide them or let them expire");
-        return Err(Problem::policy_violation("approve", text));
+    let emails = check(state, tenant, operation, call).await?;
+    let content = HeldContent { body, emails, response: String::new() };
+    let (account, now) = (tenant.account().id, state.intake.clock().now());
+    let held = Approval {
+        id: ApprovalId::new(now, state.intake.entropy().unique_bits()),
+        account,
+        client,
+        kind,
+        moves_money: operation.moves_money,
+        hash: request.content_hash(&content),
+        request_hash,
+        request,
+        reserved_sends: None,
+        created_at: now,
+        state: ApprovalState::Pending,
+    };
+    let sealed = content::seal(state, held.id, &content)?;
+    if sealed.len() > CONTENT_BYTES_MAX {
+        let text =
+            format!("A request that waits for approval has at most {CONTENT_BYTES_MAX} bytes with the emails it sends");
+        return Err(Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, text));
     }
-    let pending_lately = store::approval::count_pending(store, account, since(HOUR), MAILED_PENDING_MAX).await?;
-    let id = ApprovalId::new(now, state.intake.entropy().unique_bits());
-    let held = Approval { id, account, client, kind, request, created_at: now, state: ApprovalState::Pending };
+    let sends = content.emails.iter().map(|email| email.recipients.len()).sum::<usize>();
+    for _ in 0..TRIES_MAX {
+        match store_held(state, tenant, &held, &sealed, u32::try_from(sends).unwrap_or(u32::MAX)).await? {
+            true => {
+                let operation = operation.id;
+                tracing::info!(account.id = %account, approval.id = %held.id, operation, "request waits for approval");
+                return approval_required(state, &held);
+            }
+            // Another request was held at the same time, perhaps with the same key.
+            false => {
+                if let Some(found) = find_by_key(state, tenant, client, &held.request).await? {
+                    return repeated(state, &found, &held.request_hash).await;
+                }
+            }
+        }
+    }
+    Err(Problem::busy())
+}
+
+/// Parses a request, and resolves and checks the emails that it would send.
+async fn check(
+    state: &Arc<AppState>,
+    tenant: &Tenant,
+    operation: &Operation,
+    call: Request,
+) -> Result<Vec<HeldEmail>, Problem> {
+    (operation.check_request)(call.clone()).await?;
+    let Some(resolve) = &operation.resolve_sends else { return Ok(Vec::new()) };
+    let drafts = resolve(Arc::clone(state), tenant.clone(), call).await?;
+    let mut emails = Vec::with_capacity(drafts.len());
+    for draft in &drafts {
+        let checked = state.intake.check_draft(tenant, draft).await;
+        checked.map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
+        let email = HeldEmail::from_draft(draft);
+        emails.push(email.ok_or_else(|| Problem::internal("a held email is not composed of fields"))?);
+    }
+    Ok(emails)
+}
+
+/// Stores an approval. Returns false if another request of the account was held at the same time.
+async fn store_held(
+    state: &AppState,
+    tenant: &Tenant,
+    held: &Approval,
+    sealed: &[u8],
+    sends: u32,
+) -> Result<bool, Problem> {
+    let (store, account, now) = (state.intake.store(), held.account, held.created_at);
+    let usage = store::approval::usage(store, account, now).await?;
+    check_limits(&usage, sealed.len() as u64, now)?;
     let mut batch = Batch::progress();
-    store::approval::create(&mut batch, &held);
+    let reserved_sends = match tenant.policy().sends_per_day {
+        Some(limit) if held.kind == ApprovalKind::Send => {
+            let client = LimitedClient { account, id: held.client, limit };
+            match client_sends::add_reservation(store, &mut batch, client, sends, now).await? {
+                SendReservation::Reserved(reserved) => Some(reserved),
+                SendReservation::LimitReached { used } => {
+                    let violation = PolicyViolation::SendsPerDay { limit, used };
+                    return Err(Problem::policy_violation(violation.rule(), violation.to_string()));
+                }
+            }
+        }
+        _ => None,
+    };
+    let held = Approval { reserved_sends, ..held.clone() };
+    store::approval::create(&mut batch, &held, sealed.to_vec(), &usage);
+    let an_hour_ago = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN);
+    let pending_lately = usage.pending_since.iter().filter(|since| **since > an_hour_ago).count();
     let alert = (pending_lately < MAILED_PENDING_MAX).then(|| state.intake.alert_partition());
     if let Some(partition) = alert {
         let about = AlertSubject::Approval {
-            approval: id,
+            approval: held.id,
             operation: held.request.operation.clone(),
-            approval_url: approval_url(state, id),
+            approval_url: approval_url(state, held.id),
         };
         state.intake.put_owner_alert(&mut batch, partition, account, about);
     }
     match store.commit(batch).await {
-        Ok(()) => {}
-        // The same idempotency key was used at the same time.
-        Err(CommitError::Conflict { .. }) => {
-            let text = "A request with this key is in progress";
-            return Err(Problem::new(ErrorCode::IDEMPOTENCY_IN_PROGRESS, text));
+        Ok(()) => {
+            alert.into_iter().for_each(|partition| state.intake.notify_owner_alert(partition));
+            Ok(true)
         }
-        Err(error) => return Err(Problem::outage(error)),
-    }
-    alert.into_iter().for_each(|partition| state.intake.notify_owner_alert(partition));
-    tracing::info!(account.id = %account, approval.id = %id, operation = operation.id, "request waits for approval");
-    approval_required(state, &held)
-}
-
-/// Only a JSON object without secrets is held: a person reads it, and it is stored as it is.
-fn check_body(body: &Bytes) -> Result<(), Problem> {
-    json_limits::check_limits(body)?;
-    let fields = fields::parse_body(body)?;
-    match fields.0.iter().find(|(name, _)| SECRET_FIELDS.contains(&name.as_ref())) {
-        Some((name, _)) => {
-            let text = format!("A request with `{name}` cannot wait for approval, because it contains a secret");
-            Err(Problem::policy_violation("credentials", text))
-        }
-        None => Ok(()),
+        Err(CommitError::Conflict { .. }) => Ok(false),
+        Err(error) => Err(Problem::outage(error)),
     }
 }
 
-fn held_request(operation: &Operation, head: &Parts, body: &Bytes) -> Result<HeldRequest, Problem> {
+fn check_limits(usage: &ApprovalUsage, bytes: u64, now: Timestamp) -> Result<(), Problem> {
+    if usage.held_today >= HELD_PER_DAY_MAX {
+        let text = format!("{HELD_PER_DAY_MAX} requests of the account were held for approval today (UTC)");
+        let tomorrow = now.to_zoned(TimeZone::UTC).tomorrow().and_then(|day| day.start_of_day());
+        let wait_s = tomorrow.map_or(HOUR.as_secs(), |start| start.timestamp().duration_since(now).as_secs() + 1);
+        return Err(Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, text).with_header(RETRY_AFTER, wait_s.to_string()));
+    }
+    if usage.pending_since.len() >= PENDING_MAX {
+        let text = format!("{PENDING_MAX} requests already wait for approval; decide them or let them expire");
+        return Err(Problem::new(ErrorCode::CONFLICT, text));
+    }
+    if usage.pending_bytes.saturating_add(bytes) > PENDING_BYTES_MAX {
+        let text = format!(
+            "The requests that wait for approval may have {PENDING_BYTES_MAX} bytes together; decide some or let them \
+             expire"
+        );
+        return Err(Problem::new(ErrorCode::CONFLICT, text));
+    }
+    Ok(())
+}
+
+/// Only a JSON object or list without secrets is held: a person reads it.
+fn read_body(body: &Bytes) -> Result<String, Problem> {
     if body.len() > BODY_BYTES_MAX {
         let text = format!("A request that waits for approval has at most {BODY_BYTES_MAX} bytes");
         return Err(Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, text));
     }
-    if !body.is_empty() {
-        check_body(body)?;
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    // A batch may be a list. Its emails contain no secrets.
+    if first.is_some_and(|first| *first != b'[') {
+        json_limits::check_limits(body)?;
+        let fields = fields::parse_body(body)?;
+        if let Some((name, _)) = fields.0.iter().find(|(name, _)| SECRET_FIELDS.contains(&name.as_ref())) {
+            let text = format!("A request with `{name}` cannot wait for approval, because it contains a secret");
+            return Err(Problem::policy_violation("credentials", text));
+        }
     }
     let text = std::str::from_utf8(body).map_err(|_| Problem::new(ErrorCode::INVALID_JSON, "is not valid UTF-8"))?;
-    let if_match = head.headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    Ok(text.to_owned())
+}
+
+fn held_request(operation: &Operation, head: &Parts) -> Result<HeldRequest, Problem> {
     Ok(HeldRequest {
         operation: operation.id.to_owned(),
         method: operation.method.as_str().to_owned(),
         path: head.uri.path().to_owned(),
         query: head.uri.query().unwrap_or_default().to_owned(),
         idempotency_key: idempotency::parse_key(&head.headers)?,
-        if_match,
-        body: text.to_owned(),
+        headers: held_headers(operation, head)?,
     })
+}
+
+/// The header fields that the operation reads, in the order of their names.
+fn held_headers(operation: &Operation, head: &Parts) -> Result<Vec<(String, String)>, Problem> {
+    let spec = (operation.request_spec)(&mut Schemas::default());
+    let parameters = spec.parameters.iter().filter(|parameter| parameter["in"] == "header");
+    let mut names: Vec<String> =
+        parameters.filter_map(|parameter| parameter["name"].as_str()).map(str::to_ascii_lowercase).collect();
+    names.push(IF_MATCH.as_str().to_owned());
+    names.retain(|name| !OWN_HEADERS.contains(&name.as_str()));
+    names.sort_unstable();
+    names.dedup();
+    let mut held = Vec::new();
+    for name in names {
+        let Ok(header) = HeaderName::try_from(name.as_str()) else { continue };
+        for value in head.headers.get_all(header) {
+            let text = value.to_str().map_err(|_| Problem::field(&name, "is not ASCII"))?;
+            held.push((name.clone(), text.to_owned()));
+        }
+    }
+    Ok(held)
 }
 
 async fn find_by_key(
@@ -138,42 +267,47 @@ async fn find_by_key(
 }
 
 /// The response to a request that was held before.
-fn repeated(state: &AppState, found: &Approval, request: &HeldRequest, now: Timestamp) -> Result<Response, Problem> {
-    if found.request.hash() != request.hash() {
+async fn repeated(state: &AppState, found: &Approval, request_hash: &str) -> Result<Response, Problem> {
+    if found.request_hash != request_hash {
         let text = "The idempotency key was used for a different request; use a new one";
         return Err(Problem::new(ErrorCode::IDEMPOTENCY_CONFLICT, text));
     }
-    let status = found.status(now);
-    match (&found.state, status) {
-        (ApprovalState::Executed { result, .. }, _) if !result.body.is_empty() => stored_result(result),
-        (_, ApprovalStatus::Rejected | ApprovalStatus::Expired) => {
+    let status = found.status(state.intake.clock().now());
+    match &found.state {
+        ApprovalState::Executed { result, .. } => {
+            let content = content::open(state, found).await?;
+            if let Some(response) = content.map(|content| content.response).filter(|response| !response.is_empty()) {
+                return stored_result(result, response);
+            }
+        }
+        ApprovalState::Approved { .. } | ApprovalState::Executing { .. } => {
+            let text = "The approved request is being carried out";
+            return Err(Problem::new(ErrorCode::IDEMPOTENCY_IN_PROGRESS, text));
+        }
+        _ if status == ApprovalStatus::Pending => return approval_required(state, found),
+        ApprovalState::Pending | ApprovalState::Rejected { .. } | ApprovalState::Expired => {
             let text =
                 format!("The request was not approved ({}); a new one needs another idempotency key", status.word());
-            Err(Problem::policy_violation("approve", text))
+            return Err(Problem::policy_violation("approve", text));
         }
-        (_, ApprovalStatus::Pending) => approval_required(state, found),
-        (_, ApprovalStatus::Approved | ApprovalStatus::Executing) => {
-            Err(Problem::new(ErrorCode::IDEMPOTENCY_IN_PROGRESS, "The approved request is being carried out"))
-        }
-        (_, ApprovalStatus::Executed | ApprovalStatus::Interrupted) => {
-            let text =
-                format!("The request was approved before and is {}; see `GET /approvals/{}`", status.word(), found.id);
-            Err(Problem::new(ErrorCode::CONFLICT, text))
-        }
+        ApprovalState::Interrupted { .. } => {}
     }
+    let text = format!("The request was approved before and is {}; see `GET /approvals/{}`", status.word(), found.id);
+    Err(Problem::new(ErrorCode::CONFLICT, text))
 }
 
-fn stored_result(result: &ExecutionResult) -> Result<Response, Problem> {
+fn stored_result(result: &ExecutionResult, response: String) -> Result<Response, Problem> {
     let status = StatusCode::from_u16(result.status).map_err(Problem::internal)?;
     let headers = vec![(idempotency::REPLAYED, HeaderValue::from_static("true"))];
     let media_type = HeaderValue::from_static(JSON_MEDIA_TYPE);
-    Ok(Response { status, media_type, headers, body: Bytes::from(result.body.clone()), stream: None })
+    Ok(Response { status, media_type, headers, body: Bytes::from(response), stream: None })
 }
 
 fn approval_required(state: &AppState, held: &Approval) -> Result<Response, Problem> {
     let url = approval_url(state, held.id);
     let body = json!({
         "status": "approval_required",
+        "message": format!("The policy of this client asks for an approval: a person decides at {url}"),
         "approval_id": held.id,
         "url": url,
         "expires_at": JsonTimestamp(held.expires_at()),

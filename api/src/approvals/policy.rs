@@ -34,9 +34,11 @@ fn approval_kind(risk: Risk) -> Option<ApprovalKind> {
     }
 }
 
-/// The risk that the operations of a kind have.
-pub(crate) fn risk_of(kind: ApprovalKind) -> Risk {
+/// The risk that decides who may approve a request: as for the operation in a session, and at least as for money if it
+/// moves money.
+pub(crate) fn risk_of(kind: ApprovalKind, moves_money: bool) -> Risk {
     match kind {
+        _ if moves_money => Risk::Money,
         ApprovalKind::Send => Risk::Send,
         ApprovalKind::Delete => Risk::Delete,
         ApprovalKind::Manage => Risk::Write,
@@ -46,20 +48,28 @@ pub(crate) fn risk_of(kind: ApprovalKind) -> Risk {
 /// Decides whether a client with this policy may call an operation.
 ///
 /// # Errors
-/// 403 `policy_violation`: the operation reveals secrets, moves money, could lift the policy, or causes email that the
-/// policy's limits do not see.
+/// 403 `policy_violation`: the operation reveals secrets, moves money without an approval, could lift the policy, or
+/// causes email that the policy's limits do not see.
 pub(crate) fn decide(policy: &ClientPolicy, operation: &Operation) -> Result<PolicyDecision, Problem> {
     let Some(kind) = approval_kind(operation.risk).filter(|_| !policy.is_empty()) else {
         return Ok(PolicyDecision::Permit);
     };
-    let is_sensitive = matches!(operation.risk, Risk::Secret | Risk::Money | Risk::Team | Risk::Payout)
-        || SECRET_INPUT_OPERATIONS.contains(&operation.id);
+    let is_sensitive =
+        matches!(operation.risk, Risk::Secret | Risk::Team) || SECRET_INPUT_OPERATIONS.contains(&operation.id);
     if is_sensitive || CREDENTIAL_TAGS.contains(&operation.tag) {
-        let text = "A client with a policy may not manage credentials, secrets or money; use the dashboard";
+        let text = "A client with a policy may not manage credentials, secrets or the team; use the dashboard";
         return Err(Problem::policy_violation("credentials", text));
     }
     if policy.approve.contains(&kind) {
         return Ok(PolicyDecision::Hold(kind));
+    }
+    if operation.moves_money {
+        let text = format!(
+            "This operation changes what partners are paid, which a client with a policy may do only with an approval; \
+             a person can do it in the dashboard, or the policy can ask for an approval (`approve: {}`)",
+            kind.word()
+        );
+        return Err(Problem::policy_violation("money", text));
     }
     if operation.mails_later && policy.limits_sending() {
         let text = "The policy of this client limits the email that it sends, and this operation causes email later; \
@@ -103,6 +113,10 @@ mod tests {
             "reject_affiliate",
             "publish_template",
             "mark_affiliate_payout_paid",
+            "reverse_affiliate_commission",
+            "update_affiliate",
+            "create_affiliate_campaign",
+            "create_affiliate_referral",
             "activate_automation",
             "send_event",
             "update_webhook",
@@ -126,9 +140,41 @@ mod tests {
             ("delete_domain", ApprovalKind::Delete),
             ("create_template", ApprovalKind::Manage),
             ("send_event", ApprovalKind::Manage),
+            ("reverse_affiliate_commission", ApprovalKind::Manage),
+            ("mark_affiliate_payout_paid", ApprovalKind::Manage),
+            ("update_affiliate_campaign", ApprovalKind::Manage),
+            ("delete_affiliate", ApprovalKind::Delete),
         ] {
             assert_eq!(all[id], Ok(PolicyDecision::Hold(kind)), "{id}");
         }
         assert_eq!(all["list_emails"], Ok(PolicyDecision::Permit));
+    }
+
+    /// Changes of rates, new referrals, and payments need an approval under every policy.
+    #[test]
+    fn whatever_moves_money_is_held_or_refused() {
+        let only_limited = ClientPolicy { sends_per_day: Some(1), ..ClientPolicy::default() };
+        let held = ClientPolicy { approve: ApprovalKind::ALL.into(), ..ClientPolicy::default() };
+        let table = operation_table();
+        let changes = table.iter().filter(|one| one.scope().is_some() && one.risk != Risk::Read);
+        let partners = changes.filter(|one| one.path.starts_with("/affiliate"));
+        let mut free = Vec::new();
+        for operation in partners {
+            match decide(&only_limited, operation) {
+                Ok(PolicyDecision::Permit) => free.push(operation.id),
+                Ok(PolicyDecision::Hold(_)) => panic!("{}", operation.id),
+                Err(_) if operation.risk == Risk::Secret => {}
+                Err(_) => assert!(matches!(decide(&held, operation), Ok(PolicyDecision::Hold(_))), "{}", operation.id),
+            }
+        }
+        // Links name a partner, and move nothing.
+        assert_eq!(free, ["create_affiliate_link", "delete_affiliate_link"]);
+    }
+
+    #[test]
+    fn the_emails_of_a_held_send_can_be_resolved() {
+        for operation in operation_table().iter().filter(|one| one.scope().is_some()) {
+            assert_eq!(operation.risk == Risk::Send, operation.resolve_sends.is_some(), "{}", operation.id);
+        }
     }
 }

@@ -1,8 +1,12 @@
 //! Approvals as the API shows them.
 
-use mail::approval::{Approval, ApprovalState, ApprovalStatus};
+use mail::address::{Address, Mailbox};
+use mail::approval::{Approval, ApprovalState, ApprovalStatus, HeldContent};
 use mail::client_policy::ApprovalKind;
+use mail::email::Category;
+use mail::held_email::HeldEmail;
 use mail::id::{ApprovalId, UserId};
+use mail::suppression::category_word;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -33,7 +37,7 @@ pub(super) struct ApprovalResponse {
 pub(super) struct ApprovalView {
     /// `apr_…`
     id: ApprovalId,
-    /// The status; `interrupted` means that it may have been executed
+    /// The status; `failed` means that the response is an error, `interrupted` that it may have been executed
     #[schema(enum = ApprovalStatus::WORDS)]
     status: String,
     /// The kind of operation that the policy holds
@@ -47,9 +51,15 @@ pub(super) struct ApprovalView {
     method: String,
     /// The path with the query
     path: String,
-    /// The body as JSON text
-    body: String,
-    /// SHA-256 of the request; a decision names it
+    /// The `Idempotency-Key` of the request
+    idempotency_key: Option<String>,
+    /// The `If-Match` of the request: it is executed only if the object still has this version
+    if_match: Option<String>,
+    /// The body as JSON text; only in the response for one approval, until the content is deleted
+    body: Option<String>,
+    /// The emails that the request sends; only in the response for one approval, until the content is deleted
+    emails: Option<Vec<HeldEmailView>>,
+    /// SHA-256 of the request and its emails; a decision names it
     hash: String,
     /// The page on which a person decides
     url: String,
@@ -63,7 +73,9 @@ pub(super) struct ApprovalView {
     decided_at: Option<JsonTimestamp>,
     /// The status of the response, once the request was executed
     response_status: Option<u16>,
-    /// The body of the response
+    /// The code of the error, if the response is one
+    error_code: Option<String>,
+    /// The body of the response, for 24 hours; only in the response for one approval
     #[schema(with = response_schema)]
     response: Option<Value>,
 }
@@ -72,8 +84,80 @@ fn response_schema(_: &mut Schemas) -> Value {
     serde_json::json!({"type": ["object", "null"]})
 }
 
+/// An email that a held request sends
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "ApprovalEmail")]
+pub(super) struct HeldEmailView {
+    /// The author
+    from: String,
+    /// All recipients: those of to, cc and bcc
+    recipients: Vec<String>,
+    /// The header field To
+    to: Vec<String>,
+    /// The header field Cc
+    cc: Vec<String>,
+    /// Recipients that no header field names
+    bcc: Vec<String>,
+    /// Where replies go
+    reply_to: Vec<String>,
+    /// The subject
+    subject: String,
+    /// The plain-text body
+    text: Option<String>,
+    /// The HTML body
+    html: Option<String>,
+    /// The attachments
+    attachments: Vec<HeldAttachmentView>,
+    /// The category
+    #[schema(enum = Category::WORDS)]
+    category: &'static str,
+    /// When it is sent, if not at once
+    scheduled_at: Option<JsonTimestamp>,
+}
+
+/// An attachment of such an email
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "ApprovalAttachment")]
+struct HeldAttachmentView {
+    /// The file name
+    name: String,
+    /// The media type
+    content_type: String,
+    /// The size
+    size_bytes: u64,
+    /// SHA-256 of the content, in hexadecimal
+    sha256: String,
+}
+
+impl From<HeldEmail> for HeldEmailView {
+    fn from(email: HeldEmail) -> Self {
+        let texts = |mailboxes: &[Mailbox]| mailboxes.iter().map(Mailbox::to_string).collect();
+        let attachments = email.attachments.into_iter().map(|file| HeldAttachmentView {
+            name: file.name,
+            content_type: file.content_type,
+            size_bytes: file.size_bytes,
+            sha256: file.sha256,
+        });
+        Self {
+            from: email.from.to_string(),
+            to: texts(&email.to),
+            cc: texts(&email.cc),
+            bcc: texts(&email.bcc),
+            reply_to: texts(&email.reply_to),
+            recipients: email.recipients.iter().map(Address::to_string).collect(),
+            subject: email.subject,
+            text: email.text,
+            html: email.html,
+            attachments: attachments.collect(),
+            category: category_word(email.category),
+            scheduled_at: email.scheduled_at.map(JsonTimestamp),
+        }
+    }
+}
+
 impl ApprovalView {
-    pub(super) fn new(state: &AppState, approval: &Approval) -> Self {
+    /// The approval; with its content if that was read.
+    pub(super) fn new(state: &AppState, approval: &Approval, content: Option<HeldContent>) -> Self {
         let result = match &approval.state {
             ApprovalState::Executed { result, .. } => Some(result),
             _ => None,
@@ -83,6 +167,8 @@ impl ApprovalView {
             "" => request.path.clone(),
             query => format!("{}?{query}", request.path),
         };
+        let response = content.as_ref().and_then(|content| serde_json::from_str(&content.response).ok());
+        let (body, emails) = content.map(|content| (content.body, content.emails)).unzip();
         Self {
             id: approval.id,
             status: approval.status(state.intake.clock().now()).word().to_owned(),
@@ -91,15 +177,19 @@ impl ApprovalView {
             operation: request.operation.clone(),
             method: request.method.clone(),
             path,
-            body: request.body.clone(),
-            hash: request.hash(),
+            idempotency_key: request.idempotency_key.clone(),
+            if_match: request.header("if-match").map(str::to_owned),
+            body,
+            emails: emails.map(|emails| emails.into_iter().map(HeldEmailView::from).collect()),
+            hash: approval.hash.clone(),
             url: approval_url(state, approval.id),
             created_at: JsonTimestamp(approval.created_at),
             expires_at: JsonTimestamp(approval.expires_at()),
             decided_by: decision.map(|decision| decision.by),
             decided_at: decision.map(|decision| JsonTimestamp(decision.at)),
             response_status: result.map(|result| result.status),
-            response: result.and_then(|result| serde_json::from_str(&result.body).ok()),
+            error_code: result.and_then(|result| result.error_code.clone()),
+            response,
         }
     }
 }

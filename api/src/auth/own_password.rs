@@ -88,7 +88,7 @@ pub async fn set_password(
     let is_by_link = signed_in.session().has_fresh_sign_in_link(state.intake.clock().now());
     if user.password.is_none() && !is_by_link {
         // A first password would otherwise let an old session prove what it is not.
-        access::require_recent_authentication(&signed_in)?;
+        access::require_recent_authentication(signed_in.tenant())?;
     }
     if user.password.is_some() && !is_by_link {
         let email = user.email.to_string();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mail::automation::run::RunMode;
 use mail::automation::{Automation, AutomationDefinition};
 use mail::trigger_event::TriggerEvent;
+use queue::automations::DryRun;
 use queue::product_events::IncomingProductEvent;
 use serde_json::{Map, Value};
 use store::access::Tenant;
@@ -101,6 +102,7 @@ pub async fn dry_run(
     let incoming = IncomingProductEvent { name: definition.trigger.event.clone(), user_id, email, data };
     let event = state.intake.product_events().with_id_and_time(&tenant, incoming);
     let (signal, mode) = (TriggerEvent::from(&event), RunMode::DryRun);
-    let run = state.intake.dry_run_definition(&tenant, &automation, &definition, &signal, mode).await;
+    let dry_run = DryRun { tenant: &tenant, mode, now: state.intake.clock().now() };
+    let run = state.intake.dry_run_definition(&dry_run, &automation, &definition, &signal).await;
     Ok(AutomationRunResponse { run: AutomationRunView::from_run_in_mode(&run, mode) })
 }

@@ -4,13 +4,18 @@
 //! past events of the trigger, newest first ─► filter ─► reentry ─► dry run ─► messages, beside the run of then
 //! ```
 //!
-//! Events are read in pages and only the results are kept. A replay ends after [`TIME_MAX`]: the response then says
-//! that it is not complete.
+//! Suppressions and the rule of one run per person are applied as a real run applies them now; a run before the replayed
+//! events counts. A run is taken as ended before the person's next event.
+//!
+//! Events are read in pages and only the results are kept. A replay runs on a blocking thread, because it renders every
+//! message, and an account has one at a time. It ends after [`TIME_MAX`]: the response then says that it is not
+//! complete.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use mail::automation::Automation;
 use mail::automation::context::{self, EventFacts};
 use mail::automation::definition::{AutomationDefinition, Reentry, StepAction};
@@ -19,15 +24,18 @@ use mail::automation::run::{AutomationRun, CompletionReason, RunMode, RunStatus,
 use mail::id::{ProductEventId, RunId};
 use mail::product_event::ProductEvent;
 use mail::trigger_event::TriggerEvent;
+use queue::automations::DryRun;
 use serde::Serialize;
 use store::access::Tenant;
+use store::automation_run::run_indexes;
 use store::product_event::ProductEventFilter;
 
 use super::dry_run::UnsavedDefinition;
 use super::path::AutomationPath;
 use super::request::REQUEST_BYTES_MAX;
+use crate::account_permits::AccountPermit;
 use crate::json_timestamp::JsonTimestamp;
-use crate::problem::Problem;
+use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::request_object::{RequestObject, body_spec, read_optional_body};
 use crate::request_value::Integer;
@@ -89,7 +97,7 @@ impl ReplayEffect {
     const WORDS: &'static [&'static str] = &["run", "filtered", "repeated"];
 }
 
-/// A message that would be sent
+/// A message that would be sent, unless it is suppressed
 #[derive(Debug, Serialize, ToSchema)]
 struct ReplayedMessage {
     /// The position of its step, from 0
@@ -99,6 +107,8 @@ struct ReplayedMessage {
     r#type: &'static str,
     /// The email's subject, or the beginning of the text message
     text: String,
+    /// Whether its recipients are suppressed or opted out, so that it would not be sent
+    suppressed: bool,
 }
 
 /// The run that the event started then
@@ -117,7 +127,8 @@ struct PastRun {
 impl PastRun {
     fn from_run(run: &AutomationRun) -> Self {
         let is_sent = |step: &&StepState| {
-            step.status == StepStatus::Completed && (step.r#type == "sms" || step.output["email_id"].is_string())
+            let is_sent_email = step.output["email_id"].is_string() && step.output["suppressed"] != true;
+            step.status == StepStatus::Completed && (step.r#type == "sms" || is_sent_email)
         };
         let messages_sent = run.steps.iter().filter(is_sent).count();
         Self { id: run.id, automation_version: run.version, status: run.status, messages_sent }
@@ -135,11 +146,11 @@ struct ReplayedEvent {
     user_id: Option<String>,
     /// The person's email address
     email: Option<String>,
-    /// `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: an earlier event of the replay
-    /// started the person's only run
+    /// `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: the person had their only run
+    /// before, by an earlier event
     #[schema(as = String, enum = ReplayEffect::WORDS)]
     effect: ReplayEffect,
-    /// The messages that would be sent, in order
+    /// The messages that would be sent or suppressed, in order
     messages: Vec<ReplayedMessage>,
     /// `completed` or `failed`; null without a run
     status: Option<RunStatus>,
@@ -164,6 +175,8 @@ struct ReplayTotals {
     reached: usize,
     /// Messages that would be sent
     messages: usize,
+    /// Messages that would not be sent, because their recipients are suppressed or opted out
+    suppressed: usize,
     /// Runs that would fail
     failed: usize,
     /// Events that started a run then
@@ -176,8 +189,10 @@ impl ReplayTotals {
     fn add(&mut self, event: &ReplayedEvent) {
         self.events += 1;
         self.runs += usize::from(event.effect == ReplayEffect::Run);
-        self.reached += usize::from(!event.messages.is_empty());
-        self.messages += event.messages.len();
+        let suppressed = event.messages.iter().filter(|message| message.suppressed).count();
+        self.reached += usize::from(event.messages.len() > suppressed);
+        self.messages += event.messages.len() - suppressed;
+        self.suppressed += suppressed;
         self.failed += usize::from(event.status == Some(RunStatus::Failed));
         self.past_runs += usize::from(event.past_run.is_some());
         self.past_messages += event.past_run.as_ref().map_or(0, |run| run.messages_sent);
@@ -202,22 +217,26 @@ pub struct ReplayResponse {
 }
 
 /// The definition whose steps run, and what is known of earlier runs.
-struct Replay<'a> {
-    state: &'a AppState,
-    tenant: &'a Tenant,
-    automation: &'a Automation,
-    definition: &'a AutomationDefinition,
+struct Replay {
+    state: Arc<AppState>,
+    tenant: Tenant,
+    automation: Automation,
+    definition: AutomationDefinition,
     limit: usize,
+    /// The time of the replay: that of every run.
+    begun_at: Timestamp,
     /// The newest runs by the id of their event.
     past_runs: BTreeMap<String, PastRun>,
     /// Events of persons who had an earlier one, if a person has only one run.
     repeated: BTreeSet<ProductEventId>,
+    _permit: AccountPermit,
 }
 
 /// `POST /automations/{id}/replay`.
 ///
 /// # Errors
-/// The automation does not exist; the definition is invalid; the store cannot be read.
+/// The automation does not exist; the definition is invalid; another replay of the account is running; the store cannot
+/// be read.
 pub async fn replay(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -225,24 +244,54 @@ pub async fn replay(
 ) -> Result<ReplayResponse, Problem> {
     let limit = request.limit.unwrap_or(EVENTS_DEFAULT);
     let (automation, definition) = request.definition.load(&state, &tenant, path).await?;
-    let (store, account) = (state.intake.store(), automation.account);
-    let newest = store::automation_run::list_newest(store, account, automation.id, RUNS_MAX).await?;
-    let mut replay = Replay {
-        state: &state,
-        tenant: &tenant,
-        automation: &automation,
-        definition: &definition,
-        limit,
+    let permit = state.replay_permits.try_acquire(automation.account).ok_or_else(|| {
+        Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Another replay is running; try again when it has ended")
+            .with_header(http::header::RETRY_AFTER, TIME_MAX.as_secs().to_string())
+    })?;
+    let newest =
+        store::automation_run::list_newest(state.intake.store(), automation.account, automation.id, RUNS_MAX).await?;
+    let replay = Replay {
+        begun_at: state.intake.clock().now(),
         past_runs: newest.iter().map(|run| (run.source.clone(), PastRun::from_run(run))).collect(),
+        state,
+        tenant,
+        automation,
+        definition,
+        limit,
         repeated: BTreeSet::new(),
+        _permit: permit,
     };
-    if definition.trigger.reentry == Reentry::Once {
-        replay.repeated = replay.find_repeated().await?;
-    }
-    Ok(ReplayResponse { replay: replay.run().await? })
+    let runtime = tokio::runtime::Handle::current();
+    let running = tokio::task::spawn_blocking(move || runtime.block_on(replay.run()));
+    Ok(ReplayResponse { replay: running.await.map_err(Problem::internal)?? })
 }
 
-impl Replay<'_> {
+/// The person of an event or a run: user id and email address.
+type Person = (Option<String>, Option<String>);
+
+/// The known earlier run of a person.
+enum EarlierRun {
+    None,
+    /// It was deleted after its retention.
+    Deleted,
+    Of(Person),
+}
+
+impl EarlierRun {
+    /// Whether it keeps a person from another run.
+    fn blocks(&self, person: &Person) -> bool {
+        match self {
+            Self::None => false,
+            Self::Deleted => true,
+            Self::Of((user_id, email)) => person_key::is_same_person(
+                (user_id.as_deref(), email.as_deref()),
+                (person.0.as_deref(), person.1.as_deref()),
+            ),
+        }
+    }
+}
+
+impl Replay {
     /// Reads the next page of past events, newest first; `before` is the last one of the page before.
     async fn read_page(&self, before: &mut Option<ProductEventId>, left: usize) -> Result<Vec<ProductEvent>, Problem> {
         let filter = ProductEventFilter {
@@ -265,30 +314,59 @@ impl Replay<'_> {
         self.definition.trigger.filter.as_ref().is_none_or(|filter| filter.evaluate(&facts, &facts))
     }
 
-    /// Finds the events of persons who have an earlier one that starts a run.
+    /// Finds the events of persons who have an earlier run: by an earlier event of the replay, or before all of them.
     async fn find_repeated(&self) -> Result<BTreeSet<ProductEventId>, Problem> {
-        let (mut persons, mut before, mut left) = (Vec::new(), None, self.limit);
+        let (mut starts, mut before, mut left) = (Vec::new(), None, self.limit);
         while left > 0 {
             let events = self.read_page(&mut before, left).await?;
             left = left.saturating_sub(events.len());
-            let starting = events.iter().filter(|event| self.passes_filter(event));
-            persons.extend(starting.filter_map(|event| Some((event.id, person_of(event)?))));
+            let starting = events.into_iter().filter(|event| self.passes_filter(event));
+            starts.extend(starting.map(|event| (event.id, event.created_at, (event.user_id, event.email))));
             if before.is_none() {
                 break;
             }
         }
-        let mut seen = BTreeSet::new();
-        Ok(persons.into_iter().rev().filter(|(_, person)| !seen.insert(*person)).map(|(id, _)| id).collect())
+        let Some((_, oldest, _)) = starts.last() else { return Ok(BTreeSet::new()) };
+        let first_run = RunId::new(*oldest, 0);
+        let (mut last_runs, mut repeated) = (HashMap::<PersonKey, EarlierRun>::new(), BTreeSet::new());
+        for (id, _, person) in starts.into_iter().rev() {
+            let by_user = person.0.as_deref().map(person_key::user_key);
+            let keys = [by_user, person.1.as_deref().map(person_key::email_key)];
+            let mut is_repeated = false;
+            for key in keys.into_iter().flatten() {
+                if !last_runs.contains_key(&key) {
+                    last_runs.insert(key, self.find_run_before(key, first_run).await?);
+                }
+                is_repeated |= last_runs.get(&key).is_some_and(|earlier| earlier.blocks(&person));
+            }
+            if is_repeated {
+                repeated.insert(id);
+            } else {
+                last_runs.extend(keys.into_iter().flatten().map(|key| (key, EarlierRun::Of(person.clone()))));
+            }
+        }
+        Ok(repeated)
     }
 
-    async fn run(&self) -> Result<ReplayView, Problem> {
+    /// A person's last run, if it began before another one.
+    async fn find_run_before(&self, person: PersonKey, before: RunId) -> Result<EarlierRun, Problem> {
+        let (store, automation) = (self.state.intake.store(), &self.automation);
+        let last = run_indexes::find_last(store, automation.account, automation.id, person).await?;
+        let Some(id) = last.run.filter(|id| *id < before) else { return Ok(EarlierRun::None) };
+        let found = store::automation_run::get(store, (automation.account, automation.id, id)).await?;
+        Ok(found.map_or(EarlierRun::Deleted, |found| EarlierRun::Of((found.run.user_id, found.run.email))))
+    }
+
+    async fn run(mut self) -> Result<ReplayView, Problem> {
+        if self.definition.trigger.reentry == Reentry::Once {
+            self.repeated = self.find_repeated().await?;
+        }
         let clock = self.state.intake.clock();
-        let begun_at = clock.now();
         let (mut totals, mut results, mut before) = (ReplayTotals::default(), Vec::new(), None);
         while results.len() < self.limit {
             for event in self.read_page(&mut before, self.limit - results.len()).await? {
-                let is_late = clock.now().duration_since(begun_at).unsigned_abs() > TIME_MAX;
-                if is_late || totals.messages >= MESSAGES_MAX {
+                let is_late = clock.now().duration_since(self.begun_at).unsigned_abs() > TIME_MAX;
+                if is_late || totals.messages + totals.suppressed >= MESSAGES_MAX {
                     return Ok(ReplayView { totals, events: results, complete: false });
                 }
                 let result = self.replay_event(event).await;
@@ -311,10 +389,9 @@ impl Replay<'_> {
         let run = match effect {
             ReplayEffect::Run => {
                 let signal = TriggerEvent::from(&event);
+                let dry_run = DryRun { tenant: &self.tenant, mode: RunMode::DryRun, now: self.begun_at };
                 let intake = &self.state.intake;
-                let running =
-                    intake.dry_run_definition(self.tenant, self.automation, self.definition, &signal, RunMode::DryRun);
-                Some(running.await)
+                Some(intake.dry_run_definition(&dry_run, &self.automation, &self.definition, &signal).await)
             }
             ReplayEffect::Filtered | ReplayEffect::Repeated => None,
         };
@@ -345,14 +422,9 @@ impl Replay<'_> {
                 StepAction::Delay(_) | StepAction::WaitForEvent(_) | StepAction::Condition(_) => return None,
             };
             let text = text.chars().take(TEXT_CHARS_MAX).collect();
-            Some(ReplayedMessage { step_index, r#type: step.action.word(), text })
+            let suppressed = state.output["suppressed"] == true;
+            Some(ReplayedMessage { step_index, r#type: step.action.word(), text, suppressed })
         });
         messages.collect()
     }
-}
-
-/// The person of an event: by user id, or by address.
-fn person_of(event: &ProductEvent) -> Option<PersonKey> {
-    let by_user = event.user_id.as_deref().map(person_key::user_key);
-    by_user.or_else(|| event.email.as_deref().map(person_key::email_key))
 }

@@ -164,8 +164,10 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Re
     }
     let as_of = state.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await.map(JsonTimestamp);
     let found = store::email_index::search::search(store, account, &filter, before, page.limit).await?;
+    let is_short = found.emails.len() < page.limit;
+    let searched_until = found.next.filter(|_| is_short).map(|next| JsonTimestamp(next.born_at()));
     let list = list_response(&state, &tenant, found.emails, found.next.map(paging::after_email)).await?;
-    Ok(EmailList { as_of, ..list })
+    Ok(EmailList { as_of, searched_until, ..list })
 }
 
 async fn list_response(
@@ -177,7 +179,7 @@ async fn list_response(
     let recipient_counts = found.iter().map(|found| (found.email.id, found.recipients.len()));
     let tallies = store::tracking::list_tallies(state.intake.store(), tenant.account().id, recipient_counts).await?;
     let emails = found.iter().zip(&tallies).map(|(found, tally)| EmailView::from_email(found, tally)).collect();
-    Ok(EmailList { emails, has_more: next_cursor.is_some(), next_cursor, as_of: None })
+    Ok(EmailList { emails, has_more: next_cursor.is_some(), next_cursor, searched_until: None, as_of: None })
 }
 
 #[cfg(test)]

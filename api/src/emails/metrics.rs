@@ -3,14 +3,16 @@
 //! Counters are stored per hour (`store/src/metric.rs`); days are sums of hours, in UTC. Without dimensions every
 //! period of the range has a row, even if all counts are zero, so that charts can use the rows directly. With
 //! dimensions only periods and values with a count have a row. A filter by domain, category or both reads counts of
-//! their own, so that it reads one row per hour.
+//! their own, so that it reads one row per hour. Percentiles of delivery times are computed from the sums of their
+//! buckets (`mail/src/delivery_time.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mail::address::DomainName;
+use mail::delivery_time::percentile;
 use mail::email::Category;
 use mail::id::AccountId;
 use mail::metric::{Counter, Dimension, Hour, MetricCounts, category_and_domain, ratio};
@@ -19,7 +21,7 @@ use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
 use store::engine::{ReadError, Store};
-use store::metric::MetricPoint;
+use store::metric::{MetricPoint, OTHER};
 
 use crate::json_timestamp::JsonTimestamp;
 use crate::paging;
@@ -41,7 +43,8 @@ const DIMENSIONS: &[&str] = &["domain", "tag", "template", "provider", "category
 const FILTERED_DIMENSIONS: [Dimension; 2] = [Dimension::Domain, Dimension::Category];
 /// The category of emails that were counted before counts had categories.
 const UNKNOWN: &str = "(unknown)";
-const COUNTERS: &[&str] = &[
+/// The metrics that a response can have: the counters, and the delivery times.
+const METRICS: &[&str] = &[
     "sent",
     "delivered",
     "bounced",
@@ -52,9 +55,14 @@ const COUNTERS: &[&str] = &[
     "clicked",
     "suppressed",
     "unsubscribed",
+    DELIVERY_TIME,
 ];
-fn parse_counter(word: &str) -> Option<Counter> {
-    Counter::ALL.into_iter().find(|counter| counter.word() == word)
+const DELIVERY_TIME: &str = "delivery_time";
+
+/// A requested metric: a counter, or `None` for the delivery times.
+fn parse_metric(word: &str) -> Option<Option<Counter>> {
+    let counter = Counter::ALL.into_iter().find(|counter| counter.word() == word);
+    if word == DELIVERY_TIME { Some(None) } else { counter.map(Some) }
 }
 
 fn parse_dimension(word: &str) -> Option<Dimension> {
@@ -109,10 +117,7 @@ impl MetricsFilter {
                 };
                 return Ok(all.map(|all| all.into_iter().filter_map(of_category).collect()));
             }
-            (Some(domain), None, Some(Dimension::Category)) => {
-                let each = Category::WORDS.iter().map(|category| category_and_domain(category, domain));
-                (Dimension::CategoryAndDomain, each.collect())
-            }
+            (Some(domain), None, Some(Dimension::Category)) => (Dimension::CategoryAndDomain, pairs_with(domain)),
             (Some(domain), None, _) => (Dimension::Domain, vec![domain.clone()]),
             (None, Some(category), _) => (Dimension::Category, vec![category.to_owned()]),
             (Some(domain), Some(category), _) => {
@@ -138,6 +143,7 @@ pub struct MetricsQuery {
     filter: MetricsFilter,
     dimensions: Vec<Dimension>,
     counters: Vec<Counter>,
+    has_delivery_times: bool,
 }
 
 impl FromRequest for MetricsQuery {
@@ -155,8 +161,10 @@ impl FromRequest for MetricsQuery {
                 DIMENSIONS,
                 "Group by sending domain, by tag (`name:value`), by template alias, by the provider of the recipient's \
                  mail host (known from the first attempt on, so `sent` is not counted by provider), or by category. With \
-                 several dimensions, each has its own rows. At most 100 values per hour are listed, the others as \
-                 `(other)`. The category of email that was counted before counts had categories is `(unknown)`",
+                 several dimensions, each has its own rows. At most 100 values per hour are counted apart, the others \
+                 together as `(other)`: other domains, other tags and so on. With a filter, pairs of category and domain \
+                 are the values, so that `category` can be `(other)` too: email of the domain whose category was not \
+                 counted apart. The category of email that was counted before counts had categories is `(unknown)`",
             ),
             schema::query_parameter(
                 "domain",
@@ -168,7 +176,11 @@ impl FromRequest for MetricsQuery {
                 "Count the email of this category only, alone or together with `domain`",
                 json!({"type": "string", "enum": Category::WORDS}),
             ),
-            list_parameter("metrics", COUNTERS, "Counters to return; all if omitted"),
+            list_parameter(
+                "metrics",
+                METRICS,
+                "Counters to return, and `delivery_time`: how long deliveries took; all if omitted",
+            ),
         ]);
         RequestSpec { parameters, ..RequestSpec::default() }
     }
@@ -177,10 +189,12 @@ impl FromRequest for MetricsQuery {
         let mut dimensions = paging::parse_words(&call.query, "dimensions", DIMENSIONS, parse_dimension)?;
         dimensions.sort_unstable();
         dimensions.dedup();
-        let mut counters = paging::parse_words(&call.query, "metrics", COUNTERS, parse_counter)?;
-        if counters.is_empty() {
-            counters.extend(Counter::ALL);
+        let mut metrics = paging::parse_words(&call.query, "metrics", METRICS, parse_metric)?;
+        if metrics.is_empty() {
+            metrics = Counter::ALL.into_iter().map(Some).chain([None]).collect();
         }
+        let has_delivery_times = metrics.contains(&None);
+        let counters = metrics.into_iter().flatten().collect();
         let filter = MetricsFilter::from_query(&call.query)?;
         let is_filtered = filter.domain.is_some() || filter.category.is_some();
         let other = dimensions.iter().find(|dimension| !FILTERED_DIMENSIONS.contains(dimension));
@@ -188,7 +202,7 @@ impl FromRequest for MetricsQuery {
             let text = format!("`{}` cannot be combined with `domain` or `category`", other.word());
             return Err(Problem::field("dimensions", text));
         }
-        Ok(Self { period: TimeRange::from_query(&call.query)?, filter, dimensions, counters })
+        Ok(Self { period: TimeRange::from_query(&call.query)?, filter, dimensions, counters, has_delivery_times })
     }
 }
 
@@ -206,6 +220,7 @@ impl MetricsQuery {
             clicked: count(Counter::Clicked),
             suppressed: count(Counter::Suppressed),
             unsubscribed: count(Counter::Unsubscribed),
+            delivery_time: self.has_delivery_times.then(|| DeliveryTimeView::of(counts)),
         }
     }
 
@@ -257,6 +272,34 @@ struct ShownCounts {
     /// Unsubscribes by the email's link
     #[serde(skip_serializing_if = "Option::is_none")]
     unsubscribed: Option<u64>,
+    /// How long deliveries took
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delivery_time: Option<DeliveryTimeView>,
+}
+
+/// How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "DeliveryTime")]
+struct DeliveryTimeView {
+    /// Measured deliveries: all since the release that measures them
+    measured: u64,
+    /// Half of the measured deliveries took at most this many seconds; null without any
+    #[schema(minimum = 0)]
+    p50_seconds: Option<f64>,
+    /// 99 of 100 measured deliveries took at most this many seconds; null without any
+    #[schema(minimum = 0)]
+    p99_seconds: Option<f64>,
+}
+
+impl DeliveryTimeView {
+    fn of(counts: &MetricCounts) -> Self {
+        let times = counts.delivery_times();
+        Self {
+            measured: times.iter().map(|(_, count)| count).sum(),
+            p50_seconds: percentile(&times, 50),
+            p99_seconds: percentile(&times, 99),
+        }
+    }
 }
 
 /// Totals of the range
@@ -348,7 +391,8 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, request: MetricsQuery) ->
     for dimension in &request.dimensions {
         let mut sums = sum_by_period(&state, &tenant, &request, Some(*dimension), hours.clone()).await?;
         if *dimension == Dimension::Category && request.filter.category.is_none() {
-            add_unknown(&mut sums, &by_period);
+            let overflowed = periods_with_overflow(&state, &tenant, &request, hours.clone()).await?;
+            add_rest(&mut sums, &by_period, &overflowed);
         }
         for ((period, value), counts) in sums {
             if rows.len() == ROWS_MAX {
@@ -361,20 +405,46 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, request: MetricsQuery) ->
     Ok(MetricsResponse { metrics: MetricsView { totals: request.totals_with_rates(&all), rows } })
 }
 
-/// Adds what the totals have and no category has.
-fn add_unknown(
+/// The pairs of each category with a domain.
+fn pairs_with(domain: &str) -> Vec<String> {
+    Category::WORDS.iter().map(|category| category_and_domain(category, domain)).collect()
+}
+
+/// The periods in which a domain's categories may be counted together with those of other domains.
+async fn periods_with_overflow(
+    state: &AppState,
+    tenant: &Tenant,
+    request: &MetricsQuery,
+    hours: Range<Hour>,
+) -> Result<BTreeSet<Hour>, Problem> {
+    if request.filter.domain.is_none() {
+        return Ok(BTreeSet::new());
+    }
+    let (store, account) = (state.intake.store(), tenant.account().id);
+    let values = pairs_with(OTHER);
+    let found = store::metric::read_values(store, account, Dimension::CategoryAndDomain, hours, &values).await?;
+    Ok(found.into_iter().map(|(hour, ..)| request.period.granularity.period_start(hour)).collect())
+}
+
+/// Adds what the totals have and no category has: as other categories if the period has too many pairs of category and
+/// domain, else as unknown.
+fn add_rest(
     by_category: &mut BTreeMap<(Hour, String), MetricCounts>,
     totals: &BTreeMap<(Hour, String), MetricCounts>,
+    overflowed: &BTreeSet<Hour>,
 ) {
-    let mut unknown: BTreeMap<Hour, MetricCounts> =
+    let mut rest: BTreeMap<Hour, MetricCounts> =
         totals.iter().map(|((period, _), counts)| (*period, counts.clone())).collect();
     for ((period, _), counts) in &*by_category {
-        if let Some(left) = unknown.get_mut(period) {
+        if let Some(left) = rest.get_mut(period) {
             left.subtract_all(counts);
         }
     }
-    let unknown = unknown.into_iter().filter(|(_, counts)| !counts.is_empty());
-    by_category.extend(unknown.map(|(period, counts)| ((period, UNKNOWN.to_owned()), counts)));
+    let rest = rest.into_iter().filter(|(_, counts)| !counts.is_empty());
+    by_category.extend(rest.map(|(period, counts)| {
+        let value = if overflowed.contains(&period) { OTHER } else { UNKNOWN };
+        ((period, value.to_owned()), counts)
+    }));
 }
 
 /// The counts per period and value; the value is empty without a dimension.

@@ -81,6 +81,16 @@ pub async fn resend(
     send_idempotent(&state, &tenant, IdempotencyScope::Resend, claim, draft).await
 }
 
+/// The email of a request of `POST /emails/{id}/resend`.
+///
+/// # Errors
+/// The email does not exist or its content is no longer stored.
+pub async fn resolve_resend(state: Arc<AppState>, tenant: Tenant, input: ResendEmail) -> Result<Vec<Draft>, Problem> {
+    let found = find(&state, &tenant, input.email.0).await?;
+    let (draft, _) = draft_from_stored(&state, found, input.keeps_attachments).await?;
+    Ok(vec![draft])
+}
+
 /// Checks that the email was sent or will never be.
 fn check_resendable(recipients: &[Recipient]) -> Result<(), Problem> {
     let status = EmailRollup::from_recipients(recipients).status;

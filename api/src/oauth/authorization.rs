@@ -17,10 +17,13 @@ use store::access::SignedInUser;
 use store::engine::Batch;
 
 use super::client::{self, ClientError};
-use super::decision::{ClientView, Decision, ScopeView, approved_scopes, client_problem, grantor, scope_views};
+use super::decision::{
+    ClientView, Decision, ScopeView, approved_scopes, client_problem, grantor, kept_policy, scope_views,
+};
 use super::error::{OAuthError, OAuthErrorCode};
 use super::form::OAuthParameters;
 use super::resolved_client::ResolvedClient;
+use crate::credentials::policy::policy_schema;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::request_object::{body_spec, read_body};
@@ -129,6 +132,9 @@ pub struct AuthorizationView {
     scopes: Vec<ScopeView>,
     /// `api`, `mcp`: the parts of the service that accept the tokens
     resources: Vec<&'static str>,
+    /// The rules of the user's latest grant for the client, which a new one keeps; null without a rule
+    #[schema(with = policy_schema)]
+    policy: Value,
     /// Null for a valid request
     error: Option<AuthorizationErrorView>,
 }
@@ -156,6 +162,7 @@ pub async fn get(
             redirect: redirect_view(&request.redirect_uri),
             scopes: scope_views(request.scopes, &user),
             resources: resource_words(request.audience),
+            policy: kept_policy(&state, &user, &request.client).await?,
             error: None,
         },
         Err(refused) => AuthorizationView {
@@ -163,6 +170,7 @@ pub async fn get(
             redirect: redirect_view(&refused.redirect_uri),
             scopes: Vec::new(),
             resources: Vec::new(),
+            policy: Value::Null,
             error: Some(AuthorizationErrorView {
                 code: refused.error.code.word(),
                 description: refused.error.description.clone(),

@@ -9,10 +9,12 @@ use store::access::SignedInUser;
 
 use super::resolved_client::{ClientIdentity, ResolvedClient};
 use crate::access;
+use crate::credentials::policy::policy_view;
 use crate::fields;
 use crate::problem::{ErrorCode, Problem};
 use crate::request_object::{RequestObject, RequestValue};
 use crate::schema::{Schemas, ToSchema};
+use crate::state::AppState;
 
 /// The user's decision
 #[derive(Debug, RequestObject)]
@@ -106,9 +108,19 @@ pub(super) fn approved_scopes(
     }
     // As for API keys: a grant outlives the session.
     if scopes.contains(OAuthScope::Send) || scopes.contains(OAuthScope::Manage) {
-        access::require_recent_authentication(user)?;
+        access::require_recent_authentication(user.tenant())?;
     }
     Ok(scopes)
+}
+
+/// The policy that a grant gets: that of the user's latest one for the client.
+pub(super) async fn kept_policy(
+    state: &AppState,
+    user: &SignedInUser,
+    client: &ResolvedClient,
+) -> Result<Value, Problem> {
+    let (store, id) = (state.intake.store(), &client.reference.id);
+    Ok(policy_view(&store::oauth::grant::latest_policy(store, grantor(user), id).await?))
 }
 
 /// The user as grantor.

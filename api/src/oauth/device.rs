@@ -14,11 +14,14 @@ use store::engine::{Batch, CommitError};
 use super::DEVICE_PAGE;
 use super::authorization::{requested_scopes, resource_words};
 use super::client::{self, ClientError};
-use super::decision::{ClientView, Decision, ScopeView, approved_scopes, client_problem, grantor, scope_views};
+use super::decision::{
+    ClientView, Decision, ScopeView, approved_scopes, client_problem, grantor, kept_policy, scope_views,
+};
 use super::device_polls::POLL_INTERVAL;
 use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
 use super::form::{OAuthFields, OAuthForm};
 use super::resolved_client::ResolvedClient;
+use crate::credentials::policy::policy_schema;
 use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
 use crate::problem::{ErrorCode, Problem};
@@ -180,6 +183,9 @@ pub struct DeviceRequestView {
     scopes: Vec<ScopeView>,
     /// `api`, `mcp`: the parts of the service that accept the tokens
     resources: Vec<&'static str>,
+    /// The rules of the user's latest grant for the client, which a new one keeps; null without a rule
+    #[schema(with = policy_schema)]
+    policy: Value,
     /// When the code expires
     expires_at: JsonTimestamp,
 }
@@ -218,6 +224,7 @@ pub async fn get(state: Arc<AppState>, user: SignedInUser, path: UserCodePath) -
         client: ClientView::from_client(&client),
         scopes: scope_views(device.scopes, &user),
         resources: resource_words(device.audience),
+        policy: kept_policy(&state, &user, &client).await?,
         expires_at: JsonTimestamp(device.expires_at),
     })
 }

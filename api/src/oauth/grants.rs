@@ -207,7 +207,7 @@ pub async fn update(state: Arc<AppState>, user: SignedInUser, request: UpdateGra
     let before = find(&state, user.tenant(), request.id).await?;
     let mut after = before.clone();
     if let Some(policy) = request.policy {
-        access::require_recent_authentication(&user)?;
+        access::require_recent_authentication(user.tenant())?;
         after.policy = policy;
         let mut batch = Batch::progress();
         store::oauth::grant::update(&mut batch, &before, &after);

@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 
 use http::Method;
+use mail::client_policy::{ApprovalKind, ClientPolicy};
 use serde_json::{Map, Value, json};
 
 use super::example;
 use crate::access::role_table;
+use crate::approvals::policy::{self, PolicyDecision};
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{Media, RequestSpec};
@@ -173,7 +175,8 @@ fn oauth_error_schema() -> Value {
 
 /// Returns whether a client with a policy may be asked to wait for an approval.
 fn may_wait_for_approval(operation: &Operation) -> bool {
-    operation.scope().is_some() && matches!(operation.risk, Risk::Send | Risk::Delete | Risk::Write)
+    let all = ClientPolicy { approve: ApprovalKind::ALL.into(), ..ClientPolicy::default() };
+    operation.scope().is_some() && matches!(policy::decide(&all, operation), Ok(PolicyDecision::Hold(_)))
 }
 
 fn approval_required_response(headers: &Map<String, Value>) -> Value {
@@ -190,6 +193,7 @@ fn approval_required_schema() -> Value {
         "The request waits for approval",
         [
             ("status", schema::string_enum(&["approval_required"], "Always `approval_required`")),
+            ("message", schema::string("A sentence for people")),
             ("approval_id", schema::string("The approval's id (`apr_…`)")),
             ("url", schema::string("The page on which a person decides")),
             ("expires_at", schema::time("End of the time for a decision")),

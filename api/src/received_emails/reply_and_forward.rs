@@ -10,6 +10,7 @@ use mail::address::Mailbox;
 use mail::compose::{Attachment, Composition, CustomHeader};
 use mail::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
 use mail::email::{Category, Ingress};
+use mail::id::ReceivedId;
 use mail::idempotency::IdempotencyScope;
 use mail::received::{ReceivedEmail, thread_headers};
 use mail::recipient::{DsnOptions, RecipientKind};
@@ -107,26 +108,47 @@ pub async fn reply(
     let ReplyToReceivedEmail { id: ReceivedEmailPath(id), html, text, headers } = input;
     let fingerprint = || json!(["reply", id, html, text]).to_string();
     let claim = idempotency::parse_claim(&headers, fingerprint)?;
-    let draft = async {
-        let received = find(&state, &tenant, id).await?;
-        let to = reply_recipients(&received)?;
-        let heading = &received.heading;
-        let fields = thread_headers(heading).into_iter();
-        let parts = Composition {
-            from: Mailbox::from(received.rcpt_to.clone()),
-            to: to.clone(),
-            cc: Vec::new(),
-            bcc: Vec::new(),
-            reply_to: Vec::new(),
-            subject: prefixed_subject("Re:", &heading.subject),
-            html,
-            text,
-            headers: fields.filter_map(|(name, value)| CustomHeader::new(name, &value).ok()).collect(),
-            attachments: Vec::new(),
-        };
-        Ok((build_draft(parts, envelope_recipients(&to)), Vec::new()))
-    };
+    let draft = async { Ok((reply_draft(&state, &tenant, id, html, text).await?, Vec::new())) };
     send_idempotent(&state, &tenant, IdempotencyScope::Reply, claim, draft).await
+}
+
+/// The email of a request of `POST /received-emails/{id}/reply`.
+///
+/// # Errors
+/// The email does not exist or has no address to reply to.
+pub async fn resolve_reply(
+    state: Arc<AppState>,
+    tenant: Tenant,
+    input: ReplyToReceivedEmail,
+) -> Result<Vec<Draft>, Problem> {
+    let ReplyToReceivedEmail { id: ReceivedEmailPath(id), html, text, .. } = input;
+    Ok(vec![reply_draft(&state, &tenant, id, html, text).await?])
+}
+
+async fn reply_draft(
+    state: &AppState,
+    tenant: &Tenant,
+    id: ReceivedId,
+    html: Option<String>,
+    text: Option<String>,
+) -> Result<Draft, Problem> {
+    let received = find(state, tenant, id).await?;
+    let to = reply_recipients(&received)?;
+    let heading = &received.heading;
+    let fields = thread_headers(heading).into_iter();
+    let parts = Composition {
+        from: Mailbox::from(received.rcpt_to.clone()),
+        to: to.clone(),
+        cc: Vec::new(),
+        bcc: Vec::new(),
+        reply_to: Vec::new(),
+        subject: prefixed_subject("Re:", &heading.subject),
+        html,
+        text,
+        headers: fields.filter_map(|(name, value)| CustomHeader::new(name, &value).ok()).collect(),
+        attachments: Vec::new(),
+    };
+    Ok(build_draft(parts, envelope_recipients(&to)))
 }
 
 /// The addresses of `Reply-To`, else the author.
@@ -196,38 +218,59 @@ pub async fn forward(
         json!(["forward", id, to, text]).to_string()
     };
     let claim = idempotency::parse_claim(&headers, fingerprint)?;
-    let draft = async {
-        let received = find(&state, &tenant, id).await?;
-        let message = load_message(&state, &received).await?;
-        let heading = &received.heading;
-        let forwarded_header = format!(
-            "---------- Forwarded message ----------\nFrom: {}\nDate: {}\nSubject: {}\nTo: {}\n\nThe message is attached.\n",
-            heading.from,
-            mail::timestamp::to_rfc3339(received.received_at),
-            heading.subject,
-            heading.to.join(", "),
-        );
-        let text = text.map_or_else(|| forwarded_header.clone(), |text| format!("{text}\n\n{forwarded_header}"));
-        let parts = Composition {
-            from: Mailbox::from(received.rcpt_to.clone()),
-            to: people.to,
-            cc: Vec::new(),
-            bcc: Vec::new(),
-            reply_to: Vec::new(),
-            subject: prefixed_subject("Fwd:", &heading.subject),
-            html: None,
-            text: Some(text),
-            headers: Vec::new(),
-            attachments: vec![Attachment {
-                name: "message.eml".to_owned(),
-                content_type: "message/rfc822".to_owned(),
-                data: message.to_vec(),
-                content_id: None,
-            }],
-        };
-        Ok((build_draft(parts, people.envelope), Vec::new()))
-    };
+    let draft = async { Ok((forward_draft(&state, &tenant, id, people, text).await?, Vec::new())) };
     send_idempotent(&state, &tenant, IdempotencyScope::Forward, claim, draft).await
+}
+
+/// The email of a request of `POST /received-emails/{id}/forward`.
+///
+/// # Errors
+/// The email does not exist, or its message is no longer stored.
+pub async fn resolve_forward(
+    state: Arc<AppState>,
+    tenant: Tenant,
+    input: ForwardReceivedEmail,
+) -> Result<Vec<Draft>, Problem> {
+    let ForwardReceivedEmail { id: ReceivedEmailPath(id), recipients, text, .. } = input;
+    Ok(vec![forward_draft(&state, &tenant, id, recipients, text).await?])
+}
+
+async fn forward_draft(
+    state: &AppState,
+    tenant: &Tenant,
+    id: ReceivedId,
+    people: RecipientLists,
+    text: Option<String>,
+) -> Result<Draft, Problem> {
+    let received = find(state, tenant, id).await?;
+    let message = load_message(state, &received).await?;
+    let heading = &received.heading;
+    let forwarded_header = format!(
+        "---------- Forwarded message ----------\nFrom: {}\nDate: {}\nSubject: {}\nTo: {}\n\nThe message is attached.\n",
+        heading.from,
+        mail::timestamp::to_rfc3339(received.received_at),
+        heading.subject,
+        heading.to.join(", "),
+    );
+    let text = text.map_or_else(|| forwarded_header.clone(), |text| format!("{text}\n\n{forwarded_header}"));
+    let parts = Composition {
+        from: Mailbox::from(received.rcpt_to.clone()),
+        to: people.to,
+        cc: Vec::new(),
+        bcc: Vec::new(),
+        reply_to: Vec::new(),
+        subject: prefixed_subject("Fwd:", &heading.subject),
+        html: None,
+        text: Some(text),
+        headers: Vec::new(),
+        attachments: vec![Attachment {
+            name: "message.eml".to_owned(),
+            content_type: "message/rfc822".to_owned(),
+            data: message.to_vec(),
+            content_id: None,
+        }],
+    };
+    Ok(build_draft(parts, people.envelope))
 }
 
 /// Prefixes a subject, unless it has the prefix already.

@@ -287,6 +287,19 @@ pub async fn send_test(
     send_idempotent(&state, &tenant, IdempotencyScope::Send, None, draft).await
 }
 
+/// The email of a request of `POST /templates/{id_or_alias}/test-send`.
+///
+/// # Errors
+/// The template or version does not exist, or cannot be rendered with these variables.
+pub async fn resolve_test(
+    state: Arc<AppState>,
+    tenant: Tenant,
+    (TemplatePath(key), test): (TemplatePath, SendTestTemplate),
+) -> Result<Vec<Draft>, Problem> {
+    let (draft, _) = build_test_draft(&state, &tenant, key, test).await?;
+    Ok(vec![draft])
+}
+
 async fn build_test_draft(
     state: &AppState,
     tenant: &Tenant,

@@ -1,17 +1,28 @@
 //! Policies of API keys, approvals and the audit log over HTTP.
 
+use std::sync::Arc;
+
 use api::approval_executor::execute_approved;
+use api::openapi::OpenApiDocument;
+use api::operation::operation;
+use api::operations::operation_table;
+use api::problem::Problem;
+use api::request::NoInput;
+use api::server::ApiServer;
+use api::state::{ApiOptions, AppState};
 use http::{Method, StatusCode};
 use mail::approval::{Approval, ApprovalState, Decision};
 use mail::credential::ApiKeyScope;
 use mail::id::{ApprovalId, UserId};
 use serde_json::{Value, json};
+use store::access::Tenant;
 use store::engine::Batch;
+use tokio::sync::Semaphore;
 
-use crate::world::{TestResponse, TestSession, World};
+use crate::world::{BASE_URL, TestResponse, TestSession, World};
 
 /// An API key with a policy; returns its id and secret.
-async fn key_with_policy(world: &World, scope: &str, policy: Value) -> (String, String) {
+pub(crate) async fn key_with_policy(world: &World, scope: &str, policy: Value) -> (String, String) {
     let body = json!({"name": "assistant", "scope": scope, "policy": policy});
     let response = world.call(Method::POST, "/api-keys", &body).await;
     assert_eq!(response.status, StatusCode::OK, "{:?}", response.json());
@@ -19,7 +30,7 @@ async fn key_with_policy(world: &World, scope: &str, policy: Value) -> (String, 
     (json["api_key"]["id"].as_str().unwrap().to_owned(), json["secret"].as_str().unwrap().to_owned())
 }
 
-fn email_to(to: &str) -> Value {
+pub(crate) fn email_to(to: &str) -> Value {
     json!({"from": "ada@example.com", "to": [to], "subject": "Hello", "text": "Hi"})
 }
 
@@ -27,13 +38,18 @@ async fn send(world: &World, secret: &str, email: &Value) -> TestResponse {
     world.call_as(secret, Method::POST, "/emails", email).await
 }
 
-async fn sent(world: &World) -> usize {
+pub(crate) async fn sent(world: &World) -> usize {
     world.get("/emails").await.json()["emails"].as_array().unwrap().len()
 }
 
 /// Sends an email that is held; returns the approval.
 async fn hold(world: &World, secret: &str) -> Value {
     let held = send(world, secret, &email_to("grace@example.net")).await;
+    read_held(world, secret, &held).await
+}
+
+/// The approval that a call waits for.
+pub(crate) async fn read_held(world: &World, secret: &str, held: &TestResponse) -> Value {
     assert_eq!(held.status, StatusCode::ACCEPTED, "{:?}", held.json());
     let held = held.json();
     assert_eq!(held["status"], "approval_required");
@@ -44,7 +60,13 @@ async fn hold(world: &World, secret: &str) -> Value {
     response.json()["approval"].clone()
 }
 
-async fn decide(world: &World, session: &TestSession, approval: &Value, decision: &str, hash: &Value) -> TestResponse {
+pub(crate) async fn decide(
+    world: &World,
+    session: &TestSession,
+    approval: &Value,
+    decision: &str,
+    hash: &Value,
+) -> TestResponse {
     let path = format!("/approvals/{}/{decision}", approval["id"].as_str().unwrap());
     world.call_with_session(session, Method::POST, &path, &json!({"hash": hash})).await
 }
@@ -220,6 +242,7 @@ async fn a_revoked_key_executes_nothing() {
     assert_eq!(deleted.status, StatusCode::OK);
     let done = decide(&world, &session, &approval, "approve", &approval["hash"]).await;
     assert_eq!(done.json()["approval"]["response_status"], 401, "{:?}", done.json());
+    assert_eq!(done.json()["approval"]["status"], "failed");
     assert_eq!(sent(&world).await, 0);
     world.end().await;
 }
@@ -236,7 +259,7 @@ async fn an_interrupted_execution_is_finished_once() {
     let approved = Decision { by: UserId::from_bytes([1; 16]), at: before.created_at };
     let state = ApprovalState::Executing { approved, lease_until: before.created_at };
     let mut batch = Batch::progress();
-    store::approval::update(&mut batch, &before, &Approval { state, ..before.clone() });
+    store::approval::update(&mut batch, &before, &Approval { state, ..before.clone() }, None);
     store.commit(batch).await.unwrap();
 
     // Two servers on the same store look at the same time.
@@ -246,7 +269,7 @@ async fn an_interrupted_execution_is_finished_once() {
     assert_eq!((one, two), (Ok(()), Ok(())));
     let found = store::approval::get(&store, account, id).await.unwrap().unwrap();
     let ApprovalState::Executed { result, .. } = found.state else { panic!("{found:?}") };
-    assert_eq!(result.status, 200, "{}", result.body);
+    assert_eq!(result.status, 200, "{result:?}");
     assert_eq!(sent(&world).await, 1);
     world.end().await;
 }
@@ -276,5 +299,42 @@ async fn the_audit_log_names_actor_object_and_result() {
     // The request log has them, too.
     let logs = world.get("/logs?path=/emails&status=403").await.json();
     assert_eq!(logs["logs"].as_array().unwrap().len(), 1);
+    world.end().await;
+}
+
+static BEGUN: Semaphore = Semaphore::const_new(0);
+static RELEASE: Semaphore = Semaphore::const_new(0);
+
+async fn slow_change(_: Arc<AppState>, _: Tenant, _: NoInput) -> Result<OpenApiDocument, Problem> {
+    BEGUN.add_permits(1);
+    RELEASE.acquire().await.unwrap().forget();
+    Err(Problem::not_found("end"))
+}
+
+/// A client that resets its connection leaves no gap in the audit log.
+#[tokio::test]
+async fn a_request_whose_client_is_gone_is_in_the_audit_log() {
+    let world = World::start().await;
+    let mut table = operation_table();
+    table.push(operation(Method::POST, "/slow", "slow_change").api_key(ApiKeyScope::Full, slow_change));
+    let server = ApiServer::with_operations(world.intake.clone(), ApiOptions::new(BASE_URL), table);
+    let request = |method: Method, path: &str| {
+        let request = world.request(method, path);
+        request.body(http_body_util::Full::<bytes::Bytes>::default()).unwrap()
+    };
+    let exchange = tokio::spawn(api::dispatch::dispatch(Arc::clone(&server), request(Method::POST, "/slow")));
+    BEGUN.acquire().await.unwrap().forget();
+    // As when the connection is reset: its future is dropped.
+    exchange.abort();
+    assert!(exchange.await.is_err_and(|error| error.is_cancelled()));
+    RELEASE.add_permits(1);
+    while !server.state().is_idle() {
+        tokio::task::yield_now().await;
+    }
+    let log = api::dispatch::dispatch(Arc::clone(&server), request(Method::GET, "/audit-log")).await;
+    let log = http_body_util::BodyExt::collect(log.into_body()).await.unwrap().to_bytes();
+    let log: Value = serde_json::from_slice(&log).unwrap();
+    let entry = &log["entries"][0];
+    assert_eq!((&entry["operation"], &entry["status"]), (&json!("slow_change"), &json!(404)), "{log}");
     world.end().await;
 }

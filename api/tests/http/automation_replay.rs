@@ -74,7 +74,10 @@ async fn past_events_are_replayed_beside_their_runs() {
     let same = post(&world, &path, json!({})).await.json()["replay"].clone();
     assert_eq!(
         same["totals"],
-        json!({"events": 4, "runs": 4, "reached": 4, "messages": 4, "failed": 0, "past_runs": 3, "past_messages": 3})
+        json!({
+            "events": 4, "runs": 4, "reached": 4, "messages": 4, "suppressed": 0, "failed": 0, "past_runs": 3,
+            "past_messages": 3,
+        })
     );
     assert_eq!((&same["complete"], &same["events"][3]["past_run"]), (&json!(true), &Value::Null));
 
@@ -88,7 +91,10 @@ async fn past_events_are_replayed_beside_their_runs() {
     let expected = [("anna", "repeated"), ("bert", "filtered"), ("anna", "run"), ("early", "run")];
     assert_eq!(json!(effects), json!(expected));
     let anna = &events[2];
-    assert_eq!(anna["messages"][1], json!({"step_index": 2, "type": "send_email", "text": "Two anna"}));
+    assert_eq!(
+        anna["messages"][1],
+        json!({"step_index": 2, "type": "send_email", "text": "Two anna", "suppressed": false})
+    );
     assert_eq!((&anna["status"], &anna["ended_by"]), (&json!("completed"), &json!("all_steps")));
     assert_eq!((&anna["past_run"]["automation_version"], &anna["past_run"]["messages_sent"]), (&json!(1), &json!(1)));
     assert_eq!((&events[3]["ended_by"], &events[3]["last_step_index"]), (&json!("condition"), &json!(1)));
@@ -100,6 +106,61 @@ async fn past_events_are_replayed_beside_their_runs() {
     assert!(failing["events"][0]["error"].is_string(), "{failing}");
     assert_eq!(world.get("/automations").await.json()["automations"].as_array().unwrap().len(), 1, "no draft is left");
     assert_eq!(post(&world, &path, json!({"limit": 1001})).await.code(), "validation_error");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_replay_applies_suppressions() {
+    let world = World::start().await;
+    let news = json!({
+        "type": "send_email", "from": "ada@example.com", "subject": "News", "text": "Hi {{event.data.name}}",
+        "category": "newsletter",
+    });
+    let id = create_active(&world, json!([email_step("Hi"), news])).await;
+    for user in ["anna", "bert", "carl"] {
+        sign_up(&world, user, "trial").await;
+    }
+    assert!(post(&world, "/suppressions", json!({"email": "Anna@example.net"})).await.status.is_success());
+    let opt_out = json!({"email": "bert@example.net", "category": "newsletter"});
+    assert!(post(&world, "/category-opt-outs", opt_out).await.status.is_success());
+    let replay = post(&world, &format!("/automations/{id}/replay"), json!({})).await.json()["replay"].clone();
+    let suppressed = |event: &Value| -> Vec<_> {
+        let messages = event["messages"].as_array().unwrap();
+        messages.iter().map(|message| message["suppressed"].as_bool().unwrap()).collect()
+    };
+    let events: Vec<_> = replay["events"].as_array().unwrap().iter().map(suppressed).collect();
+    assert_eq!(events, [[false, false], [false, true], [true, true]], "carl, bert, anna: {replay}");
+    let totals = &replay["totals"];
+    assert_eq!((&totals["messages"], &totals["suppressed"], &totals["reached"]), (&json!(3), &json!(3), &json!(2)));
+    let dry_run = json!({"email": "anna@example.net", "data": {"name": "Anna"}});
+    let run = post(&world, &format!("/automations/{id}/dry-run"), dry_run).await.json()["run"].clone();
+    assert_eq!(run["steps"][0]["output"]["suppressed"], true, "{run}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_replay_knows_runs_before_its_events() {
+    let world = World::start().await;
+    let mut body = json!({"name": "A", "trigger": {"event": "user.created", "reentry": "once"}});
+    body["steps"] = json!([email_step("Hi")]);
+    let made = post(&world, "/automations", body).await.json();
+    let id = made["automation"]["id"].as_str().unwrap().to_owned();
+    post(&world, &format!("/automations/{id}"), json!({"action": "activate"})).await;
+    sign_up(&world, "anna", "trial").await;
+    sign_up(&world, "bert", "trial").await;
+    sign_up(&world, "anna", "trial").await;
+    // The same person, without a user id.
+    let by_address = json!({"name": "user.created", "email": "Bert@example.net", "data": {"name": "b"}});
+    assert_eq!(post(&world, "/events", by_address).await.status, StatusCode::ACCEPTED);
+    world.intake.run_due_automations().await;
+    let path = format!("/automations/{id}/replay");
+    let effects = async |limit: usize| {
+        let replay = post(&world, &path, json!({"limit": limit})).await.json()["replay"].clone();
+        let events = replay["events"].as_array().unwrap().iter();
+        events.map(|event| event["effect"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(effects(4).await, ["repeated", "repeated", "run", "run"], "as the real runs");
+    assert_eq!(effects(2).await, ["repeated", "repeated"], "their runs began before the replayed events");
     world.end().await;
 }
 

@@ -110,6 +110,22 @@ fn operation_table_has_unique_names() {
 
 /// Client generators give up on bodies with alternatives, so each body is one plain object. Every operation declares
 /// its security, as validators require.
+/// A user calls every operation with a role, or everybody does. The dashboard sends email by operations that take keys.
+#[test]
+fn operations_that_are_not_public_name_a_role() {
+    let document: Value =
+        serde_json::from_str(&api::openapi::render(&operation_table(), "https://api.example.test")).unwrap();
+    let operations =
+        document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+    for operation in operations.filter(|operation| operation["operationId"].is_string()) {
+        let id = operation["operationId"].as_str().unwrap();
+        let table = operation_table();
+        let row = table.iter().find(|row| row.id == id).unwrap();
+        let is_public = matches!(row.handler, OperationHandler::Public(_));
+        assert_eq!(operation["x-role"].is_string(), !is_public, "{id}");
+    }
+}
+
 #[test]
 fn bodies_are_objects_and_security_is_declared() {
     let document = api::openapi::document(&operation_table(), "https://api.example.test");

@@ -204,7 +204,13 @@ async fn lagging_filters_report_their_position() {
     assert!(late.as_millisecond() >= before.as_millisecond() && late <= after, "{before} {late} {after}");
     assert_eq!(world.intake.dispatch_outbox_within(Duration::from_secs(60)).await, None);
     let as_of = Some(api::json_timestamp::JsonTimestamp(late));
-    let list = api::emails::view::EmailList { emails: Vec::new(), has_more: false, next_cursor: None, as_of };
+    let list = api::emails::view::EmailList {
+        emails: Vec::new(),
+        has_more: false,
+        next_cursor: None,
+        searched_until: None,
+        as_of,
+    };
     let view = serde_json::to_value(&list).unwrap();
     assert_eq!(view["as_of"], mail::timestamp::to_rfc3339(late));
     let list = api::emails::view::EmailList { as_of: None, ..list };

@@ -17,6 +17,7 @@ mod affiliate_referrals;
 mod affiliate_visits;
 mod affiliates;
 mod api_keys;
+mod approval_contents;
 mod approvals;
 mod automation_replay;
 mod automations;

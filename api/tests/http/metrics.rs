@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use mail::credential::ApiKeyScope;
 use mail::event::{Event, EventKind};
 use mail::id::{EmailId, EventId};
-use mail::metric::{Counter, Hour, MetricCounts};
+use mail::metric::{Counter, Dimension, Hour, MetricCounts, category_and_domain};
 use mail::recipient::Recipient;
 use serde_json::{Value, json};
 use store::engine::Batch;
@@ -88,7 +88,7 @@ async fn events_are_counted() {
             "sent": 3, "delivered": 1, "bounced": 1, "failed": 0, "delayed": 1, "complained": 0,
             "opened": 1, "clicked": 0, "suppressed": 0, "unsubscribed": 0, "delivery_rate": 0.3333,
             "bounce_rate": 0.3333, "complaint_rate": 0.0, "open_rate": 1.0, "click_rate": 0.0,
-            "unsubscribe_rate": 0.0,
+            "unsubscribe_rate": 0.0, "delivery_time": {"measured": 1, "p50_seconds": 0.05, "p99_seconds": 0.05},
         })
     );
     let rows = all["rows"].as_array().unwrap();
@@ -172,7 +172,8 @@ async fn metrics_are_filtered_by_domain_and_category() {
     // Counts of an earlier release have no category.
     let (account, now) = (world.tenant().await.account().id, world.intake.clock().now());
     let mut batch = Batch::progress();
-    let counts = MetricCounts([(Counter::Sent, 5)].into());
+    let mut counts = MetricCounts::default();
+    counts.add(Counter::Sent, 5);
     let additions = [((account, None, Hour::containing(now)), [(String::new(), counts)].into())].into();
     store::metric::add(world.intake.store(), &mut batch, &additions).await.unwrap();
     world.intake.store().commit(batch).await.unwrap();
@@ -187,6 +188,69 @@ async fn metrics_are_filtered_by_domain_and_category() {
         let refused = world.get(&format!("/emails/metrics?{query}")).await.json();
         assert!(refused["error"]["details"]["fields"][field].is_string(), "{query}: {refused}");
     }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn all_deliveries_are_measured() {
+    let world = World::start().await;
+    advance_to_one_o_clock(&world);
+    let mut emails = Vec::new();
+    for _ in 0..150 {
+        emails.push(send(&world, json!({})).await);
+    }
+    let slow = send(&world, json!({"category": "product"})).await;
+    for email in &emails {
+        record_event(&world, *email, EventKind::Delivered, json!({})).await;
+    }
+    world.intake.clock().advance(Duration::from_secs(600));
+    record_event(&world, slow, EventKind::Delivered, json!({})).await;
+    world.intake.dispatch_outbox().await.unwrap();
+    let time = |found: &Value| {
+        let time = &found["delivery_time"];
+        (time["measured"].as_u64().unwrap(), time["p50_seconds"].as_f64(), time["p99_seconds"].as_f64())
+    };
+    let all = metrics(&world, "metrics=delivery_time").await;
+    let (measured, p50, p99) = time(&all["totals"]);
+    assert_eq!(measured, 151, "more than a page of the list");
+    assert!(p50.is_some_and(|p50| (1.0..3.0).contains(&p50)), "{all}");
+    assert!(p99.is_some_and(|p99| p99 < 4.0), "one of 151 is slow: {all}");
+    assert_eq!(all["totals"].as_object().unwrap().len(), 1);
+    let of_category = metrics(&world, "metrics=delivery_time&category=product").await;
+    let (measured, p50, p99) = time(&of_category["totals"]);
+    assert_eq!((measured, p50), (1, p99));
+    assert!(p99.is_some_and(|p99| (480.0..720.0).contains(&p99)), "{of_category}");
+    let none = metrics(&world, "category=newsletter").await;
+    assert_eq!(none["totals"]["delivery_time"], json!({"measured": 0, "p50_seconds": null, "p99_seconds": null}));
+    let by = metrics(&world, "dimensions=provider&metrics=delivery_time").await;
+    assert_eq!((&by["rows"][0]["value"], time(&by["rows"][0]).0), (&json!("google.com"), 151));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn pairs_over_the_limit_are_other_categories() {
+    let world = World::start().await;
+    let (account, now) = (world.tenant().await.account().id, world.intake.clock().now());
+    let sent = || {
+        let mut counts = MetricCounts::default();
+        counts.add(Counter::Sent, 1);
+        counts
+    };
+    let bucket = |dimension| (account, Some(dimension), Hour::containing(now));
+    let domains = || (0..=store::metric::VALUES_MAX).map(|n| format!("d{n:03}.example"));
+    let pairs = domains().map(|domain| (category_and_domain("newsletter", &domain), sent())).collect();
+    let additions = [
+        (bucket(Dimension::CategoryAndDomain), pairs),
+        (bucket(Dimension::Domain), [("d100.example".to_owned(), sent())].into()),
+    ];
+    let mut batch = Batch::progress();
+    store::metric::add(world.intake.store(), &mut batch, &additions.into()).await.unwrap();
+    world.intake.store().commit(batch).await.unwrap();
+    let by_category = metrics(&world, "metrics=sent&domain=d100.example&dimensions=category").await;
+    assert_eq!((&by_category["rows"][0]["value"], &by_category["rows"][0]["sent"]), (&json!("(other)"), &json!(1)));
+    let by_domain = metrics(&world, "metrics=sent&category=newsletter&dimensions=domain").await;
+    let rows = by_domain["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), &rows[0]["value"], &rows[0]["sent"]), (101, &json!("(other)"), &json!(1)), "{by_domain}");
     world.end().await;
 }
 

@@ -162,7 +162,7 @@ async fn refusal(world: &World, token: &str) -> String {
 }
 
 /// A user of the first account with this role.
-async fn user_with_role(world: &World, role: UserRole) -> (mail::user::User, TestSession) {
+pub(crate) async fn user_with_role(world: &World, role: UserRole) -> (mail::user::User, TestSession) {
     let users = UserService::from_intake(&world.intake);
     let owner = users.by_email(&"owner1@example.com".parse().unwrap()).await.unwrap().unwrap();
     let user = users.new_user(owner.account, format!("{}@example.net", role.word()).parse().unwrap(), role);

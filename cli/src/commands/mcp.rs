@@ -84,14 +84,24 @@ impl Backend for ClientBackend {
 }
 
 fn error_reply(error: ApiError) -> Reply {
+    let held = error.approval_id().and_then(|_| error.fields.get("details")).map(Value::to_string);
     let ApiError { status, fields, retry_after, .. } = error;
-    let body = json!({"error": Value::Object(Map::from_iter(fields))}).to_string();
+    // A request that waits for an approval has the answer of the API.
+    let body = held.unwrap_or_else(|| json!({"error": Value::Object(Map::from_iter(fields))}).to_string());
     Reply { status, media_type: "application/json".into(), body: Bytes::from(body), retry_after }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_held_call_has_the_answer_of_the_api() {
+        let held = json!({"status": "approval_required", "approval_id": "apr_1", "url": "https://x/", "message": "m"});
+        let error = ApiError::approval_required(202, held.to_string().as_bytes()).unwrap();
+        let reply = error_reply(error);
+        assert_eq!((reply.status, serde_json::from_slice::<Value>(&reply.body).unwrap()), (202, held));
+    }
 
     #[test]
     fn errors_of_the_api_keep_their_fields() {

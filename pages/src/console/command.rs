@@ -158,6 +158,7 @@ impl Line {
             .flag("--from", &filter["from"])
             .flag("--class", &filter["class"])
             .flag("--older", &older)
+            .flag("--before", &filter["accepted_before"])
             .flag("--attempts", &filter["attempts_min"]);
         if filter["held"] == true { line.switch("--held") } else { line }
     }

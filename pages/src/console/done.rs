@@ -7,7 +7,7 @@ pub fn done_text(code: &str) -> Option<&'static str> {
         "assigned" => "The account sends from that pool now.",
         "changed" => "The change was saved.",
         "dropped" => "The email was removed from the queue.",
-        "failed" => "The email goes back to its sender.",
+        "failed" => "Delivery of the email has ended: its recipients are failed.",
         "held" => "The email is held: it is not attempted until it is released.",
         "paced" => "The limits apply now.",
         "production_off" => "The account may send to its own addresses only.",

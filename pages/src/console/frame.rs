@@ -1,5 +1,6 @@
 //! The frame of a page: head, navigation, title, notices, "same as" commands.
 
+use html::document::{Head, PageStyle};
 use hypertext::{Buffer, prelude::*};
 
 use super::command::command_line;
@@ -48,17 +49,12 @@ impl Renderable for ConsoleFrame<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (page, context) = (self.page, self.context);
         let (style, script) = assets::paths();
+        let title = format!("{} · postrider console", page.title);
         maud! {
             !DOCTYPE
             html lang="en" {
                 head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    meta name="robots" content="noindex";
-                    title { (page.title) " · postrider console" }
-                    link rel="icon" href=(ICON);
-                    link rel="stylesheet" href=(style);
+                    (Head { title: &title, style: PageStyle::File(style), icon: Some(ICON), is_indexed: false })
                     script src=(script) defer {}
                 }
                 body.dashboard.signed-out[context.viewer.is_none()] {

@@ -4,6 +4,8 @@ pub mod account;
 pub mod accounts;
 pub mod attention;
 pub mod commands;
+pub mod depth;
+pub mod destination;
 pub mod destination_forms;
 pub mod destinations;
 pub mod doctor;
@@ -33,6 +35,7 @@ pub const ALL: &[&[PageRow]] = &[
     mail_change::PAGES,
     emails::PAGES,
     email::PAGES,
+    destination::PAGES,
     destinations::PAGES,
     destination_forms::PAGES,
     pools::PAGES,

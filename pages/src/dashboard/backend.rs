@@ -99,6 +99,8 @@ pub struct Reply {
     pub body: Bytes,
     /// `Set-Cookie` of operations that begin or end a session.
     pub cookies: Vec<String>,
+    /// `ETag`: the version of the object, where the operation returns one.
+    pub etag: Option<String>,
 }
 
 impl Reply {

@@ -10,6 +10,9 @@ use super::backend::{Backend, Call, Failure, Reply};
 use super::request::{Fields, PageRequest};
 use super::viewer::Viewer;
 
+/// Most answers of a list that are read for one page, as long as they have no entries.
+const EMPTY_PAGES_MAX: usize = 5;
+
 /// A routed request with its user and the operations.
 pub struct Context<'a> {
     pub request: &'a PageRequest,
@@ -85,6 +88,28 @@ impl Context<'_> {
     /// The operation refused or failed.
     pub async fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Failure> {
         self.perform(call).await?.read()
+    }
+
+    /// Reads a page of a list. With filters, an answer can have no entries though there are more, because a request looks
+    /// at a bounded number: the search then goes on, for a bounded number of requests. `page_of` returns the number of
+    /// entries and the next cursor of an answer.
+    ///
+    /// # Errors
+    /// The operation refused or failed.
+    pub async fn read_page<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        page_of: impl for<'p> Fn(&'p T) -> (usize, Option<&'p str>),
+    ) -> Result<T, Failure> {
+        let mut found: T = self.read(call).await?;
+        for _ in 1..EMPTY_PAGES_MAX {
+            let (0, Some(cursor)) = page_of(&found) else { break };
+            let mut next = call.clone();
+            next.query.retain(|(name, _)| name != "cursor");
+            let next = next.query("cursor", cursor);
+            found = self.read(&next).await?;
+        }
+        Ok(found)
     }
 
     /// The failure of a form, when its page is shown again.

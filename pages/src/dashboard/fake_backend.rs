@@ -17,6 +17,9 @@ const CSRF: &str = "csrf-of-the-test";
 /// The time of the tests.
 const NOW: &str = "2026-11-26T12:00:00Z";
 
+/// The version of every object.
+pub(crate) const ETAG: &str = "\"7\"";
+
 /// Text as hostile as a stranger can write it.
 pub(crate) const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{202e}x\u{1}";
 
@@ -24,6 +27,8 @@ pub(crate) const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{202e}x\u{1}";
 #[derive(Debug, Default)]
 pub(crate) struct FakeBackend {
     answers: Vec<(&'static str, Result<Value, Failure>)>,
+    /// Answers to calls with a cursor: operation, cursor, answer.
+    pages: Vec<(&'static str, &'static str, Value)>,
     forbidden: Vec<&'static str>,
     calls: Mutex<Vec<Call>>,
 }
@@ -36,6 +41,12 @@ impl FakeBackend {
     /// Sets the answer of an operation.
     pub(crate) fn answer(mut self, operation: &'static str, body: Value) -> Self {
         self.answers.push((operation, Ok(body)));
+        self
+    }
+
+    /// Sets the answer of a list after a cursor.
+    pub(crate) fn answer_after(mut self, operation: &'static str, cursor: &'static str, body: Value) -> Self {
+        self.pages.push((operation, cursor, body));
         self
     }
 
@@ -107,13 +118,17 @@ impl Backend for FakeBackend {
     fn perform<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Reply, Failure>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
         let answer = self.answers.iter().rev().find(|(operation, _)| *operation == call.operation);
-        let answer = match answer.map(|(_, answer)| answer.clone()) {
+        let is_page = |(operation, cursor, _): &&(&str, &str, Value)| {
+            *operation == call.operation && call.query.iter().any(|(name, value)| name == "cursor" && value == cursor)
+        };
+        let page = self.pages.iter().find(is_page).map(|(.., body)| Ok(body.clone()));
+        let answer = match page.or_else(|| answer.map(|(_, answer)| answer.clone())) {
             Some(Ok(Value::String(text))) => Ok(Bytes::from(text)),
             Some(Ok(body)) => Ok(Bytes::from(body.to_string())),
             Some(Err(failure)) => Err(failure),
             None => Err(Failure::not_found()),
         };
-        let reply = answer.map(|body| Reply { status: 200, body, ..Reply::default() });
+        let reply = answer.map(|body| Reply { status: 200, body, etag: Some(ETAG.into()), ..Reply::default() });
         Box::pin(async move { reply })
     }
 

@@ -12,6 +12,10 @@ use super::kit::money;
 use super::kit::text::input_value;
 use super::request::Fields;
 use super::router::{PROOF, proof_field};
+use super::seen_version;
+
+/// Hidden fields that keep what was sent when the form is shown again.
+const KEPT_HIDDEN: [&str; 2] = [form_key::FIELD, seen_version::FIELD];
 
 /// A form of a page.
 #[derive(Debug, Clone)]
@@ -330,10 +334,10 @@ impl Renderable for FormView<'_> {
         let has_files = form.multipart || form.fields.iter().any(is_file);
         let action = context.request.target();
         let has_password = |field: &Field| field.control == Control::Password;
-        let username =
-            context.viewer.filter(|_| form.fields.iter().any(has_password)).map(|viewer| viewer.email.as_str());
         let is_proof = form.fields.iter().any(|field| field.name == PROOF);
         let proof = failure.filter(|_| !is_proof).and_then(proof_field);
+        let asks_password = proof.is_some() || form.fields.iter().any(has_password);
+        let username = context.viewer.filter(|_| asks_password).map(|viewer| viewer.email.as_str());
         maud! {
             form.form method="post" action=(action) enctype=[has_files.then_some("multipart/form-data")]
                 data-preview=[form.preview] {
@@ -378,10 +382,13 @@ impl Renderable for FormErrors<'_> {
             let mut visible = fields.iter().filter(|field| field.control != Control::Hidden);
             name == PROOF || visible.any(|field| belongs_to(name, &field.name))
         };
+        let needs_proof = failure.fields.is_empty() && proof_field(failure).is_some();
         let others: Vec<_> = failure.fields.iter().filter(|(name, _)| !is_shown(name)).collect();
         maud! {
-            div.notice.bad role="alert" {
-                @if others.is_empty() && !failure.fields.is_empty() {
+            div.notice.bad[!needs_proof].warning[needs_proof] role="alert" {
+                @if needs_proof {
+                    p { "Confirm that it is you: enter your password at the end of this form, or a one-time password. Nothing was changed yet." }
+                } @else if others.is_empty() && !failure.fields.is_empty() {
                     p { "Correct what is marked below, and try again." }
                 } @else {
                     p { (plain(&failure.message)) }
@@ -455,7 +462,9 @@ impl FieldView<'_> {
             // Passwords are not sent back.
             Some(_) if self.field.control == Control::Password => "",
             // A hidden field names the object of its form: other forms of the page have the same name.
-            Some(_) if self.field.control == Control::Hidden && self.field.name != form_key::FIELD => &self.field.value,
+            Some(_) if self.field.control == Control::Hidden && !KEPT_HIDDEN.contains(&&*self.field.name) => {
+                &self.field.value
+            }
             Some(entered) => entered.find(&self.field.name).unwrap_or_default(),
             None => &self.field.value,
         }

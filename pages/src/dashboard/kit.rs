@@ -6,6 +6,7 @@ pub mod copy_button;
 pub mod date_range;
 pub mod diff;
 pub mod filter;
+pub mod list_view;
 pub mod mail_frame;
 pub mod money;
 pub mod notice;

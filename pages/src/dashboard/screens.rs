@@ -6,6 +6,7 @@ pub mod assets;
 pub mod audit_log;
 pub mod automations;
 pub mod billing;
+mod client_policy;
 pub mod connected_apps;
 pub mod consent;
 pub mod conversions;

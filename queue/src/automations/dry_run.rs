@@ -1,8 +1,10 @@
 //! Dry run: executes one run of an automation at once, whatever the automation's status, so that users can test it.
 //!
 //! Delays and waits are skipped (a wait counts as timed out); conditions are evaluated. A dry run renders emails and
-//! text messages without sending them; a test sends them. The run is returned, not stored, and records no events.
+//! text messages without sending them, and says whether an email would be suppressed; a test sends them. The run is
+//! returned, not stored, and records no events. The whole run has one time.
 
+use jiff::Timestamp;
 use mail::automation::context::{EventFacts, RunContext, WaitResult};
 use mail::automation::definition::{SendEmailStep, StepAction};
 use mail::automation::run::{AutomationRun, NextStep, RunMode, RunStart};
@@ -30,6 +32,15 @@ pub enum DryRunError {
     Read(#[from] ReadError),
 }
 
+/// The circumstances of a dry run.
+#[derive(Debug, Clone, Copy)]
+pub struct DryRun<'a> {
+    pub tenant: &'a Tenant,
+    pub mode: RunMode,
+    /// The time of the run and of all its steps.
+    pub now: Timestamp,
+}
+
 impl Intake {
     /// Executes a run that this signal would start, to its end.
     ///
@@ -48,19 +59,19 @@ impl Intake {
         // The version of a draft can change: bypass the cache.
         let version = store::automation::get_version(self.store(), account, automation.id, automation.version);
         let definition = version.await?.ok_or(DryRunError::NotFound)?.definition;
-        Ok(self.dry_run_definition(tenant, &automation, &definition, signal, mode).await)
+        let dry_run = DryRun { tenant, mode, now: self.clock().now() };
+        Ok(self.dry_run_definition(&dry_run, &automation, &definition, signal).await)
     }
 
     /// Executes a run of a definition, which need not be stored, to its end.
     pub async fn dry_run_definition(
         &self,
-        tenant: &Tenant,
+        dry_run: &DryRun<'_>,
         automation: &Automation,
         definition: &AutomationDefinition,
         signal: &TriggerEvent<'_>,
-        mode: RunMode,
     ) -> AutomationRun {
-        let now = self.clock().now();
+        let now = dry_run.now;
         let start = RunStart {
             id: RunId::new(now, self.entropy().unique_bits()),
             partition: 0,
@@ -74,20 +85,19 @@ impl Intake {
         let (mut run, _) = AutomationRun::begin(automation, definition, start);
         let mut run_context = RunContext::new(EventFacts::from(signal));
         while run.status.is_active() {
-            self.dry_run_step(tenant, &mut run, definition, &mut run_context, mode).await;
+            self.dry_run_step(dry_run, &mut run, definition, &mut run_context).await;
         }
         run
     }
 
     async fn dry_run_step(
         &self,
-        tenant: &Tenant,
+        dry_run: &DryRun<'_>,
         run: &mut AutomationRun,
         definition: &AutomationDefinition,
         run_context: &mut RunContext,
-        mode: RunMode,
     ) {
-        let now = self.clock().now();
+        let DryRun { mode, now, .. } = *dry_run;
         let Some(action) = definition.steps.get(run.index).map(|step| &step.action) else {
             drop(run.fail_step("the step does not exist", now));
             return;
@@ -104,7 +114,7 @@ impl Intake {
                 Ok((json!({"result": holds}), step::next_step_after(condition, holds)))
             }
             StepAction::SendEmail(email) => {
-                self.dry_run_email(tenant, run, email, run_context, mode).await.map(|output| (output, NextStep::Next))
+                self.dry_run_email(dry_run, run, email, run_context).await.map(|output| (output, NextStep::Next))
             }
             StepAction::Sms(_) => match Self::render_sms(action, run_context) {
                 Some(Ok(text)) => self.dry_run_sms(run, &text, mode).await.map(|output| (output, NextStep::Next)),
@@ -112,7 +122,6 @@ impl Intake {
                 None => Err("the step has no text".to_owned()),
             },
         };
-        let now = self.clock().now();
         match outcome {
             Ok((output, next_step)) => drop(run.complete_step(output, next_step, now)),
             Err(error) => drop(run.fail_step(&error, now)),
@@ -121,12 +130,12 @@ impl Intake {
 
     async fn dry_run_email(
         &self,
-        tenant: &Tenant,
+        dry_run: &DryRun<'_>,
         run: &AutomationRun,
         email: &SendEmailStep,
         run_context: &RunContext,
-        mode: RunMode,
     ) -> Result<Value, String> {
+        let DryRun { tenant, mode, now } = *dry_run;
         let rendered = render_email::render_email(self, tenant, run, email, run_context).await;
         let mut rendered = rendered.map_err(|error| match error {
             RenderEmailError::Permanent(error) | RenderEmailError::Transient(error) => error,
@@ -135,6 +144,10 @@ impl Intake {
         })?;
         let mut preview = rendered.preview;
         if mode != RunMode::TestSend {
+            let suppressed = self.would_be_suppressed(run.account, &rendered.draft, now).await;
+            if suppressed.map_err(|error| error.to_string())? {
+                preview["suppressed"] = json!(true);
+            }
             return Ok(preview);
         }
         // The run is not stored, so the email cannot refer to it.

@@ -42,6 +42,7 @@ impl Intake {
     ) -> Result<PreparedMessage, PrepareError> {
         let id = EmailId::new(now, self.worker.entropy.unique_bits());
         validate_draft(&draft, now)?;
+        check_approved(tenant, &draft)?;
         let (scheduled_at, late_in_s) = (draft.options.scheduled_at, draft.envelope.late_in_s());
         let is_metered = draft.is_metered();
         let unsubscribe_url = self.manage_unsubscribe(tenant, id, &mut draft).await?;
@@ -115,6 +116,22 @@ impl Intake {
         reject_if_suppressed(prepared, blocked)
     }
 
+    /// Checks a draft as far as that is possible before it is accepted: its fields, its sender, its recipients, and the
+    /// policy of the client. Suppressions and quotas are checked when it is submitted.
+    ///
+    /// # Errors
+    /// Returns a [`SubmitError`] if the draft would be refused, or the store cannot be read.
+    pub async fn check_draft(&self, tenant: &Tenant, draft: &Draft) -> Result<(), SubmitError> {
+        let now = self.worker.clock.now();
+        validate_draft(draft, now)?;
+        let id = EmailId::new(now, self.worker.entropy.unique_bits());
+        let built = build_message(id, draft, now)?;
+        let sender = self.sender_authorization.authorize(tenant, &built.from.address, now).await?;
+        self.sender_authorization.check_sender_domains(tenant, &built.sender_domains).await?;
+        self.check_recipients(tenant, &sender, draft, &built)?;
+        self.check_size(draft, &built)
+    }
+
     /// Checks that the account may reach the recipients, and that the client's policy permits the email.
     fn check_recipients(
         &self,
@@ -152,11 +169,14 @@ impl Intake {
         let (Some(limit), Some(id)) = (tenant.policy().sends_per_day, tenant.actor().credential()) else {
             return Ok(());
         };
+        if tenant.approved_emails().is_some_and(|approved| approved.are_counted) {
+            return Ok(());
+        }
         let count = addressees.iter().filter(|to| !to.suppressed).count();
         let sends = u32::try_from(count).unwrap_or(u32::MAX);
         let client = LimitedClient { account: tenant.account().id, id, limit };
         match client_sends::reserve(&self.worker.store, client, sends, now).await {
-            Ok(SendReservation::Reserved) => Ok(()),
+            Ok(SendReservation::Reserved(_)) => Ok(()),
             Ok(SendReservation::LimitReached { used }) => Err(PolicyViolation::SendsPerDay { limit, used }.into()),
             Err(ReserveSendsError::Read(error)) => Err(error.into()),
             Err(ReserveSendsError::Commit(error)) => Err(error.into()),
@@ -268,6 +288,14 @@ fn restore_subject(mut header: HeaderSummary, url: Option<&str>) -> HeaderSummar
         header.subject = unsubscribe::restore_placeholder(&header.subject, url);
     }
     header
+}
+
+/// Checks that a person approved the email, if the tenant carries out a request that waited for approval.
+fn check_approved(tenant: &Tenant, draft: &Draft) -> Result<(), SubmitError> {
+    match tenant.approved_emails() {
+        Some(approved) if !approved.include(draft) => Err(SubmitError::NotApproved),
+        _ => Ok(()),
+    }
 }
 
 fn validate_draft(draft: &Draft, now: Timestamp) -> Result<(), SubmitError> {

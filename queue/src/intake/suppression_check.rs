@@ -5,13 +5,14 @@
 
 use jiff::Timestamp;
 use mail::address::Address;
-use mail::draft::OnSuppressed;
+use mail::draft::{Draft, OnSuppressed};
 use mail::email::Category;
 use mail::event::EventKind;
 use mail::id::AccountId;
 use mail::suppression::{BlockReason, BlockedRecipient};
 use serde_json::{Value, json};
 use store::access::Tenant;
+use store::engine::ReadError;
 
 use super::Intake;
 use crate::prepared_message::{Disposition, EnvelopeRecipient};
@@ -28,6 +29,23 @@ impl Intake {
         let category = Category::Transactional;
         let blocked = store::suppression::find_blocked(self.store(), account, category, &[address], now).await?;
         if blocked.is_empty() { Ok(()) } else { Err(SubmitError::Suppressed { id: None, category, blocked }) }
+    }
+
+    /// Returns whether an email would be rejected because of suppressed recipients or opt-outs. Nothing is stored.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) async fn would_be_suppressed(
+        &self,
+        account: AccountId,
+        draft: &Draft,
+        now: Timestamp,
+    ) -> Result<bool, ReadError> {
+        let addresses: Vec<&Address> = draft.recipients.iter().map(|to| &to.address).collect();
+        let blocked = store::suppression::find_blocked(self.store(), account, draft.category, &addresses, now).await?;
+        let is_blocked = |address: &Address| blocked.iter().any(|recipient| recipient.address == *address);
+        let has_unsuppressed = addresses.iter().any(|address| !is_blocked(address));
+        Ok(is_rejected(&blocked, draft.options.on_suppressed, has_unsuppressed))
     }
 
     /// Marks the suppressed recipients and returns them with their reasons.
@@ -56,10 +74,12 @@ pub(super) fn suppressed_disposition(
     addressees: &[EnvelopeRecipient],
 ) -> Option<Disposition> {
     let has_unsuppressed = addressees.iter().any(|to| !to.suppressed);
-    if blocked.is_empty() || on_suppressed == OnSuppressed::Skip && has_unsuppressed {
-        return None;
-    }
-    Some(Disposition::Reject(EventKind::Suppressed, suppression_details(blocked)))
+    is_rejected(blocked, on_suppressed, has_unsuppressed)
+        .then(|| Disposition::Reject(EventKind::Suppressed, suppression_details(blocked)))
+}
+
+fn is_rejected(blocked: &[BlockedRecipient], on_suppressed: OnSuppressed, has_unsuppressed: bool) -> bool {
+    !(blocked.is_empty() || on_suppressed == OnSuppressed::Skip && has_unsuppressed)
 }
 
 /// Detail of the event `email.suppressed`.

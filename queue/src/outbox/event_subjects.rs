@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
+use jiff::Timestamp;
 use mail::email_index::WORDS_MAX;
-use mail::event::Event;
+use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EmailId};
+use mail::schedule::ScheduleState;
 use store::email::StoredEmail;
 use store::email_index::IndexChange;
 use store::engine::{Batch, ReadError, Store};
@@ -31,6 +33,8 @@ fn index_rows(found: &StoredEmail) -> usize {
 pub(super) struct EventSubjects {
     emails: HashMap<(AccountId, EmailId), Option<StoredEmail>>,
     changes: HashMap<(AccountId, EmailId), IndexChange>,
+    /// When delivered emails that were scheduled entered the queue.
+    released_at: HashMap<(AccountId, EmailId), Timestamp>,
 }
 
 impl EventSubjects {
@@ -69,7 +73,34 @@ impl EventSubjects {
             email.is_none_or(|email_key| subjects.emails.contains_key(&email_key))
         };
         let count = entries.iter().take_while(is_loaded).count();
+        subjects.load_releases(store, entries).await?;
         Ok((subjects, count))
+    }
+
+    /// Reads when the delivered emails that were scheduled entered the queue. Other emails need no further read.
+    async fn load_releases(&mut self, store: &Store, entries: &[OutboxEntry]) -> Result<(), ReadError> {
+        let mut scheduled: HashMap<AccountId, Vec<EmailId>> = HashMap::new();
+        let events = entries.iter().filter_map(|entry| entry.event.as_ref());
+        for event in events.filter(|event| event.kind == EventKind::Delivered) {
+            if let Some(found) = self.email_of(event).filter(|found| found.email.scheduled) {
+                scheduled.entry(event.account).or_default().push(found.email.id);
+            }
+        }
+        for (account, emails) in scheduled {
+            let schedules = store::schedule::get_many(store, account, &emails).await?;
+            let released = emails.into_iter().zip(schedules).filter_map(|(id, schedule)| match schedule?.state {
+                ScheduleState::Released(at) => Some(((account, id), at)),
+                _ => None,
+            });
+            self.released_at.extend(released);
+        }
+        Ok(())
+    }
+
+    /// Returns when an email entered the queue: when it was accepted, or released if it was scheduled.
+    pub(super) fn queued_at(&self, found: &StoredEmail) -> Timestamp {
+        let released = self.released_at.get(&(found.email.account, found.email.id));
+        released.copied().unwrap_or(found.email.created_at)
     }
 
     /// Returns the email of an event; `None` if the event has none or it was purged.

@@ -43,6 +43,7 @@ struct LocalProgress {
     done: u64,
     /// Tasks that had an attempt in progress, by partition. All other tasks of such a partition are done.
     busy: HashMap<u16, HashSet<TaskId>>,
+    failure: Option<CommandFailure>,
     /// Set once this node has logged that it does not understand the command: true if it was logged as expired.
     unknown_logged: Option<bool>,
 }
@@ -57,8 +58,17 @@ impl WatchedCommands {
     }
 }
 
+/// The last passes of a command at this node ended with an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandFailure {
+    /// Passes in succession that failed.
+    pub passes: u32,
+    /// Error of the last one.
+    pub error: String,
+}
+
 /// Progress of a bulk command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandProgress {
     /// Tasks changed by this node.
     pub done: u64,
@@ -66,6 +76,8 @@ pub struct CommandProgress {
     pub busy: usize,
     /// Partitions that are not scanned completely yet.
     pub partitions_left: usize,
+    /// The command stays stored and is carried out later.
+    pub failure: Option<CommandFailure>,
 }
 
 /// Handle of a submitted bulk command. The command runs to its end even if the handle is dropped.
@@ -83,7 +95,12 @@ impl BulkCommandHandle {
         let left = queue_command::count_pending(&self.worker.store, self.id).await?;
         let progress = self.worker.watched_commands.with(|watched| watched.get(&self.id).cloned()).unwrap_or_default();
         let busy = progress.busy.values().map(HashSet::len).sum();
-        Ok(CommandProgress { done: progress.done, busy, partitions_left: left.saturating_sub(progress.busy.len()) })
+        Ok(CommandProgress {
+            done: progress.done,
+            busy,
+            partitions_left: left.saturating_sub(progress.busy.len()),
+            failure: progress.failure,
+        })
     }
 
     /// Waits for progress, or for `BUSY_RETRY_DELAY` at most.
@@ -163,6 +180,8 @@ impl Worker {
         let is_pending = |id| pending.iter().any(|pending| pending.id == id);
         self.watched_commands.with(|watched| watched.retain(|id, progress| progress.is_watched || is_pending(*id)));
         let (mut total, mut failed) = (PartitionProgress::Done, None);
+        let mut failures: HashMap<[u8; 16], String> = HashMap::new();
+        let ids: HashSet<_> = pending.iter().map(|pending| pending.id).collect();
         for pending in pending {
             if self.stop.is_cancelled() {
                 return Ok(PartitionProgress::Busy);
@@ -170,20 +189,49 @@ impl Worker {
             if !self.leases.is_active(pending.partition) {
                 continue;
             }
-            match self.execute_in_partition(&pending).await {
-                Ok(PartitionProgress::Done) => {
-                    let mut batch = Batch::progress();
-                    queue_command::complete(&mut batch, pending.partition, pending.id);
-                    self.store.commit(batch).await?;
-                }
+            match self.execute_and_complete(&pending).await {
+                Ok(PartitionProgress::Done) => {}
                 Ok(PartitionProgress::Busy) => total = PartitionProgress::Busy,
                 Ok(PartitionProgress::Unknown) => {}
-                // An error in one partition must not block the others.
-                Err(error) => failed = Some(error),
+                // An error in one partition must not block the others, but all of them share the store.
+                Err(error) => {
+                    let is_store_unavailable = error.is_store_unavailable();
+                    failures.insert(pending.id, error.to_string());
+                    failed = Some(error);
+                    if is_store_unavailable {
+                        break;
+                    }
+                }
             }
             self.bulk_command_progressed.notify_waiters();
         }
+        self.note_failures(&ids, failures);
         failed.map_or(Ok(total), Err)
+    }
+
+    /// Executes a command in one partition. Deletes its row if nothing is left to do.
+    async fn execute_and_complete(
+        self: &Arc<Self>,
+        pending: &PendingQueueCommand,
+    ) -> Result<PartitionProgress, QueueAdminError> {
+        let progress = self.execute_in_partition(pending).await?;
+        if progress == PartitionProgress::Done {
+            let mut batch = Batch::progress();
+            queue_command::complete(&mut batch, pending.partition, pending.id);
+            self.store.commit(batch).await?;
+        }
+        Ok(progress)
+    }
+
+    /// Notes which of the pending commands failed in a pass.
+    fn note_failures(&self, ids: &HashSet<[u8; 16]>, mut failures: HashMap<[u8; 16], String>) {
+        self.watched_commands.with(|watched| {
+            for (id, progress) in watched.iter_mut().filter(|(id, _)| ids.contains(*id)) {
+                let passes = progress.failure.as_ref().map_or(1, |before| before.passes + 1);
+                progress.failure = failures.remove(id).map(|error| CommandFailure { passes, error });
+            }
+        });
+        self.bulk_command_progressed.notify_waiters();
     }
 
     async fn execute_in_partition(
@@ -292,11 +340,90 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
-    use store::engine::Store;
+    use mail::recipient::{Recipient, RecipientKind, RecipientState};
+    use store::engine::fault_injection::FaultInjector;
+    use store::engine::{RedbOptions, Store};
     use store::task::PARTITIONS;
 
     use super::*;
+    use crate::outcome::tests::task;
     use crate::worker::tests::idle;
+
+    /// A queued task with its recipient.
+    fn queued(batch: &mut Batch) -> Task {
+        let task = task();
+        let recipient = Recipient {
+            index: 0,
+            address: task.address.clone(),
+            kind: RecipientKind::To,
+            state: RecipientState::Queued,
+            attempts: 0,
+            last_response: None,
+            error: None,
+            mx_host: None,
+            last_event: (mail::event::EventKind::Sent, task.accepted_at),
+            delivered_at: None,
+            bounced_at: None,
+            complained_at: None,
+            next_attempt_at: Some(task.due),
+            notify: task.notify.clone(),
+        };
+        store::email::put_recipient(batch, task.account, task.id.email, &recipient);
+        store::task::put_new(batch, &task);
+        task
+    }
+
+    /// Writes until the reserve is used up.
+    async fn fill(store: &Store, faults: &FaultInjector) {
+        faults.set_free_bytes(Some(1 << 20));
+        let mut number = 0_u8;
+        loop {
+            let mut batch = Batch::progress();
+            batch.put(vec![250, number].into(), vec![number; 6_000]);
+            match store.commit(batch).await {
+                Ok(()) => number = (number + 1) % 50,
+                Err(CommitError::Full) => return,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_on_a_full_store_ends_its_tries_and_goes_on_later() {
+        let directory = tempfile::tempdir().unwrap();
+        let faults = FaultInjector::new();
+        let options = RedbOptions {
+            reserve_bytes: 1 << 20,
+            segment_bytes: 64 << 10,
+            tick: Duration::from_millis(5),
+            faults: Some(faults.clone()),
+            ..RedbOptions::new(directory.path())
+        };
+        let worker = idle(Store::open(&options).unwrap());
+        worker.poll_cluster().await.unwrap();
+        let mut batch = Batch::intake();
+        let task = queued(&mut batch);
+        worker.store.commit(batch).await.unwrap();
+        let command = worker.command_matching(TaskFilter::default(), &QueueCommand::Fail).await.unwrap();
+        fill(&worker.store, &faults).await;
+
+        for passes in 1..=2 {
+            let error = worker.execute_pending_commands().await.err().unwrap();
+            assert!(error.is_store_unavailable(), "{error}");
+            let progress = command.progress().await.unwrap();
+            assert_eq!((progress.done, progress.failure.unwrap().passes), (0, passes));
+        }
+        let open = store::task::list_all(&worker.store, None, 10).await.unwrap().tasks;
+        assert_eq!(open[0].0, task, "the task stays as it is");
+
+        faults.set_free_bytes(None);
+        while !matches!(worker.execute_pending_commands().await, Ok(PartitionProgress::Done)) {
+            tokio::task::yield_now().await;
+        }
+        let progress = command.progress().await.unwrap();
+        assert_eq!((progress.done, progress.partitions_left, progress.failure), (1, 0, None));
+        assert!(store::task::list_all(&worker.store, None, 10).await.unwrap().tasks.is_empty());
+    }
 
     #[tokio::test]
     async fn a_command_of_a_newer_release_stays_until_it_expires() {

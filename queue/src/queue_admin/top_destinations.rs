@@ -1,5 +1,11 @@
 //! Destinations with the longest queues.
+//!
+//! ```text
+//! up to READ_ROWS_MAX recipients ─► all rows are read
+//! more ─► counts in memory (queued, deferred, held by domain) ─► the longest ─► a few rows of each: oldest, next
+//! ```
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -8,13 +14,24 @@ use mail::address::DomainName;
 use mail::id::AccountId;
 use mail::slug::PoolName;
 use mail::task::{Task, TaskId};
+use mail::task_filter::TaskFilter;
 use store::engine::ReadError;
+use store::queue_counts::DomainCounts;
+use store::queue_walk::QueueWalk;
+use store::task::PARTITIONS;
 
 use crate::ready_queue::SiteStanding;
+use crate::routing::MailRoute;
 use crate::worker::Worker;
 
-/// Tasks read per page.
-const PAGE_TASKS: usize = 1_000;
+/// Rows that are read. A longer queue is counted in memory.
+const READ_ROWS_MAX: usize = 100_000;
+/// Domains of a destination of which rows are read, if its recipients are counted in memory.
+const SAMPLED_DOMAINS: usize = 4;
+/// Rows read of each.
+const SAMPLED_ROWS: usize = 50;
+/// Domains counted before other work of the thread has its turn.
+const COUNTED_AT_ONCE: usize = 1_000;
 /// Destinations counted separately. All others are counted together as `others`.
 const COUNTED_MAX: usize = 200_000;
 
@@ -27,6 +44,35 @@ pub struct TopDestinations {
     pub count: usize,
     /// Number of waiting tasks in the whole queue.
     pub tasks: u64,
+    pub counted: CountingMethod,
+}
+
+/// How the recipients of destinations were counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountingMethod {
+    /// All rows were read.
+    Rows,
+    /// The queue is long, so the counts in memory were used: [`TopDestination::due`] are the recipients before their
+    /// first attempt, [`TopDestination::later`] those after it, and mail of suspended accounts is among them. The oldest
+    /// and the next are those of the first rows.
+    Memory,
+    /// As [`CountingMethod::Memory`], for the partitions of this node only.
+    NodeMemory,
+    /// The queue is long, and the counts in memory are not complete yet: only the first rows were read.
+    FirstRows,
+}
+
+impl CountingMethod {
+    /// Stable name for JSON output.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Rows => "rows",
+            Self::Memory => "memory",
+            Self::NodeMemory => "node_memory",
+            Self::FirstRows => "first_rows",
+        }
+    }
 }
 
 /// Queue of one destination and the factor that limits it.
@@ -144,9 +190,54 @@ impl DestinationCount {
     }
 }
 
+/// The name under which a destination is counted: its own, or `others` if too many are.
+fn counted_name<C>(counts: &HashMap<String, C>, name: String) -> String {
+    let is_counted = counts.len() < COUNTED_MAX || counts.contains_key(&name);
+    if is_counted { name } else { "others".to_owned() }
+}
+
+/// Recipients of one destination, as counted in memory.
+#[derive(Default)]
+struct MemoryCount {
+    queued: u64,
+    deferred: u64,
+    held: u64,
+    /// Domains; one in two partitions counts twice.
+    domains: usize,
+    /// The largest domains with their partitions, at most [`SAMPLED_DOMAINS`].
+    largest: Vec<(u64, u16, DomainName)>,
+}
+
+impl MemoryCount {
+    fn add(&mut self, partition: u16, domain: DomainName, counts: &DomainCounts) {
+        self.queued += counts.queued;
+        self.deferred += counts.deferred;
+        self.held += counts.held;
+        self.domains += 1;
+        self.largest.push((counts.queued + counts.deferred + counts.held, partition, domain));
+        if self.largest.len() > SAMPLED_DOMAINS {
+            self.largest.sort_by_key(|(tasks, ..)| Reverse(*tasks));
+            self.largest.truncate(SAMPLED_DOMAINS);
+        }
+    }
+
+    fn tasks(&self) -> u64 {
+        self.queued + self.deferred + self.held
+    }
+}
+
+/// The `limit` largest counts, and their number and sum.
+fn longest<C>(counts: HashMap<String, C>, limit: usize, tasks: impl Fn(&C) -> u64) -> (Vec<(String, C)>, usize, u64) {
+    let (count, sum) = (counts.len(), counts.values().map(&tasks).sum());
+    let mut longest: Vec<(String, C)> = counts.into_iter().collect();
+    longest.sort_by(|(left, a), (right, b)| tasks(b).cmp(&tasks(a)).then_with(|| left.cmp(right)));
+    longest.truncate(limit);
+    (longest, count, sum)
+}
+
 impl Worker {
-    /// Returns the `limit` destinations with the longest queues. Reads the whole queue and calls `report_progress` with
-    /// the number of tasks read after each page.
+    /// Returns the `limit` destinations with the longest queues. Reads at most [`READ_ROWS_MAX`] rows of the queue, and
+    /// calls `report_progress` with the number of tasks read after each page; a longer queue is counted in memory.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -155,40 +246,106 @@ impl Worker {
         limit: usize,
         report_progress: impl Fn(u64),
     ) -> Result<TopDestinations, ReadError> {
+        let counted_in_memory = self.counted_in_memory();
+        if counted_in_memory.is_some_and(|tasks| tasks > READ_ROWS_MAX as u64) {
+            return self.top_destinations_in_memory(limit).await;
+        }
+        let (counts, is_whole) = self.count_rows(READ_ROWS_MAX, report_progress).await?;
+        if !is_whole && counted_in_memory.is_some() {
+            return self.top_destinations_in_memory(limit).await;
+        }
+        let (longest, count, tasks) = longest(counts, limit, |count| count.tasks);
+        let mut destinations = Vec::with_capacity(longest.len());
+        for (name, count) in longest {
+            destinations.push(self.top_destination(name, &count).await?);
+        }
+        let counted = if is_whole { CountingMethod::Rows } else { CountingMethod::FirstRows };
+        Ok(TopDestinations { destinations, count, tasks, counted })
+    }
+
+    /// The number of recipients in this node's partitions; `None` until they are counted.
+    fn counted_in_memory(&self) -> Option<u64> {
+        let counts = self.store.queue_counts();
+        let sum = || counts.summary(0).recipients.iter().map(|(.., recipients)| recipients).sum();
+        (!counts.is_incomplete()).then(sum)
+    }
+
+    /// The name of a destination: its mail hosts, or the recipients' domain if the route is unknown.
+    fn destination_name(route: Option<&Arc<MailRoute>>, domain: &DomainName) -> String {
+        route.map_or_else(|| domain.to_string(), |route| route.queue_name.clone())
+    }
+
+    /// Counts the rows by destination. Returns also whether all were read.
+    async fn count_rows(
+        &self,
+        rows_max: usize,
+        report_progress: impl Fn(u64),
+    ) -> Result<(HashMap<String, DestinationCount>, bool), ReadError> {
         let mut counts: HashMap<String, DestinationCount> = HashMap::new();
-        let (mut tasks, mut from, now) = (0, None, self.clock.now());
-        loop {
-            let slice = store::task::list_all(&self.store, from, PAGE_TASKS).await?;
-            for (task, _) in slice.tasks {
+        let (mut tasks, now) = (0, self.clock.now());
+        let mut walk = QueueWalk::new(&self.store, TaskFilter::default(), rows_max);
+        while let Some(page) = walk.next_page().await? {
+            for (task, _) in page.tasks {
                 tasks += 1;
-                let name = match self.last_route(&task) {
-                    Some(route) => route.queue_name.clone(),
-                    None => task.address.domain().to_string(),
-                };
-                let is_counted = counts.len() < COUNTED_MAX || counts.contains_key(&name);
-                let name = if is_counted { name } else { "others".to_owned() };
+                let name = Self::destination_name(self.last_route(&task).as_ref(), task.address.domain());
                 let is_held = task.held || self.holds.is_account_held(task.account);
+                let name = counted_name(&counts, name);
                 counts
                     .entry(name)
                     .or_insert_with(|| DestinationCount::from_task(task.clone()))
                     .add(&task, is_held, now);
             }
             report_progress(tasks);
-            from = slice.next;
-            if from.is_none() {
-                break;
+        }
+        Ok((counts, walk.rest().is_none()))
+    }
+
+    /// As [`Worker::top_destinations`], by the counts in memory. Reads [`SAMPLED_ROWS`] rows of a few domains of each
+    /// destination that is shown.
+    async fn top_destinations_in_memory(&self, limit: usize) -> Result<TopDestinations, ReadError> {
+        let mut counts: HashMap<String, MemoryCount> = HashMap::new();
+        let partitions = self.leases.held();
+        for partition in &partitions {
+            for (position, of_domain) in self.store.queue_counts().domains(*partition).into_iter().enumerate() {
+                if position.is_multiple_of(COUNTED_AT_ONCE) {
+                    tokio::task::yield_now().await;
+                }
+                let Ok(domain) = of_domain.domain.parse::<DomainName>() else { continue };
+                let route = self.cached_domain_route(&domain, Timestamp::MIN);
+                let name = counted_name(&counts, Self::destination_name(route.as_ref(), &domain));
+                counts.entry(name).or_default().add(*partition, domain, &of_domain);
             }
-            tokio::task::yield_now().await;
         }
-        let count = counts.len();
-        let mut longest: Vec<(String, DestinationCount)> = counts.into_iter().collect();
-        longest.sort_by(|(left, a), (right, b)| b.tasks.cmp(&a.tasks).then_with(|| left.cmp(right)));
-        longest.truncate(limit);
+        let (longest, count, tasks) = longest(counts, limit, MemoryCount::tasks);
         let mut destinations = Vec::with_capacity(longest.len());
-        for (name, count) in longest {
-            destinations.push(self.top_destination(name, &count).await?);
+        for (name, in_memory) in longest {
+            // A destination whose mail was sent meanwhile is left out.
+            if let Some(count) = self.sample(&in_memory).await? {
+                destinations.push(self.top_destination(name, &count).await?);
+            }
         }
-        Ok(TopDestinations { destinations, count, tasks })
+        let is_whole = partitions.len() == usize::from(PARTITIONS);
+        let counted = if is_whole { CountingMethod::Memory } else { CountingMethod::NodeMemory };
+        Ok(TopDestinations { destinations, count, tasks, counted })
+    }
+
+    /// Adds the oldest and the next of the first rows to the counts of a destination; `None` if it has no rows.
+    async fn sample(&self, in_memory: &MemoryCount) -> Result<Option<DestinationCount>, ReadError> {
+        let mut sample: Option<DestinationCount> = None;
+        for (_, partition, domain) in &in_memory.largest {
+            let page = store::task::list_domain(&self.store, *partition, domain, SAMPLED_ROWS).await?;
+            for (task, _) in &page.tasks {
+                let count = sample.get_or_insert_with(|| DestinationCount::from_task(task.clone()));
+                count.add(task, task.held, Timestamp::MIN);
+            }
+        }
+        Ok(sample.map(|sample| DestinationCount {
+            tasks: in_memory.tasks(),
+            due: in_memory.queued,
+            held: in_memory.held,
+            has_other_domains: sample.has_other_domains || in_memory.domains > SAMPLED_DOMAINS,
+            ..sample
+        }))
     }
 
     async fn top_destination(&self, name: String, count: &DestinationCount) -> Result<TopDestination, ReadError> {
@@ -267,5 +424,55 @@ impl Worker {
             _ if count.next_due > now => (LimitingFactor::Schedule, Some(count.next_due)),
             _ => (LimitingFactor::None, None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::engine::{Batch, Store};
+
+    use super::*;
+    use crate::outcome::tests::task;
+    use crate::worker::tests::idle;
+
+    /// A worker with `counts` queued tasks of each domain: the first of a domain is held, the second was attempted.
+    async fn worker_with(counts: &[(&str, u128)]) -> Arc<Worker> {
+        let worker = idle(Store::memory());
+        worker.poll_cluster().await.unwrap();
+        let mut batch = Batch::intake();
+        for (domain, count) in counts {
+            for number in 0..*count {
+                let mut task = task();
+                task.id.email = mail::id::EmailId::new(worker.clock.now(), number + domain.len() as u128 * 1_000);
+                task.address = format!("a@{domain}").parse().unwrap();
+                (task.held, task.attempts) = (number == 0, u32::from(number == 1));
+                store::task::put_new(&mut batch, &task);
+            }
+        }
+        worker.store.commit(batch).await.unwrap();
+        while worker.store.queue_counts().read(&worker.store, worker.clock.now()).await.unwrap() {}
+        worker
+    }
+
+    #[tokio::test]
+    async fn a_long_queue_is_counted_in_memory() {
+        let worker = worker_with(&[("a.example", 300), ("bb.example", 5), ("ccc.example", 20)]).await;
+        let top = worker.top_destinations_in_memory(2).await.unwrap();
+        assert_eq!((top.tasks, top.count, top.counted), (325, 3, CountingMethod::Memory));
+        let shown: Vec<_> =
+            top.destinations.iter().map(|one| (one.name.as_str(), one.tasks, one.due, one.later, one.held)).collect();
+        assert_eq!(shown, [("a.example", 300, 298, 1, 1), ("ccc.example", 20, 18, 1, 1)]);
+        assert_eq!(top.destinations[0].domain.as_ref().unwrap().as_str(), "a.example");
+        let read = worker.top_destinations(2, |_| {}).await.unwrap();
+        assert_eq!((read.tasks, read.counted), (325, CountingMethod::Rows), "a short one is read");
+    }
+
+    #[tokio::test]
+    async fn rows_are_read_up_to_the_limit() {
+        let worker = worker_with(&[("a.example", 30)]).await;
+        let (counts, is_whole) = worker.count_rows(10, |_| {}).await.unwrap();
+        assert_eq!((counts["a.example"].tasks, is_whole), (10, false));
+        let (counts, is_whole) = worker.count_rows(31, |_| {}).await.unwrap();
+        assert_eq!((counts["a.example"].tasks, is_whole), (30, true));
     }
 }

@@ -89,6 +89,16 @@ pub const CLASSES: &[ErrorClass] = &[
         &[field("reason", FieldKind::Text, &["reason"], "Why, for example `expired`.")],
     ),
     answer("PermissionError", "The API key, the domain or the account may not do this.", &[]),
+    answer(
+        "ApprovalRequiredError",
+        "The policy of the client asks for an approval (202): nothing was done yet. The call is carried out, once, when a \
+         person approves it; `approvals.get` says what became of it.",
+        &[
+            field("approval_id", FieldKind::Text, &["approval_id"], "The approval, `apr_…`."),
+            field("url", FieldKind::Text, &["url"], "The page on which a person decides."),
+            field("expires_at", FieldKind::Text, &["expires_at"], "End of the time for a decision, in ISO 8601."),
+        ],
+    ),
     answer("NotFoundError", "There is no such object in this account.", &[]),
     answer("ConflictError", "The object is in another state, was changed meanwhile, or exists already.", &[]),
     ErrorClass {
@@ -162,6 +172,10 @@ const CODES: &[(&str, &[&str])] = &[
     ("SendUnconfirmedError", &["send_unconfirmed"]),
     ("ServerError", &["internal_error", "mail_server_error", "service_unavailable", "request_timeout"]),
 ];
+
+/// The code of an answer whose status is no error (202): the request waits for an approval. Its body has the fields of an
+/// error's details, with the code as `status`.
+pub const APPROVAL_REQUIRED: (&str, &str) = ("approval_required", "ApprovalRequiredError");
 
 pub fn class_of(code: &str, status: u16) -> &'static str {
     match CODES.iter().find(|(_, codes)| codes.contains(&code)) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::case::{camel, pascal};
 use crate::error::GenerateError;
-use crate::error_classes::{self, ErrorClass};
+use crate::error_classes::{self, APPROVAL_REQUIRED, ErrorClass};
 use crate::operations::{Operation, Operations};
 use crate::schema::TypeRef;
 use crate::types::{Field, Location, NamedType, TypeRegistry};
@@ -171,7 +171,11 @@ impl Model {
             types: types.into_values().collect(),
             webhook_events: events,
             error_classes: error_classes::CLASSES,
-            codes: error_codes.iter().map(|one| (one.code.clone(), one.class)).collect(),
+            codes: error_codes
+                .iter()
+                .map(|one| (one.code.clone(), one.class))
+                .chain([(APPROVAL_REQUIRED.0.to_owned(), APPROVAL_REQUIRED.1)])
+                .collect(),
             error_codes,
         })
     }

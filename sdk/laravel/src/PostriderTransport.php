@@ -7,6 +7,7 @@ namespace Postrider\Laravel;
 use Postrider\Bridge\Symfony\EmailParams;
 use Postrider\Bridge\Symfony\KeepsIdempotencyKey;
 use Postrider\Client;
+use Postrider\Exception\ApprovalRequiredException;
 use Postrider\Exception\PostriderException;
 use Symfony\Component\Mailer\Exception\TransportException;
 use Symfony\Component\Mailer\SentMessage;
@@ -41,6 +42,9 @@ final class PostriderTransport extends AbstractTransport
         $options = $wanted->idempotencyKey === null ? [] : ['idempotency_key' => $wanted->idempotencyKey];
         try {
             $sent = $this->client->emails->send($wanted->params, $options);
+        } catch (ApprovalRequiredException $held) {
+            // No failure of the transport: the `failover` mailer must not send the email in another way.
+            throw $held;
         } catch (PostriderException $failure) {
             throw new TransportException('Could not send the email: ' . $failure->getMessage(), 0, $failure);
         }

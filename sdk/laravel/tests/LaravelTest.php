@@ -12,6 +12,7 @@ use Illuminate\Support\Facades\Event;
 use Illuminate\Support\Facades\Mail;
 use PHPUnit\Framework\TestCase;
 use Postrider\Client;
+use Postrider\Exception\ApprovalRequiredException;
 use Postrider\Exception\ConfigurationException;
 use Postrider\Laravel\Events\EmailBounced;
 use Postrider\Laravel\Events\WebhookReceived;
@@ -69,6 +70,13 @@ final class LaravelTest extends TestCase
     {
         $this->app(FakeTransport::error(422, 'validation_error', ['details' => ['suppressed' => ['grace@example.net']]]));
         $this->expectException(TransportException::class);
+        Mail::to('grace@example.net')->send(new OrderShipped('order-1'));
+    }
+
+    public function testAnEmailThatWaitsForAnApprovalIsNoFailureOfTheMailer(): void
+    {
+        $this->app(FakeTransport::json(202, ['status' => 'approval_required', 'approval_id' => 'apr_1']));
+        $this->expectException(ApprovalRequiredException::class);
         Mail::to('grace@example.net')->send(new OrderShipped('order-1'));
     }
 

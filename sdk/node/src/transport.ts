@@ -6,7 +6,7 @@
  *    └─ wait ◄┴─ isRetried ◄─┘
  */
 
-import { apiError } from "./api_error.js";
+import { apiError, approvalRequired } from "./api_error.js";
 import { CallSignal } from "./call_signal.js";
 import { connectionError } from "./connection_error.js";
 import {
@@ -120,11 +120,14 @@ export class Transport {
     const response = await this.#fetch(url, request, call);
     const headers = this.#received(response);
     const mediaType = headers["content-type"]?.split(";")[0]?.trim().toLowerCase();
-    if (!response.ok || mediaType !== operation.mediaType) throw await this.#errorOf(response, headers, call);
+    const isHeld = response.status === 202 && mediaType === "application/json";
+    if (!response.ok || (mediaType !== operation.mediaType && !isHeld)) throw await this.#errorOf(response, headers, call);
     const { bytes, isCut } = await this.#read(response, headers, ANSWER_BYTES_MAX, call);
     if (isCut) throw new UnexpectedResponseError("The answer is larger than 256 MiB: ask for less", response.status, headers);
     const isText = mediaType === "application/json" || mediaType.startsWith("text/");
     const text = isText ? new TextDecoder().decode(bytes) : "";
+    const held = response.status === 202 ? approvalRequired(parseObject(this.#redacted(text))) : undefined;
+    if (held) throw apiError(202, headers, held);
     const data = mediaType === "application/json" ? parseObject(text) : isText ? text : bytes;
     if (data === undefined) throw this.#unexpected(response, headers, text);
     const warnings = mediaType === "application/json" ? (data as { warnings?: unknown }).warnings : undefined;

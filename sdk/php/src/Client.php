@@ -183,6 +183,10 @@ final class Client
             }
             throw $failure;
         }
+        $held = Failure::ofHeld($this->requests->redact($response));
+        if ($held !== null) {
+            throw $held;
+        }
         $type = strtolower($response->header('content-type') ?? '');
         if ($operation->accept !== 'application/json') {
             // A page of a proxy is no raw email and no table; an attachment can be HTML.

@@ -14,6 +14,7 @@ final class ErrorCodes
 {
     public const CLASSES = [
         'account_suspended' => Exception\PermissionException::class,
+        'approval_required' => Exception\ApprovalRequiredException::class,
         'bad_request' => Exception\ValidationException::class,
         'conflict' => Exception\ConflictException::class,
         'domain_claimed' => Exception\ConflictException::class,

@@ -13,6 +13,18 @@ use Postrider\Exception as Failures;
  */
 final class Failure
 {
+    /** The exception for an answer (202) to a call that waits for an approval; null for any other. */
+    public static function ofHeld(Response $response): ?Failures\ApiException
+    {
+        $held = $response->status === 202 ? json_decode($response->body, true, 128) : null;
+        if (!\is_array($held) || ($held['status'] ?? null) !== 'approval_required') {
+            return null;
+        }
+        $error = ['code' => $held['status'], 'message' => $held['message'] ?? 'A person must approve this call', 'details' => $held];
+
+        return new Failures\ApprovalRequiredException($response, $error);
+    }
+
     /** The exception for an answer that is no success. */
     public static function of(Response $response): Failures\PostriderException
     {

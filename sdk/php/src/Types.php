@@ -309,13 +309,16 @@ namespace Postrider;
  * }
  * @phpstan-type Approval array{
  *     id: string,
- *     status: 'pending'|'expired'|'rejected'|'approved'|'executing'|'executed'|'interrupted'|string,
+ *     status: 'pending'|'expired'|'rejected'|'approved'|'executing'|'executed'|'failed'|'interrupted'|string,
  *     kind: 'send'|'delete'|'manage'|string,
  *     client_id: string,
  *     operation: string,
  *     method: string,
  *     path: string,
- *     body: string,
+ *     idempotency_key: string|null,
+ *     if_match: string|null,
+ *     body: string|null,
+ *     emails: list<ApprovalEmail>|null,
  *     hash: string,
  *     url: string,
  *     created_at: string,
@@ -323,10 +326,31 @@ namespace Postrider;
  *     decided_by: string|null,
  *     decided_at: string|null,
  *     response_status: int|null,
+ *     error_code: string|null,
  *     response: array<string, mixed>|null,
  * }
+ * @phpstan-type ApprovalAttachment array{
+ *     name: string,
+ *     content_type: string,
+ *     size_bytes: int,
+ *     sha256: string,
+ * }
+ * @phpstan-type ApprovalEmail array{
+ *     from: string,
+ *     recipients: list<string>,
+ *     to: list<string>,
+ *     cc: list<string>,
+ *     bcc: list<string>,
+ *     reply_to: list<string>,
+ *     subject: string,
+ *     text: string|null,
+ *     html: string|null,
+ *     attachments: list<ApprovalAttachment>,
+ *     category: 'transactional'|'product'|'newsletter'|string,
+ *     scheduled_at: string|null,
+ * }
  * @phpstan-type ApprovalKind 'send'|'delete'|'manage'|string
- * @phpstan-type ApprovalStatus 'pending'|'expired'|'rejected'|'approved'|'executing'|'executed'|'interrupted'|string
+ * @phpstan-type ApprovalStatus 'pending'|'expired'|'rejected'|'approved'|'executing'|'executed'|'failed'|'interrupted'|string
  * @phpstan-type ApproveAffiliateParams array{
  *     send_email?: bool|null,
  * }
@@ -1758,7 +1782,7 @@ namespace Postrider;
  * @phpstan-type ListApprovalsParams array{
  *     limit?: int,
  *     cursor?: string,
- *     status?: 'pending'|'expired'|'rejected'|'approved'|'executing'|'executed'|'interrupted'|string,
+ *     status?: 'pending'|'expired'|'rejected'|'approved'|'executing'|'executed'|'failed'|'interrupted'|string,
  * }
  * @phpstan-type ListApprovalsResponse array{
  *     approvals: list<Approval>,

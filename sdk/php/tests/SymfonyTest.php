@@ -7,11 +7,13 @@ namespace Postrider\Tests;
 use PHPUnit\Framework\TestCase;
 use Postrider\Bridge\Symfony\PostriderApiTransport;
 use Postrider\Bridge\Symfony\PostriderTransportFactory;
+use Postrider\Exception\ApprovalRequiredException;
 use Symfony\Component\HttpClient\MockHttpClient;
 use Symfony\Component\HttpClient\Response\MockResponse;
 use Symfony\Component\Mailer\Envelope;
 use Symfony\Component\Mailer\Exception\HttpTransportException;
 use Symfony\Component\Mailer\Exception\TransportException;
+use Symfony\Component\Mailer\Exception\TransportExceptionInterface;
 use Symfony\Component\Mailer\Exception\IncompleteDsnException;
 use Symfony\Component\Mailer\Header\MetadataHeader;
 use Symfony\Component\Mailer\Header\TagHeader;
@@ -162,6 +164,20 @@ final class SymfonyTest extends TestCase
         } catch (HttpTransportException $failure) {
             self::assertStringContainsString($text, $failure->getMessage());
             self::assertStringNotContainsString(self::KEY, Dump::of($failure) . $failure->getDebug());
+        }
+    }
+
+    /** Else a failover transport would send the email in another way. */
+    public function testAnEmailThatWaitsForAnApprovalIsNoFailureOfTheTransport(): void
+    {
+        $held = ['status' => 'approval_required', 'approval_id' => 'apr_1', 'message' => 'A person decides'];
+        $answer = new MockResponse((string) json_encode($held), ['http_code' => 202]);
+        try {
+            $this->transport([$answer])->send(self::email());
+            self::fail('it was sent');
+        } catch (ApprovalRequiredException $failure) {
+            self::assertSame('apr_1', $failure->approvalId);
+            self::assertNotInstanceOf(TransportExceptionInterface::class, $failure);
         }
     }
 

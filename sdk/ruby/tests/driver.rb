@@ -9,7 +9,7 @@ class Driver
   REQUESTS = %w[new call iterate verify test_header stream resolve_unconfirmed wait_for_email last_response].freeze
   FIELDS = %i[
     status code request_id doc_url headers details fields suppressed category email_id reason limit used cap resets_at
-    upgrade_url remaining reset retry_after content_type excerpt
+    upgrade_url remaining reset retry_after content_type excerpt approval_id url expires_at
   ].freeze
 
   def answer(request)

@@ -46,7 +46,7 @@ use super::check::Check;
 use super::redb::backup;
 use super::{
     BackupError, BackupProgress, Batch, CheckError, CommitError, Health, Key, OpenError, ReadError, Report, ScanOrder,
-    StoreState, TooLarge, Value,
+    StoreFormat, StoreState, TooLarge, Value,
 };
 
 /// Capacity of the inbox of batches; further commits wait.
@@ -103,6 +103,12 @@ impl PostgresOptions {
             Err(error) => Err(error.to_string()),
         }
     }
+}
+
+/// Reads the format of a database, and writes nothing.
+pub(crate) async fn read_format(database: &PostgresOptions) -> Result<StoreFormat, OpenError> {
+    let target = url::parse(&database.url, &database.application)?;
+    schema::read_format(&target, &database.cluster).await
 }
 
 /// An open database.

@@ -30,6 +30,7 @@ mod check;
 mod checkpoint;
 mod disk;
 mod disk_space;
+pub(crate) mod format;
 mod index;
 mod log;
 mod lz77;

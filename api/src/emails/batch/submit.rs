@@ -187,3 +187,23 @@ pub async fn send_batch(
     let sent = result.map(|outcomes| BatchResponse::from_results(&run.entries(&outcomes)));
     Ok(finish(run.slot.as_deref(), &state, sent).await?.with_quota(remaining))
 }
+
+/// The emails of a request of `POST /emails/batch`.
+///
+/// # Errors
+/// The errors of all emails that are invalid or whose template cannot be rendered: a batch that waits for approval is
+/// valid as a whole.
+pub async fn resolve_batch(state: Arc<AppState>, tenant: Tenant, request: BatchRequest) -> Result<Vec<Draft>, Problem> {
+    let (mut drafts, mut problems) = (Vec::with_capacity(request.items.len()), Vec::new());
+    for (index, item) in request.items.into_iter().enumerate() {
+        let resolved = match item {
+            Ok(SendRequest { email, mut warnings, .. }) => email.into_draft(&state, &tenant, &mut warnings).await,
+            Err(problem) => Err(problem),
+        };
+        match resolved {
+            Ok(draft) => drafts.push(draft),
+            Err(problem) => problems.push((index, problem)),
+        }
+    }
+    if problems.is_empty() { Ok(drafts) } else { Err(Problem::from_batch(&problems)) }
+}

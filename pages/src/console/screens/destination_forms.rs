@@ -3,8 +3,8 @@
 use hypertext::{maud_borrow, prelude::*};
 use serde_json::{Value, json};
 
-use super::destinations::{LIST, destination_call};
-use super::mail_change::{route_fields, smarthost_name};
+use super::destinations::{LIST, Override, destination_call};
+use super::mail_change::{RouteChoice, route_fields, smarthost_name};
 use crate::console::duration;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -23,15 +23,15 @@ pub const PAGES: &[PageRow] = &[
     PageRow {
         path: "/destinations/pace",
         access: PageAccess::SignedIn,
-        reads: &[],
-        show: |context| Box::pin(async move { Ok(show_pace(context)) }),
+        reads: &["destination_list"],
+        show: |context| Box::pin(show_pace(context)),
         forms: &[FormRow { name: "pace", operation: "destination", submit: |context| Box::pin(pace(context)) }],
     },
     PageRow {
         path: "/destinations/route",
         access: PageAccess::SignedIn,
-        reads: &[],
-        show: |context| Box::pin(async move { Ok(show_route(context)) }),
+        reads: &["destination_list"],
+        show: |context| Box::pin(show_route(context)),
         forms: &[FormRow { name: "route", operation: "destination", submit: |context| Box::pin(route(context)) }],
     },
 ];
@@ -92,14 +92,20 @@ async fn suspend(context: &Context<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome::done(LIST, "suspended"))
 }
 
-fn show_pace(context: &Context<'_>) -> View {
+async fn show_pace(context: &Context<'_>) -> Result<View, Failure> {
+    let present = Override::read_named(context).await?;
     let form = Form::new(
         "pace",
         "Save",
         vec![
             host_field(context).required(),
-            Field::new("connections", "Connections", Control::Number { min: Some(1), max: None }).ignored(),
-            Field::text("per_second", "Messages a second").ignored().placeholder("0.5"),
+            Field::new("connections", "Connections", Control::Number { min: Some(1), max: None })
+                .value(present.connections_max.map(|max| max.to_string()).unwrap_or_default())
+                .ignored(),
+            Field::text("per_second", "Messages a second")
+                .value(present.messages_per_second.map(|rate| rate.to_string()).unwrap_or_default())
+                .ignored()
+                .placeholder("0.5"),
         ],
     );
     let body = maud_borrow! {
@@ -110,7 +116,7 @@ fn show_pace(context: &Context<'_>) -> View {
     };
     let order = json!({"pace": {"connections_max": 2, "messages_per_second": 0.5}});
     let call = Call::new("destination").json(json!({"mail_host": example(context, "mail_host"), "order": order}));
-    Page::new("Limits of mail hosts", body).below(LIST, "Destinations").same_as(call).into()
+    Ok(Page::new("Limits of mail hosts", body).below(LIST, "Destinations").same_as(call).into())
 }
 
 async fn pace(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -135,12 +141,13 @@ async fn pace(context: &Context<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome::done(LIST, "paced"))
 }
 
-fn show_route(context: &Context<'_>) -> View {
-    let fields = std::iter::once(domain_field(context).required()).chain(route_fields()).collect();
+async fn show_route(context: &Context<'_>) -> Result<View, Failure> {
+    let present = RouteChoice::of_override(Override::read_named(context).await?.way.as_deref());
+    let fields = std::iter::once(domain_field(context).required()).chain(route_fields(&present)).collect();
     let form = Form::new("route", "Save", fields);
     let body = maud_borrow! { div.card { (form.within(context)) } };
     let call = Call::new("destination").json(json!({"to": example(context, "to"), "order": {"route": "mail_hosts"}}));
-    Page::new("Route of a domain", body).below(LIST, "Destinations").same_as(call).into()
+    Ok(Page::new("Route of a domain", body).below(LIST, "Destinations").same_as(call).into())
 }
 
 async fn route(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -36,14 +36,14 @@ struct Overrides {
 /// The overrides of a destination.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Override {
+pub(super) struct Override {
     to: Option<String>,
     mail_host: Option<String>,
     suspended: Option<Suspension>,
-    connections_max: Option<u64>,
-    messages_per_second: Option<f64>,
+    pub(super) connections_max: Option<u64>,
+    pub(super) messages_per_second: Option<f64>,
     /// The route in words.
-    way: Option<String>,
+    pub(super) way: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -88,6 +88,32 @@ struct Backoff {
 }
 
 impl Override {
+    /// Reads the overrides of the destination that the query names, as `to` or `mail_host`; all fields are empty if
+    /// there are none.
+    pub(super) async fn read_named(context: &Context<'_>) -> Result<Self, Failure> {
+        let named =
+            |field: &str| Some(context.query().get(field).trim().to_ascii_lowercase()).filter(|name| !name.is_empty());
+        match (named("to"), named("mail_host")) {
+            (None, None) => Ok(Self::default()),
+            (to, mail_host) => Self::read_of(context, to, mail_host).await,
+        }
+    }
+
+    /// Reads the overrides of a recipient domain.
+    pub(super) async fn read_of_domain(context: &Context<'_>, domain: &str) -> Result<Self, Failure> {
+        Self::read_of(context, Some(domain.to_ascii_lowercase()), None).await
+    }
+
+    async fn read_of(context: &Context<'_>, to: Option<String>, mail_host: Option<String>) -> Result<Self, Failure> {
+        let all: Overrides = context.read(&Call::new("destination_list")).await?;
+        let found = all.destinations.into_iter().find(|one| one.to == to && one.mail_host == mail_host);
+        Ok(found.unwrap_or_default())
+    }
+
+    pub(super) fn suspension_view(&self) -> impl Renderable {
+        SuspensionView(self.suspended.as_ref())
+    }
+
     fn name(&self) -> String {
         match (&self.to, &self.mail_host) {
             (Some(domain), _) => domain.clone(),

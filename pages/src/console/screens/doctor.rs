@@ -152,7 +152,7 @@ impl Renderable for DoctorRunView<'_> {
         let run = self.0;
         let (done, all) = (run.findings.len() as u64, (run.findings.len() + run.running.len()) as u64);
         maud! {
-            @if let Some(error) = &run.error { div.notice.bad role="alert" { p { "The checks could not run: " (error) } } }
+            @if let Some(error) = &run.error { div.notice.bad role="alert" { p { "The checks did not finish: " (error) } } }
             @match &run.ended_at {
                 Some(at) => { p.soft { "Checked " (time_or_dash(Some(at))) "." } }
                 None => {

@@ -4,7 +4,7 @@ use hypertext::{Buffer, maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::mail_change::{check_confirmation, confirmation_field, order_word, route_fields};
+use super::mail_change::{RouteChoice, check_confirmation, confirmation_field, order_word, route_fields};
 use super::queue::counted;
 use crate::console::PATH;
 use crate::dashboard::backend::{Call, Failure};
@@ -199,7 +199,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             div.tools {
                 @for form in &forms { (form.within(context)) }
                 a.button href={ (own) "/reroute" } { "Reroute…" }
-                a.button href={ (own) "/fail" } { "Return…" }
+                a.button href={ (own) "/fail" } { "End delivery…" }
                 a.button href={ (own) "/drop" } { "Remove…" }
             }
         }
@@ -372,14 +372,14 @@ const DROP: EndOrder = EndOrder {
     word: "drop",
     title: "Remove from the queue",
     button: "Remove",
-    effect: "The recipients that wait become canceled, and the account gets an event. The sender gets no bounce message. This cannot be taken back.",
+    effect: "The recipients that wait become canceled, and the account gets the event email.cancelled. Nobody gets a bounce message. This cannot be taken back.",
     done: "dropped",
 };
 const FAIL: EndOrder = EndOrder {
     word: "fail",
-    title: "Return to the sender",
-    button: "Return",
-    effect: "The recipients that wait become failed, and the sender gets a bounce message. This cannot be taken back.",
+    title: "End delivery",
+    button: "End delivery",
+    effect: "The recipients that wait become failed, and the account gets the event email.failed. If the email came by SMTP, its return path also gets a bounce message, unless its sender asked for none. This cannot be taken back.",
     done: "failed",
 };
 
@@ -398,7 +398,7 @@ async fn end_email(context: &Context<'_>, order: &'static EndOrder) -> Result<Ou
 
 async fn show_reroute(context: &Context<'_>) -> Result<View, Failure> {
     let trace = read_trace(context).await?;
-    let form = Form::new("reroute", "Reroute", route_fields());
+    let form = Form::new("reroute", "Reroute", route_fields(&RouteChoice::default()));
     let body = maud_borrow! { div.card { (form.within(context)) } };
     let page = Page::new("Reroute", body).below(LIST, "All emails").below(path(&trace.id), trace.title());
     Ok(page.same_as(queue_call(context, "reroute usual")).into())

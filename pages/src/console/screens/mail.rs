@@ -185,7 +185,7 @@ impl Renderable for Commands<'_> {
                     a.button href=(link("hold")) { "Hold…" }
                     a.button href=(link("release")) { "Release…" }
                     a.button href=(link("reroute")) { "Reroute…" }
-                    a.button href=(link("fail")) { "Return…" }
+                    a.button href=(link("fail")) { "End delivery…" }
                     a.button href=(link("drop")) { "Remove…" }
                 }
             } @else {

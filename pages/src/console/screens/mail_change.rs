@@ -1,6 +1,7 @@
 //! A command on all queued mail that matches a filter: first what will be hit, then the button.
 
 use hypertext::{maud_borrow, prelude::*};
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::commands;
@@ -10,6 +11,7 @@ use super::selection::{MailSelection, selection_query};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::time::Time;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
@@ -73,26 +75,54 @@ pub(super) const ORDERS: &[QueueOrder] = &[
     QueueOrder { word: "reroute", title: "Reroute", effect: "Their next attempts take this route.", button: "Reroute" },
     QueueOrder {
         word: "fail",
-        title: "Return to the senders",
-        effect: "They are not delivered: their recipients become failed, and the senders get a bounce message. This cannot be taken back.",
-        button: "Return",
+        title: "End delivery",
+        effect: "They get nothing: they become failed, and the accounts get the event email.failed. Mail that came by SMTP also causes a bounce message to its return path, unless its sender asked for none. This cannot be taken back.",
+        button: "End delivery",
     },
     QueueOrder {
         word: "drop",
         title: "Remove from the queue",
-        effect: "They are not delivered: their recipients become canceled, and the accounts get an event. Senders get no bounce message. This cannot be taken back.",
+        effect: "They get nothing: they become canceled, and the accounts get the event email.cancelled. Nobody gets a bounce message. This cannot be taken back.",
         button: "Remove",
     },
 ];
 
-/// The route of `reroute`.
-pub(super) fn route_fields() -> Vec<Field> {
+/// A route as a form has it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) enum RouteChoice {
+    #[default]
+    Usual,
+    MailHosts,
+    Smarthost(String),
+}
+
+impl RouteChoice {
+    /// Reads the words of an override: `mx`, or `smarthost NAME`.
+    pub(super) fn of_override(words: Option<&str>) -> Self {
+        match words {
+            Some("mx") => Self::MailHosts,
+            Some(words) => {
+                words.strip_prefix("smarthost ").map_or(Self::Usual, |name| Self::Smarthost(name.to_owned()))
+            }
+            None => Self::Usual,
+        }
+    }
+}
+
+/// The fields of a route, with a choice made before.
+pub(super) fn route_fields(chosen: &RouteChoice) -> Vec<Field> {
     let routes =
         [("usual", "The configured route"), ("mx", "The mail hosts of the domain"), ("smarthost", "A smarthost")];
     let choices = routes.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
+    let (route, name) = match chosen {
+        RouteChoice::Usual => ("usual", ""),
+        RouteChoice::MailHosts => ("mx", ""),
+        RouteChoice::Smarthost(name) => ("smarthost", name.as_str()),
+    };
     vec![
-        Field::new("route", "Route", Control::Radio(choices)).value("usual").ignored(),
+        Field::new("route", "Route", Control::Radio(choices)).value(route).ignored(),
         Field::text("smarthost", "Name of the smarthost")
+            .value(name)
             .ignored()
             .help("From [[delivery.smarthosts]] in the configuration; only for a smarthost."),
     ]
@@ -126,8 +156,41 @@ pub(super) fn smarthost_name<'c>(context: &'c Context<'_>) -> Result<&'c str, Fa
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct MailCount {
-    /// `None` if the queue is too long to be counted.
+    /// `None` if counting took too long.
     recipients: Option<u64>,
+    /// The queue is longer than what was counted.
+    has_more: bool,
+}
+
+impl MailCount {
+    /// The number that is known to be exact.
+    fn exact(&self) -> Option<u64> {
+        self.recipients.filter(|_| !self.has_more)
+    }
+
+    fn words(&self) -> String {
+        match self.recipients {
+            None => "An unknown number of recipients: counting takes too long".to_owned(),
+            Some(count) if self.has_more => {
+                format!("At least {}: the queue is longer than what is counted here", counted(count, "recipient"))
+            }
+            Some(count) => counted(count, "recipient"),
+        }
+    }
+}
+
+/// The hidden field with the time at which the page was made: mail that arrives later is left alone.
+const SHOWN_AT: &str = "shown_at";
+
+/// The time at which the page of a form was made, as the server wrote it.
+fn shown_at(context: &Context<'_>) -> Result<Timestamp, Failure> {
+    let shown_at = context.form().get(SHOWN_AT).parse::<Timestamp>().ok().filter(|at| *at <= context.now());
+    shown_at.ok_or_else(|| Failure {
+        status: 400,
+        code: "validation_error".into(),
+        message: "The form does not say when its page was shown; look at the page again".into(),
+        ..Failure::default()
+    })
 }
 
 fn order(context: &Context<'_>) -> Result<&'static QueueOrder, Failure> {
@@ -135,29 +198,30 @@ fn order(context: &Context<'_>) -> Result<&'static QueueOrder, Failure> {
     ORDERS.iter().find(|order| order.word == word).ok_or_else(Failure::not_found)
 }
 
-fn form(order: &'static QueueOrder) -> Form<'static> {
-    match order.word {
-        "reroute" => Form::new("apply", order.button, route_fields()),
+fn form(order: &'static QueueOrder, now: Timestamp) -> Form<'static> {
+    let mut form = match order.word {
+        "reroute" => Form::new("apply", order.button, route_fields(&RouteChoice::default())),
         "drop" | "fail" => Form::new("apply", order.button, vec![confirmation_field()]).danger(),
         _ => Form::new("apply", order.button, Vec::new()),
-    }
+    };
+    form.fields.push(Field::hidden(SHOWN_AT, now.to_string()).ignored());
+    form
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let order = order(context)?;
     let selection = MailSelection::read_for_commands(context.query())?;
+    // Before the queue is read: what is not shown must not be hit.
+    let now = context.now();
     let (sample, count): (QueuedMail, MailCount) =
         (context.read(&selection.list(SAMPLE, "")).await?, context.read(&selection.count()).await?);
-    let number = match count.recipients {
-        Some(count) => counted(count, "recipient"),
-        None => "More recipients than can be counted in 10 seconds".to_owned(),
-    };
-    let (form, words, shown) = (form(order), selection.words(), sample.tasks.len() as u64);
+    let (form, words, shown) = (form(order, now), selection.words(), sample.tasks.len() as u64);
     let is_empty = sample.tasks.is_empty() && order.word != "release";
     let body = maud_borrow! {
         div.card {
-            p { strong { (number) } @if selection.is_everything() { ": everything in the queue" } @else { ": " (words) } "." }
+            p { strong { (count.words()) } @if selection.is_everything() { ": everything in the queue" } @else { ": " (words) } "." }
             p.soft { (order.effect) }
+            p.soft { "Mail that arrives after this page was made (" (Time(now)) ") is left alone." }
             @if order.word == "release" && selection.is_everything() {
                 p.soft { "If the whole queue is held since a restore, that hold is lifted first." }
             }
@@ -166,7 +230,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         }
         @if shown > 0 {
             section {
-                h2 { @if count.recipients == Some(shown) { "These" } @else { "The first " (shown) } }
+                h2 { @if count.exact() == Some(shown) { "These" } @else { "The first " (shown) } }
                 (RecipientTable(&sample.tasks))
             }
         }
@@ -184,6 +248,6 @@ async fn apply(context: &Context<'_>) -> Result<Outcome, Failure> {
         check_confirmation(context)?;
     }
     let selection = MailSelection::read_for_commands(context.query())?;
-    let call: Call = selection.command(&order_word(context, order.word)?);
+    let call: Call = selection.command_before(&order_word(context, order.word)?, shown_at(context)?);
     commands::start(context, &call).await
 }

@@ -4,10 +4,11 @@ use hypertext::{Buffer, maud_borrow, prelude::*};
 use jiff::Timestamp;
 
 use super::attention::{AttentionSection, entries};
+use super::depth::{DepthSection, QueueDepth};
 use super::doctor::LastRun;
 use super::queue::{QueueTop, TopTable};
 use super::server_status::ServerStatus;
-use crate::console::duration;
+use crate::console::{PATH, duration};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::facts::Facts;
@@ -19,7 +20,7 @@ use crate::dashboard::table::{PageAccess, PageRow, View};
 pub const PAGES: &[PageRow] = &[PageRow {
     path: "",
     access: PageAccess::SignedIn,
-    reads: &["status", "queue_top", "doctor_findings"],
+    reads: &["status", "queue_top", "queue_depth", "doctor_findings"],
     show: |context| Box::pin(show(context)),
     forms: &[],
 }];
@@ -30,6 +31,7 @@ const TOP_MAX: u64 = 5;
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let status = ServerStatus::read(context).await?;
     let (top, last) = (QueueTop::read(context, TOP_MAX).await?, LastRun::read(context).await?);
+    let depth = QueueDepth::read(context, None).await?;
     let attention = entries(&status, last.findings());
     let now = context.now();
     let body = maud_borrow! {
@@ -39,6 +41,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 p.help { "The checks of names, ports and block lists have not run since the start. " a href="/console/doctor" { "Run them" } "." }
             }
             (QueueTiles { status: &status, now })
+            (DepthSection { depth: &depth, path: PATH })
             section {
                 div.section-head { h2 { "Longest queues" } a href="/console/queue" { "All destinations" } }
                 @if top.destinations.is_empty() {
@@ -69,11 +72,11 @@ impl Renderable for QueueTiles<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let hour = &self.status.last_hour;
         let queue = self.status.queue.as_ref().map(|queue| {
-            let more = if queue.has_more { "+" } else { "" };
+            let more = |has_more| if has_more { "+" } else { "" };
             [
-                ("Recipients", grouped(queue.recipients) + more),
-                ("Due now", grouped(queue.due)),
-                ("Held", grouped(queue.held)),
+                ("Recipients", grouped(queue.recipients) + more(queue.has_more)),
+                ("Due now", grouped(queue.due) + more(queue.has_more_due)),
+                ("Held", grouped(queue.held) + more(queue.has_more_due && queue.held > 0)),
                 ("Oldest", age_of(queue.oldest.as_deref(), self.now)),
             ]
         });

@@ -39,6 +39,8 @@ pub(super) struct QueueTop {
     pub(super) tasks: u64,
     /// Destinations in the whole queue.
     pub(super) count: u64,
+    /// How the recipients were counted: `rows`, `memory`, `node_memory` or `first_rows`.
+    counted: String,
     pub(super) destinations: Vec<TopDestination>,
 }
 
@@ -51,6 +53,7 @@ pub(super) struct TopDestination {
     /// The domain, if all recipients have the same.
     domain: Option<String>,
     pool: Option<String>,
+    tasks: u64,
     due: u64,
     later: u64,
     held: u64,
@@ -70,6 +73,26 @@ impl QueueTop {
 
     pub(super) async fn read(context: &Context<'_>, limit: u64) -> Result<Self, Failure> {
         context.read(&Self::call(limit)).await
+    }
+
+    /// A sentence on what the figures of a long queue leave out.
+    pub(super) fn note(&self) -> Option<&'static str> {
+        match self.counted.as_str() {
+            "memory" => Some(
+                "The queue is long, so it is counted in memory: Ready is before the first attempt, Retry is after it, \
+                 and Oldest and Next are those of the first recipients of each destination.",
+            ),
+            "node_memory" => Some(
+                "The queue is long, so only the partitions of this node are counted, in memory: Ready is before the \
+                 first attempt, Retry is after it, and Oldest and Next are those of the first recipients of each \
+                 destination.",
+            ),
+            "first_rows" => Some(
+                "The queue is long, and it is still being counted after the start: these figures are of its beginning \
+                 only. Look again in a minute.",
+            ),
+            _ => None,
+        }
     }
 }
 
@@ -93,8 +116,13 @@ impl TopDestination {
     }
 
     fn link(&self) -> Option<String> {
-        self.domain.as_ref().map(|domain| format!("{PATH}/mail?to={}", encode(domain)))
+        self.domain.as_deref().map(destination_page)
     }
+}
+
+/// The page of a recipient domain.
+pub(super) fn destination_page(domain: &str) -> String {
+    format!("{PATH}/queue/{}", encode(domain))
 }
 
 /// The destinations as a table.
@@ -103,17 +131,19 @@ pub(super) struct TopTable<'a> {
     pub(super) now: Timestamp,
 }
 
-const COLUMNS: &[&str] = &["Destination", "Pool", "Ready", "Retry", "Held", "Oldest", "Next", "What binds"];
+const COLUMNS: &[&str] = &["Destination", "Pool", "Waiting", "Ready", "Retry", "Held", "Oldest", "Next", "What binds"];
 
 impl Renderable for TopTable<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("Queues by destination", COLUMNS).numbers(&["Ready", "Retry", "Held", "Oldest"]);
+        let mut table =
+            Table::new("Queues by destination", COLUMNS).numbers(&["Waiting", "Ready", "Retry", "Held", "Oldest"]);
         for destination in &self.top.destinations {
             let next = destination.next_due.as_deref().filter(|_| destination.due == 0 && destination.later > 0);
             table.push(
                 Row::new()
                     .cell(Name(destination))
                     .cell(maud_borrow! { span.nowrap { (destination.pool.as_deref().unwrap_or("–")) } })
+                    .cell(grouped(destination.tasks))
                     .cell(grouped(destination.due))
                     .cell(grouped(destination.later))
                     .cell(grouped(destination.held))
@@ -122,7 +152,8 @@ impl Renderable for TopTable<'_> {
                     .cell(Binding(destination)),
             );
         }
-        table.render_to(buffer);
+        let note = self.top.note();
+        maud! { (table) @if let Some(note) = note { p.soft.small { (note) } } }.render_to(buffer);
     }
 }
 
@@ -183,7 +214,7 @@ impl Renderable for HoldNotice<'_> {
             div.notice.warning role="status" {
                 p {
                     "The whole queue is held since the store was restored, " (time_or_dash(hold.since.as_deref())) ": "
-                    (grouped(hold.recipients)) " recipients. " a href="/console/mail/release" { "Release it" }
+                    @if hold.has_more { "more than " } (grouped(hold.recipients)) " recipients. " a href="/console/mail/release" { "Release it" }
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! The filters of queued mail: read from the query, as fields of a request, and in words.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::console::duration;
@@ -11,6 +12,8 @@ use crate::dashboard::request::Fields;
 const FILTERS: &[&str] = &["to", "account", "from", "class", "older", "attempts", "held"];
 /// The filters that only a list can take.
 const SEARCHES: &[&str] = &["recipient", "sender", "message_id"];
+/// Rows of the queue read to count a selection.
+const COUNTED_ROWS_MAX: u64 = 100_000;
 const CLASSES: &[&str] = &["expiring", "transactional", "product", "newsletter"];
 
 /// A selection of queued recipients.
@@ -105,14 +108,21 @@ impl MailSelection {
         Call::new("queue_list").json(body)
     }
 
-    /// Counts the selection.
+    /// Counts the selection, in a limited number of rows of the queue.
     pub(super) fn count(&self) -> Call {
-        Call::new("queue_count").json(json!({"filter": self.filter}))
+        Call::new("queue_count").json(json!({"filter": self.filter, "rows_max": COUNTED_ROWS_MAX}))
     }
 
     /// Runs a command on the selection.
     pub(super) fn command(&self, order: &str) -> Call {
         Call::new("queue_many").json(json!({"order": order, "filter": self.filter}))
+    }
+
+    /// Runs a command on the part of the selection that was accepted before a time.
+    pub(super) fn command_before(&self, order: &str, before: Timestamp) -> Call {
+        let mut filter = self.filter.clone();
+        filter.insert("accepted_before".to_owned(), before.to_string().into());
+        Call::new("queue_many").json(json!({"order": order, "filter": filter}))
     }
 }
 
@@ -156,7 +166,7 @@ mod tests {
         let selection = MailSelection::read(&query).unwrap();
         assert_eq!(selection.words(), "to a.example, older than 2h, attempted at least 3 times, held");
         let expected = json!({"to": "a.example", "older_seconds": 7200, "attempts_min": 3, "held": true});
-        assert_eq!(selection.count().body, CallBody::Json(json!({"filter": expected})));
+        assert_eq!(selection.count().body, CallBody::Json(json!({"filter": expected, "rows_max": 100_000})));
         assert_eq!(selection_query(&query), "to=a.example&older=2h&attempts=3&held=held");
         assert!(selection.is_for_commands() && !selection.is_everything());
         assert!(MailSelection::read(&Fields::parse(b"older=soon")).is_err());

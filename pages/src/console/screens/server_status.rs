@@ -62,6 +62,8 @@ pub(super) struct QueueState {
     pub(super) has_more: bool,
     pub(super) held: u64,
     pub(super) due: u64,
+    /// More may be due or held than were counted.
+    pub(super) has_more_due: bool,
     pub(super) oldest: Option<String>,
     pub(super) hold: Option<QueueHold>,
     pub(super) paused: bool,
@@ -72,6 +74,8 @@ pub(super) struct QueueState {
 #[serde(default)]
 pub(super) struct QueueHold {
     pub(super) recipients: u64,
+    /// The queue is longer than what was counted.
+    pub(super) has_more: bool,
     pub(super) since: Option<String>,
 }
 

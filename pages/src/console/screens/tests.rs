@@ -1,5 +1,6 @@
 //! The pages of the console, with fixed answers.
 
+use html::document::{Head, PageStyle};
 use serde_json::{Value, json};
 
 use crate::console::fake_admin::{FakeAdmin, HOSTILE, assert_harmless, html, location};
@@ -31,6 +32,12 @@ fn top() -> Value {
         {"name": HOSTILE, "domain": null, "pool": null, "tasks": 1, "due": 0, "later": 1, "held": 0,
          "oldest": "2026-11-26T11:59:00Z", "next_due": "2026-11-26T12:10:00Z", "connections": 0, "limit": "schedule"},
     ]})
+}
+
+fn depth() -> Value {
+    json!({"period_minutes": 5, "nodes": 1, "domain": "a.example", "now": {"queued": 3, "deferred": 4, "held": 5},
+           "periods": [{"at": "2026-11-26T11:50:00Z", "queued": null, "waiting": null},
+                       {"at": "2026-11-26T11:55:00Z", "queued": 7, "deferred": 8, "held": 0, "waiting": 1_234}]})
 }
 
 fn task() -> Value {
@@ -72,6 +79,7 @@ fn full() -> FakeAdmin {
     FakeAdmin::default()
         .answer("status", status())
         .answer("queue_top", top())
+        .answer("queue_depth", depth())
         .answer("queue_count", json!({"recipients": 12}))
         .answer("queue_many", json!({"number": 3}))
         .answer("queue", json!({"recipients": 1}))
@@ -121,6 +129,7 @@ fn example_paths() -> Vec<String> {
             .replace("{id}", "acct_1")
             .replace("{name}", "warm")
             .replace("{number}", "2")
+            .replace("{domain}", "a.example")
     };
     let orders = ["retry", "hold", "release", "reroute", "fail", "drop"]
         .map(|order| format!("/mail/{order}?to=a.example&older=2h"));
@@ -153,7 +162,8 @@ fn every_page_shows_strangers_text_harmlessly() {
 #[test]
 fn empty_lists_say_what_they_are_for() {
     let admin = FakeAdmin::default();
-    let mut admin = admin.answer("status", json!({})).answer("doctor_findings", json!({"run": null}));
+    let admin = admin.answer("status", json!({})).answer("doctor_findings", json!({"run": null}));
+    let mut admin = admin.answer("queue_depth", json!({"period_minutes": 5, "periods": []}));
     for operation in
         ["queue_top", "queue_list", "email_list", "destination_list", "pool_list", "account_list", "command_runs"]
     {
@@ -162,6 +172,7 @@ fn empty_lists_say_what_they_are_for() {
     let admin = admin.answer("queue_count", json!({"recipients": 0}));
     for (path, text) in [
         ("", "Nothing at the moment"),
+        ("", "No figures in this range"),
         ("/queue", "The queue is empty"),
         ("/mail", "The queue is empty"),
         ("/mail?to=a.example", "Nothing in the queue matches"),
@@ -228,14 +239,98 @@ fn commands_are_shown_before_they_run() {
     assert!(page.contains("postrider admin queue drop --to a.example --held"), "{page}");
     let refused = admin.post("/mail/drop?to=a.example", "apply", &[("confirm", "yes")]);
     assert_eq!((refused.answer.status, admin.bodies("queue_many").len()), (400, 0));
-    let done = admin.post("/mail/drop?to=a.example", "apply", &[("confirm", "confirm")]);
+    let done = admin.post("/mail/drop?to=a.example", "apply", &[("confirm", "confirm"), SHOWN_AT]);
     assert_eq!(location(done), "/console/commands/3");
-    assert_eq!(admin.bodies("queue_many"), [json!({"order": "drop", "filter": {"to": "a.example"}})]);
-    admin.post("/mail/reroute", "apply", &[("route", "smarthost"), ("smarthost", "partner")]);
-    assert_eq!(admin.bodies("queue_many")[1], json!({"order": "reroute by partner", "filter": {}}));
+    let filter = json!({"to": "a.example", "accepted_before": SHOWN_AT.1});
+    assert_eq!(admin.bodies("queue_many"), [json!({"order": "drop", "filter": filter})]);
+    admin.post("/mail/reroute", "apply", &[("route", "smarthost"), ("smarthost", "partner"), SHOWN_AT]);
+    let filter = json!({"accepted_before": SHOWN_AT.1});
+    assert_eq!(admin.bodies("queue_many")[1], json!({"order": "reroute by partner", "filter": filter}));
     let refused = admin.post("/mail/reroute", "apply", &[("route", "smarthost"), ("smarthost", "a b")]);
     assert!(html(refused).contains("Enter the name of a smarthost"));
     assert_eq!(admin.get("/mail/bury").answer.status, 404);
+}
+
+/// The time of the fake's clock, as a form has it.
+const SHOWN_AT: (&str, &str) = ("shown_at", "2026-11-26T12:00:00Z");
+
+#[test]
+fn commands_leave_mail_alone_that_arrived_after_the_page() {
+    let admin = full();
+    let page = html(admin.get("/mail/hold?to=a.example"));
+    assert!(page.contains("name=\"shown_at\" value=\"2026-11-26T12:00:00Z\""), "{page}");
+    assert!(page.contains("Mail that arrives after this page was made"), "{page}");
+    for wrong in [&[][..], &[("shown_at", "soon")], &[("shown_at", "2026-11-26T12:00:01Z")]] {
+        let refused = admin.post("/mail/hold?to=a.example", "apply", wrong);
+        assert_eq!((refused.answer.status, admin.bodies("queue_many").len()), (400, 0), "{wrong:?}");
+    }
+    let earlier = ("shown_at", "2026-11-26T11:59:58.25Z");
+    assert_eq!(location(admin.post("/mail/hold?to=a.example", "apply", &[earlier])), "/console/commands/3");
+    let filter = json!({"to": "a.example", "accepted_before": earlier.1});
+    assert_eq!(admin.bodies("queue_many"), [json!({"order": "hold", "filter": filter})]);
+}
+
+#[test]
+fn only_mail_by_smtp_causes_bounce_messages() {
+    let admin = full();
+    for path in ["/mail/fail?to=a.example".to_owned(), format!("/emails/{EMAIL}/fail")] {
+        let page = html(admin.get(&path));
+        assert!(page.contains("email.failed") && page.contains("by SMTP"), "{path}: {page}");
+        assert!(!page.contains("Return"), "{path}: {page}");
+    }
+}
+
+#[test]
+fn long_queues_are_not_counted_whole() {
+    let admin = full().answer("queue_count", json!({"recipients": 12, "has_more": true}));
+    let page = html(admin.get("/mail/hold?to=a.example"));
+    assert!(page.contains("At least 12 recipients"), "{page}");
+    assert_eq!(admin.bodies("queue_count")[0]["rows_max"], 100_000);
+    let mut long = top();
+    long["counted"] = "memory".into();
+    let admin = full().answer("queue_top", long);
+    assert!(html(admin.get("/queue")).contains("The queue is long, so it is counted in memory"));
+    assert!(!html(full().get("/queue")).contains("The queue is long"));
+}
+
+#[test]
+fn forms_of_destinations_have_the_present_values() {
+    let admin = full();
+    let page = html(admin.get("/destinations/pace?mail_host=MX.b.example"));
+    assert!(page.contains("value=\"2\"") && page.contains("value=\"0.5\""), "{page}");
+    let page = html(admin.get("/destinations/route?to=a.example"));
+    assert!(page.contains("value=\"partner\"") && page.contains("value=\"smarthost\" checked"), "{page}");
+    let page = html(admin.get("/destinations/route?to=other.example"));
+    assert!(page.contains("value=\"usual\" checked"), "{page}");
+}
+
+#[test]
+fn the_depth_of_the_queue_is_a_picture_with_figures() {
+    let whole = {
+        let mut depth = depth();
+        depth["now"] = Value::Null;
+        depth
+    };
+    let admin = full().answer("queue_depth", whole);
+    let page = html(admin.get("?depth=24h"));
+    assert!(page.contains("<svg") && page.contains("Queued") && page.contains("Deferred"), "{page}");
+    assert!(page.contains("data-label=\"From (UTC)\">11:55</td>"), "{page}");
+    assert!(page.contains("aria-current=\"true\">24 hours</a>"), "{page}");
+    assert_eq!(admin.bodies("queue_depth"), [json!({"range": "24h"})]);
+    let admin = full();
+    let page = html(admin.get("/queue/a.example?depth=evil"));
+    assert!(page.contains("<svg") && page.contains("1\u{202f}234"), "{page}");
+    assert!(page.contains("Not tried yet") && page.contains("/console/mail?to=a.example"), "{page}");
+    assert_eq!(admin.bodies("queue_depth"), [json!({"range": "6h", "domain": "a.example"})]);
+}
+
+#[test]
+fn pages_have_the_head_of_all_pages() {
+    let page = html(full().get("/queue"));
+    let style = PageStyle::File(crate::console::assets::paths().0);
+    let title = "Queue by destination · postrider console";
+    let head = Head { title, style, icon: Some(crate::layout::ICON), is_indexed: false };
+    assert!(page.contains(&crate::dashboard::page::render(head)), "{page}");
 }
 
 #[test]

@@ -11,14 +11,20 @@ pub struct Pager<'c> {
     pub next_cursor: Option<&'c str>,
 }
 
+impl Pager<'_> {
+    /// The path of the page that begins at a cursor; an empty one is the first page.
+    #[must_use]
+    pub fn path(&self, cursor: &str) -> String {
+        let request = self.context.request;
+        let query = request.query.with("cursor", cursor).with("done", "").to_query();
+        if query.is_empty() { request.path.clone() } else { format!("{}?{query}", request.path) }
+    }
+}
+
 impl Renderable for Pager<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let request = self.context.request;
-        let is_first = request.query.get("cursor").is_empty();
-        let link = |cursor: &str| {
-            let query = request.query.with("cursor", cursor).with("done", "").to_query();
-            if query.is_empty() { request.path.clone() } else { format!("{}?{query}", request.path) }
-        };
+        let is_first = self.context.query().get("cursor").is_empty();
+        let link = |cursor: &str| self.path(cursor);
         if is_first && self.next_cursor.is_none() {
             return;
         }

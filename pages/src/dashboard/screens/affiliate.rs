@@ -73,7 +73,13 @@ pub async fn read_list<T: DeserializeOwned>(
     context: &Context<'_>,
     call: &Call,
 ) -> Result<(AffiliateList<T>, Option<Failure>), Failure> {
-    or_refused(context.read::<AffiliateList<T>>(call).await)
+    or_refused(
+        context
+            .read_page::<AffiliateList<T>>(call, |list: &AffiliateList<T>| {
+                (list.data.len(), list.next_cursor.as_deref())
+            })
+            .await,
+    )
 }
 
 /// A page that says to set up the program first, if the failure is that there is none.

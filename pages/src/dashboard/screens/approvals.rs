@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! /approvals ─► /approvals/{id}  approve or reject exactly what is shown
+//!                     └─► /html/{number}  the HTML of an email that the request sends
 //! ```
 
 #[cfg(test)]
@@ -20,15 +21,18 @@ use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::file_size;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
 const LIST: &str = "/dashboard/approvals";
-const STATUSES: &[&str] = &["pending", "executed", "rejected", "expired", "approved", "executing", "interrupted"];
+const STATUSES: &[&str] =
+    &["pending", "executed", "failed", "rejected", "expired", "approved", "executing", "interrupted"];
 const CONTENT_WARNING: &str = "A program wrote this request, perhaps on the advice of a stranger's email. Read recipients \
                                and content before you approve it.";
 
@@ -38,6 +42,13 @@ pub const PAGES: &[PageRow] = &[
         access: PageAccess::SignedIn,
         reads: &["list_approvals"],
         show: |context| Box::pin(show_list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/approvals/{id}/html/{number}",
+        access: PageAccess::SignedIn,
+        reads: &["get_approval"],
+        show: |context| Box::pin(show_html(context)),
         forms: &[],
     },
     PageRow {
@@ -81,13 +92,64 @@ struct Approval {
     operation: String,
     method: String,
     path: String,
-    body: String,
+    idempotency_key: Option<String>,
+    if_match: Option<String>,
+    body: Option<String>,
+    emails: Option<Vec<HeldEmail>>,
     hash: String,
     created_at: String,
     expires_at: String,
     decided_at: Option<String>,
     response_status: Option<u16>,
     response: Option<Value>,
+}
+
+/// An email that the request sends, with recipients and content as they were when it was made.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct HeldEmail {
+    from: String,
+    recipients: Vec<String>,
+    to: Vec<String>,
+    cc: Vec<String>,
+    bcc: Vec<String>,
+    reply_to: Vec<String>,
+    subject: String,
+    text: Option<String>,
+    html: Option<String>,
+    attachments: Vec<HeldAttachment>,
+    category: String,
+    scheduled_at: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct HeldAttachment {
+    name: String,
+    content_type: String,
+    size_bytes: u64,
+}
+
+impl HeldEmail {
+    fn facts(&self) -> Facts {
+        let list = |all: &[String]| (!all.is_empty()).then(|| all.join(", "));
+        let files = self
+            .attachments
+            .iter()
+            .map(|file| format!("{} ({}, {})", file.name, file.content_type, file_size(file.size_bytes)));
+        let is_same = self.recipients.len() == self.to.len() + self.cc.len() + self.bcc.len();
+        Facts::new()
+            .row("Sent to", maud! { strong { (self.recipients.join(", ")) } })
+            .row("From", self.from.clone())
+            .optional("To", list(&self.to).filter(|_| !is_same || !self.cc.is_empty() || !self.bcc.is_empty()))
+            .optional("Cc", list(&self.cc))
+            .optional("Bcc", list(&self.bcc))
+            .optional("Reply to", list(&self.reply_to))
+            .row("Subject", self.subject.clone())
+            .row("Category", self.category.clone())
+            .optional("Sent at", self.scheduled_at.as_deref().map(|at| time_or_dash(Some(at))))
+            .optional("Attachments", list(&files.collect::<Vec<_>>()))
+    }
 }
 
 impl Approval {
@@ -97,7 +159,7 @@ impl Approval {
 
     fn badge(&self) -> Badge {
         match (self.status.as_str(), self.response_status) {
-            ("executed", Some(400..)) => Badge::new("Failed", Tone::Bad),
+            ("failed", _) => Badge::new("Failed", Tone::Bad),
             ("executed", _) => Badge::new("Approved and executed", Tone::Good),
             ("interrupted", _) => Badge::new("Interrupted", Tone::Warning),
             ("pending", _) => Badge::new("Waits for you", Tone::Active),
@@ -112,8 +174,13 @@ impl Approval {
 
     /// The body, indented.
     fn pretty_body(&self) -> String {
+        let body = self.body.as_deref().unwrap_or_default();
         let pretty = |value: &Value| serde_json::to_string_pretty(value).ok();
-        serde_json::from_str(&self.body).ok().as_ref().and_then(pretty).unwrap_or_else(|| self.body.clone())
+        serde_json::from_str(body).ok().as_ref().and_then(pretty).unwrap_or_else(|| body.to_owned())
+    }
+
+    fn emails(&self) -> &[HeldEmail] {
+        self.emails.as_deref().unwrap_or_default()
     }
 }
 
@@ -159,6 +226,8 @@ fn facts(approval: &Approval) -> Facts {
         .row("Status", approval.badge())
         .row("Operation", maud_borrow! { code { (approval.operation) } })
         .row("Request", maud_borrow! { code { (approval.method) " " (approval.path) } })
+        .optional("Idempotency key", approval.idempotency_key.clone())
+        .optional("Only if unchanged", approval.if_match.as_ref().map(|version| format!("If-Match: {version}")))
         .row("Made by", maud_borrow! { code { (approval.client_id) } })
         .row("Made", time_or_dash(Some(&approval.created_at)))
         .optional("Decide until", until)
@@ -178,8 +247,14 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (Notice { tone: Tone::Warning, text: "The server stopped while it carried out the request. Check whether it took effect; it is not repeated." })
         }
         section.card { (facts(&approval)) }
-        @if !approval.body.is_empty() {
-            section { h2 { "Content" } (Code::new("Content of the request", &body_text).wrapped()) }
+        @for (number, email) in approval.emails().iter().enumerate() {
+            (email_section(context, &approval, number, email))
+        }
+        @if !body_text.is_empty() {
+            section { h2 { "Request" } (Code::new("Content of the request", &body_text).wrapped()) }
+        }
+        @if approval.body.is_none() {
+            p.soft { "The content was deleted: it is kept until the decision, and 24 hours after the request was carried out." }
         }
         @if let Some(response) = &response {
             section { h2 { "Result" } (Code::new("Response of the operation", response).wrapped()) }
@@ -188,8 +263,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             section.card {
                 h2 { "Your decision" }
                 p { "The request above is carried out, once. Without a decision nothing is done." }
-                @if names_other_content(&approval.operation) {
-                    p.soft { "It names an email or a template: look there for recipients and content, which are not shown here." }
+                @if !approval.emails().is_empty() {
+                    p.soft { "Exactly these emails are sent. If their template or source changes before, nothing is sent. The service adds its own links for tracking and unsubscribing." }
                 }
                 div.actions { (approve.within(context)) (reject.within(context)) }
             }
@@ -199,9 +274,29 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(Call::new("get_approval").id(&approval.id)).into())
 }
 
-/// True if the recipients or the content are not those of the request's body alone.
-fn names_other_content(operation: &str) -> bool {
-    ["reply", "forward", "resend", "send", "test"].iter().any(|verb| operation.starts_with(verb))
+/// An email as it would be sent.
+fn email_section(context: &Context<'_>, approval: &Approval, number: usize, email: &HeldEmail) -> impl Renderable {
+    let heading = match approval.emails().len() {
+        1 => "Email".to_owned(),
+        all => format!("Email {} of {all}", number + 1),
+    };
+    let frame_path = format!("{}/html/{number}", approval.page());
+    maud! {
+        section.card {
+            h2 { (heading) }
+            (email.facts())
+            @if let Some(html) = &email.html { (MailFrame::new(context, &frame_path, html)) }
+            @if let Some(text) = &email.text { (Code::new("Text of the email", text).wrapped()) }
+        }
+    }
+}
+
+/// The HTML of an email for its frame.
+async fn show_html(context: &Context<'_>) -> Result<View, Failure> {
+    let OneApproval { approval } = context.read(&Call::new("get_approval").id(context.id())).await?;
+    let number: usize = context.parameter("number").parse().map_err(|_| Failure::not_found())?;
+    let html = approval.emails().get(number).and_then(|email| email.html.as_deref()).ok_or_else(Failure::not_found)?;
+    Ok(View::Foreign { html: framed_html(html), remote: context.query().get(mail_frame::REMOTE) == "show" })
 }
 
 async fn decide(context: &Context<'_>, operation: &'static str) -> Result<Outcome, Failure> {

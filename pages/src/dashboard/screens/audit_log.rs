@@ -12,7 +12,7 @@ use crate::dashboard::context::Context;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
-use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
@@ -86,7 +86,9 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     call = call.query("created_after", day_start(query.get("after"), 0));
     call = call.query("created_before", day_start(query.get("before"), 1));
-    let (found, refused) = or_refused(context.read::<AuditLog>(&call).await)?;
+    let (found, refused) = or_refused(
+        context.read_page(&call, |page: &AuditLog| (page.entries.len(), page.next_cursor.as_deref())).await,
+    )?;
     let filters = [
         Filter::text("operation", "Operation", "delete_domain"),
         Filter::text("object_id", "Object", "dom_…"),
@@ -109,8 +111,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) } @else if table.is_empty() { (empty) } @else { (table) }
-            (Pager { context, next_cursor: found.next_cursor.as_deref() })
+            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
         }
     };
     let page = Page::new("Audit log", body).lead("What API keys, apps and people did in the last 90 days.");

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use hypertext::prelude::*;
 use serde::Deserialize;
 
+use super::client_policy::{self, Policy};
 use super::consent::scope_text;
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
@@ -35,6 +36,7 @@ pub const PAGES: &[PageRow] = &[
         reads: &["get_grant", "list_users"],
         show: |context| Box::pin(detail(context)),
         forms: &[
+            FormRow { name: "policy", operation: "update_grant", submit: |context| Box::pin(set_policy(context)) },
             FormRow { name: "revoke", operation: "revoke_grant", submit: |context| Box::pin(revoke(context)) },
             FormRow {
                 name: "revoke-own",
@@ -63,6 +65,8 @@ struct Grant {
     client_name: String,
     user_id: String,
     scopes: Vec<String>,
+    #[serde(default)]
+    policy: Option<Policy>,
     resources: Vec<String>,
     last_used_at: Option<String>,
     last_used_ip: Option<String>,
@@ -114,6 +118,16 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     Ok(Page::new(TITLE, body).same_as(call).into())
 }
 
+fn policy_form<'a>(policy: Option<&Policy>) -> Form<'a> {
+    Form::new("policy", "Save", client_policy::fields(true, policy))
+}
+
+async fn set_policy(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = policy_form(None).read(context.form())?;
+    context.perform(&Call::new("update_grant").id(context.id()).json(body)).await?;
+    Ok(Outcome::done(format!("{PATH}/{}", encode(context.id())), "changed"))
+}
+
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_grant").id(context.id());
     let GrantReply { grant } = context.read(&call).await?;
@@ -121,9 +135,11 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let is_own = context.viewer.is_some_and(|viewer| viewer.user_id == grant.user_id);
     let own = Form::new("revoke-own", "End the access", Vec::new()).danger();
     let any = Form::new("revoke", "End the access", Vec::new()).danger();
+    let rules = policy_form(grant.policy.as_ref());
     let scopes = render(maud! { ul { @for scope in &grant.scopes { li { (scope_text(scope)) } } } });
     let facts = Facts::new()
         .row("May", raw(&scopes))
+        .optional("Policy", grant.policy.as_ref().map(Policy::summary))
         .row("Uses", grant.resources.join(", "))
         .row("Allowed by", users.get(&grant.user_id).map_or(grant.user_id.as_str(), String::as_str))
         .row("Client id", maud! { code { (grant.client_id) } })
@@ -133,6 +149,13 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .row("Ends, unless it is used", time_or_dash(Some(&grant.expires_at)));
     let body = maud! {
         section.card { (facts) }
+        @if context.allows("update_grant") {
+            section.card {
+                h2 { "Policy" }
+                p.soft { "The rules hold below what was allowed. They are kept when the same user allows the program again." }
+                (rules.within(context))
+            }
+        }
         @if is_own || context.allows("revoke_grant") {
             section.card {
                 h2 { "End the access" }
@@ -158,6 +181,7 @@ async fn revoke_own(context: &Context<'_>) -> Result<Outcome, Failure> {
 mod tests {
     use serde_json::{Value, json};
 
+    use crate::dashboard::backend::{CallBody, Failure};
     use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html, location};
 
     fn grant(user: &str) -> Value {
@@ -175,6 +199,24 @@ mod tests {
             .answer("list_users", json!({"users": [{"id": "usr_1", "email": "ada@example.com"}]}))
             .answer("revoke_grant", json!({"ok": true}))
             .answer("revoke_own_grant", json!({"ok": true}))
+            .answer("update_grant", json!({"grant": grant(user)}))
+    }
+
+    #[test]
+    fn the_policy_is_set_and_a_wrong_rule_is_refused_beside_its_field() {
+        let backend = backend("usr_1");
+        let saved = backend.post("/connected-apps/grant_1", "policy", &[("policy.recipients", "*@example.com")]);
+        assert_eq!(location(saved), "/dashboard/connected-apps/grant_1?done=changed");
+        let calls = backend.calls("update_grant");
+        let CallBody::Json(body) = &calls[0].body else { panic!("no body") };
+        assert_eq!(body["policy"]["recipients"], json!(["*@example.com"]));
+        let refused = Failure::field("policy.recipients", "is no pattern");
+        let backend = backend.refuse("update_grant", refused);
+        let page = html(backend.post("/connected-apps/grant_1", "policy", &[("policy.recipients", "*")]));
+        let (before, after) = page.split_once("is no pattern").expect("the error is shown");
+        assert!(before.contains("May send only to") && after.contains("May send only from"), "beside the field");
+        let viewer = html(backend.forbid("update_grant").get("/connected-apps/grant_1"));
+        assert!(!viewer.contains("May send only to"), "{viewer}");
     }
 
     #[test]

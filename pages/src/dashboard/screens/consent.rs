@@ -8,6 +8,7 @@ use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::client_policy::Policy;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -42,6 +43,8 @@ struct AuthorizationRequest {
     redirect: Redirect,
     scopes: Vec<ConsentScope>,
     resources: Vec<String>,
+    #[serde(default)]
+    policy: Option<Policy>,
     error: Option<AuthorizationError>,
 }
 
@@ -149,7 +152,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let facts = client_facts(&request.client, account)
         .row("For", resources_text(&request.resources))
-        .row("Leads to", maud! { strong { (destination) } });
+        .row("Leads to", maud! { strong { (destination) } })
+        .optional("Policy", kept_policy(request.policy.as_ref()));
     let body = maud! {
         section.card {
             (facts)
@@ -161,6 +165,11 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let page = Page::new("Allow access to your account?", body);
     Ok(page.form_target(form_target(&request.redirect.uri)).into())
+}
+
+/// The rules of the client's latest grant of this user, which a new one gets, too.
+pub(super) fn kept_policy(policy: Option<&Policy>) -> Option<String> {
+    policy.map(|policy| format!("{}. These rules of the last time are kept.", policy.summary()))
 }
 
 fn resources_text(resources: &[String]) -> &'static str {
@@ -220,6 +229,7 @@ mod tests {
             "redirect": {"uri": "https://client.example/cb", "destination": "client.example", "is_local": false},
             "scopes": [{"scope": "read", "permitted": true}, {"scope": "send", "permitted": false}],
             "resources": ["mcp"],
+            "policy": {"recipients": ["*@example.com"], "approve": ["send"]},
             "error": error,
         })
     }
@@ -232,6 +242,7 @@ mod tests {
         assert_harmless(&html);
         assert_eq!(origin, "https://client.example");
         assert!(html.contains("client.example") && html.contains("ada@example.com"), "{html}");
+        assert!(html.contains("sends only to *@example.com; asks for approval to send. These rules"), "{html}");
         assert!(html.contains("does not allow you to give: send") && !html.contains("value=\"send\""), "{html}");
         let calls = backend.calls("get_authorization_request");
         assert!(calls[0].query.contains(&("state".to_owned(), "a&b".to_owned())), "{calls:?}");

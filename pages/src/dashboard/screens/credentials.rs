@@ -4,7 +4,6 @@ mod activity;
 mod create;
 mod detail;
 mod list;
-mod policy;
 mod smtp_settings;
 #[cfg(test)]
 mod tests;
@@ -13,7 +12,7 @@ use hypertext::prelude::*;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use self::policy::Policy;
+use super::client_policy::{self as policy, Policy};
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;

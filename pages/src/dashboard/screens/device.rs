@@ -3,7 +3,10 @@
 use hypertext::prelude::*;
 use serde::Deserialize;
 
-use super::consent::{ConsentClient, ConsentScope, allow_form, client_facts, decision, deny_form, missing_scopes};
+use super::client_policy::Policy;
+use super::consent::{
+    ConsentClient, ConsentScope, allow_form, client_facts, decision, deny_form, kept_policy, missing_scopes,
+};
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -40,6 +43,8 @@ struct DeviceRequest {
     user_code: String,
     client: ConsentClient,
     scopes: Vec<ConsentScope>,
+    #[serde(default)]
+    policy: Option<Policy>,
 }
 
 fn code_form() -> Form<'static> {
@@ -68,7 +73,9 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (allow, deny) = (allow_form(&request.scopes), deny_form());
     let can_allow = request.scopes.iter().any(|scope| scope.permitted);
     let missing = missing_scopes(&request.scopes);
-    let facts = client_facts(&request.client, account).row("Code", maud! { strong { (request.user_code) } });
+    let facts = client_facts(&request.client, account)
+        .row("Code", maud! { strong { (request.user_code) } })
+        .optional("Policy", kept_policy(request.policy.as_ref()));
     let body = maud! {
         section.card {
             (Notice { tone: Tone::Warning, text: "Allow this only if your own device shows this code now. Nobody from support asks you to enter a code." })

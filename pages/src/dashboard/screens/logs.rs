@@ -16,7 +16,7 @@ use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::kit::time::time_or_dash;
@@ -211,7 +211,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let (filters, call) = (filters(&names, context.query().get("by")), list_call(context));
     let bar = FilterBar { context, filters: &filters };
     let lead = "Requests to the API, and changes made here, with their answers; newest first. Addresses in paths are left out.";
-    let found: LogList = match context.read(&call).await {
+    let found = match context.read_page(&call, |page: &LogList| (page.logs.len(), page.next_cursor.as_deref())).await {
         Ok(found) => found,
         // A filter that the API refuses is shown with the reason, so that it can be corrected.
         Err(failure) if failure.status == 400 && bar.is_active() => {
@@ -235,19 +235,13 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
                 .cell(time_or_dash(Some(&one.created_at))),
         );
     }
-    let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
-    let empty = match (bar.is_active(), found.next_cursor.is_some()) {
-        (true, true) => EmptyState {
-            title: "Not among the newest requests",
-            text: "None of the requests that were looked at fits the filters. Older ones are on the next page.",
-            action: None,
-        },
-        (true, false) => EmptyState {
+    let empty = match bar.is_active() {
+        true => EmptyState {
             title: "No such request",
             text: "No stored request fits the filters.",
             action: Some((PATH, "Show all")),
         },
-        (false, _) => EmptyState {
+        false => EmptyState {
             title: "No requests yet",
             text: "Every request of your programs is listed here with its answer, so that you see what they did and what \
                    was refused.",
@@ -258,8 +252,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         (bar)
         div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) }
-            (pager)
+            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
         }
     };
     let actions = maud_borrow! { @if !table.is_empty() { a.button href=(export) { "Export as CSV" } } };

@@ -11,11 +11,13 @@ mod overview;
 mod selection;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use hypertext::prelude::*;
 
-use self::counts::{Counts, CountsByValue, MetricsAnswer};
-use self::selection::{CountedEmails, Dimension, Selection, UNKNOWN_CATEGORY};
+use self::counts::{Counts, CountsByValue, DeliveryTime, MetricsAnswer};
+use self::inbox_time::InboxTime;
+use self::selection::{CountedEmails, Dimension, OTHER, Selection, UNKNOWN_CATEGORY};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::{Context, raw};
 use crate::dashboard::kit::badge::Tone;
@@ -46,19 +48,45 @@ pub const PAGES: &[PageRow] = &[
     },
 ];
 
-/// The counts of a range for the chosen emails.
-async fn read_counts(context: &Context<'_>, range: DateRange, emails: &CountedEmails) -> Result<Vec<Counts>, Failure> {
-    let answer: MetricsAnswer = context.read(&emails.call(range)).await?;
-    Ok(answer.metrics.by_period(range, emails.value()))
+/// The figures of a range for the chosen emails, by period.
+struct PeriodFigures {
+    counts: Vec<Counts>,
+    delivery_times: Vec<DeliveryTime>,
+    /// The time of the whole range; `None` where the API has it by period only.
+    delivery_time: Option<DeliveryTime>,
 }
 
-/// Recipients that were counted before counts had categories.
-async fn read_uncategorized(context: &Context<'_>, range: DateRange, emails: &CountedEmails) -> Result<u64, Failure> {
+async fn read_figures(
+    context: &Context<'_>,
+    range: DateRange,
+    emails: &CountedEmails,
+) -> Result<PeriodFigures, Failure> {
+    let MetricsAnswer { metrics } = context.read(&emails.call(range)).await?;
+    Ok(PeriodFigures {
+        counts: metrics.by_period(range, emails.value()),
+        delivery_times: metrics.delivery_times(range, emails.value()),
+        delivery_time: emails.has_total_rows().then_some(metrics.totals.delivery_time),
+    })
+}
+
+/// Recipients whose category was not counted: before counts had categories, and together with other domains.
+#[derive(Default)]
+struct Uncategorized {
+    unknown: u64,
+    other: u64,
+}
+
+async fn read_uncategorized(
+    context: &Context<'_>,
+    range: DateRange,
+    emails: &CountedEmails,
+) -> Result<Uncategorized, Failure> {
     if emails.category.is_none() {
-        return Ok(0);
+        return Ok(Uncategorized::default());
     }
     let by_category = breakdown::read(context, range, emails, Dimension::Category).await?;
-    Ok(by_category.map_or(0, |table| Counts::sum(&table.of(UNKNOWN_CATEGORY)).sent))
+    let sent = |value: &str| by_category.as_ref().map_or(0, |table| Counts::sum(&table.of(value)).sent);
+    Ok(Uncategorized { unknown: sent(UNKNOWN_CATEGORY), other: sent(OTHER) })
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -67,15 +95,17 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let emails = CountedEmails::read(query);
     let by = Dimension::parse(query.get("by")).unwrap_or(Dimension::Domain);
     let breakdown = breakdown::read(context, range, &emails, by).await?;
-    let counts = match &emails.only {
-        // The breakdown has these counts already.
-        Some(only) if only.dimension == by => match &breakdown {
-            Some(table) => table.of(&only.value),
-            None => read_counts(context, range, &emails).await?,
+    let figures = match (&emails.only, &breakdown) {
+        // The breakdown has these figures already.
+        (Some(only), Some(table)) if only.dimension == by => PeriodFigures {
+            counts: table.of(&only.value),
+            delivery_times: table.delivery_times.clone(),
+            delivery_time: None,
         },
-        _ => read_counts(context, range, &emails).await?,
+        _ => read_figures(context, range, &emails).await?,
     };
-    let previous = Counts::sum(&read_counts(context, range.previous(), &emails).await?);
+    let PeriodFigures { counts, delivery_times, delivery_time } = figures;
+    let previous = Counts::sum(&read_figures(context, range.previous(), &emails).await?.counts);
     let total = Counts::sum(&counts);
     let filters = filters(context, emails.only.as_ref(), by, breakdown.as_ref()).await;
     let bar = FilterBar { context, filters: &filters };
@@ -83,7 +113,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let content = if total.is_empty() && previous.is_empty() {
         render(empty(context, &bar))
     } else {
-        let inbox_time = inbox_time::read(context, range, &emails).await?;
+        let inbox_time = InboxTime { range, periods: &delivery_times, total: delivery_time, counts: &counts };
         let opens = opens::read(context, range, &emails).await?;
         let advice = advice::advice(&total, range);
         render(maud! {
@@ -96,6 +126,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         })
     };
     let uncategorized = read_uncategorized(context, range, &emails).await?;
+    let waiting = waiting::read(context).await?;
     let lead = format!("{}, {}.", emails.label(), range.words());
     let body = maud! {
         (bar)
@@ -104,13 +135,20 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if emails.is_category_ignored {
                 (Notice { tone: Tone::Warning, text: "The figures are of all categories: a category can be combined with a domain only." })
             }
-            @if uncategorized > 0 {
+            @if uncategorized.other > 0 {
                 p.soft {
-                    (grouped(uncategorized)) " recipients of this range were counted before figures had categories. They are \
+                    (grouped(uncategorized.other)) " recipients of this domain were counted under other categories: an hour \
+                     counts 100 pairs of category and domain apart. Some of them may be of this category."
+                }
+            }
+            @if uncategorized.unknown > 0 {
+                p.soft {
+                    (grouped(uncategorized.unknown)) " recipients of this range were counted before figures had categories. They are \
                      not in these figures."
                 }
             }
             (raw(&content))
+            (waiting)
         }
     };
     let export = query.with("done", "").to_query();
@@ -128,6 +166,7 @@ async fn filters(
     let mut choices = selection::domains(context).await;
     // Categories have a filter of their own.
     let values = breakdown.iter().filter(|_| by != Dimension::Category).flat_map(|table| table.values());
+    let values = values.filter(|value| *value != OTHER);
     choices.extend(values.map(|value| Selection::new(by, value)));
     choices.extend(only.cloned());
     let mut filters = DateRange::filters().to_vec();

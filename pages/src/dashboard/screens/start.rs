@@ -90,7 +90,7 @@ impl Renderable for LastEmails<'_> {
             table.push(
                 Row::new()
                     .cell(maud! { a href={ "/dashboard/emails/" (encode(&email.id)) } { (address_cell(to)) } })
-                    .cell(&email.subject)
+                    .cell(maud! { span.clamp { (email.subject) } })
                     .cell(Badge::of(&email.status))
                     .cell(time_or_dash(Some(&email.created_at))),
             );

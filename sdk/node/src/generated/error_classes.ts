@@ -42,6 +42,16 @@ export class AuthenticationError extends ApiError {
 /** The API key, the domain or the account may not do this. */
 export class PermissionError extends ApiError {}
 
+/** The policy of the client asks for an approval (202): nothing was done yet. The call is carried out, once, when a person approves it; `approvals.get` says what became of it. */
+export class ApprovalRequiredError extends ApiError {
+  /** The approval, `apr_…`. */
+  readonly approvalId: string | undefined = this.details.approval_id;
+  /** The page on which a person decides. */
+  readonly url: string | undefined = this.details.url;
+  /** End of the time for a decision, in ISO 8601. */
+  readonly expiresAt: string | undefined = this.details.expires_at;
+}
+
 /** There is no such object in this account. */
 export class NotFoundError extends ApiError {}
 
@@ -95,6 +105,7 @@ const CLASSES = {
   SuppressedRecipientError,
   AuthenticationError,
   PermissionError,
+  ApprovalRequiredError,
   NotFoundError,
   ConflictError,
   IdempotencyConflictError,

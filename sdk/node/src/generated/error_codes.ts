@@ -5,6 +5,7 @@ import * as errors from "../errors.js";
 /** Classes of the API's errors by code. */
 export const ERROR_CODES: Readonly<Record<string, typeof errors.ApiError>> = {
   account_suspended: errors.PermissionError,
+  approval_required: errors.ApprovalRequiredError,
   bad_request: errors.ValidationError,
   conflict: errors.ConflictError,
   domain_claimed: errors.ConflictError,

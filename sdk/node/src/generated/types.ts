@@ -133,7 +133,7 @@ export type ApprovalKind =
   | "manage"
   | (string & {});
 
-/** The status; `interrupted` means that it may have been executed */
+/** The status; `failed` means that the response is an error, `interrupted` that it may have been executed */
 export type ApprovalStatus =
   | "pending"
   | "expired"
@@ -141,6 +141,7 @@ export type ApprovalStatus =
   | "approved"
   | "executing"
   | "executed"
+  | "failed"
   | "interrupted"
   | (string & {});
 
@@ -1225,7 +1226,7 @@ export interface ApplyDomainDnsResponse {
 export interface Approval {
   /** `apr_…` */
   id: string;
-  /** The status; `interrupted` means that it may have been executed */
+  /** The status; `failed` means that the response is an error, `interrupted` that it may have been executed */
   status: ApprovalStatus;
   /** The kind of operation that the policy holds */
   kind: ApprovalKind;
@@ -1237,9 +1238,15 @@ export interface Approval {
   method: string;
   /** The path with the query */
   path: string;
-  /** The body as JSON text */
-  body: string;
-  /** SHA-256 of the request; a decision names it */
+  /** The `Idempotency-Key` of the request */
+  idempotency_key: string | null;
+  /** The `If-Match` of the request: it is executed only if the object still has this version */
+  if_match: string | null;
+  /** The body as JSON text; only in the response for one approval, until the content is deleted */
+  body: string | null;
+  /** The emails that the request sends; only in the response for one approval, until the content is deleted */
+  emails: ApprovalEmail[] | null;
+  /** SHA-256 of the request and its emails; a decision names it */
   hash: string;
   /** The page on which a person decides */
   url: string;
@@ -1253,8 +1260,50 @@ export interface Approval {
   decided_at: string | null;
   /** The status of the response, once the request was executed */
   response_status: number | null;
-  /** The body of the response */
+  /** The code of the error, if the response is one */
+  error_code: string | null;
+  /** The body of the response, for 24 hours; only in the response for one approval */
   response: Record<string, unknown> | null;
+}
+
+/** An attachment of such an email */
+export interface ApprovalAttachment {
+  /** The file name */
+  name: string;
+  /** The media type */
+  content_type: string;
+  /** The size */
+  size_bytes: number;
+  /** SHA-256 of the content, in hexadecimal */
+  sha256: string;
+}
+
+/** An email that a held request sends */
+export interface ApprovalEmail {
+  /** The author */
+  from: string;
+  /** All recipients: those of to, cc and bcc */
+  recipients: string[];
+  /** The header field To */
+  to: string[];
+  /** The header field Cc */
+  cc: string[];
+  /** Recipients that no header field names */
+  bcc: string[];
+  /** Where replies go */
+  reply_to: string[];
+  /** The subject */
+  subject: string;
+  /** The plain-text body */
+  text: string | null;
+  /** The HTML body */
+  html: string | null;
+  /** The attachments */
+  attachments: ApprovalAttachment[];
+  /** The category */
+  category: EmailCategory;
+  /** When it is sent, if not at once */
+  scheduled_at: string | null;
 }
 
 /** A response with a single object */

@@ -6,6 +6,7 @@ from typing import Dict
 
 CLASSES_BY_CODE: Dict[str, str] = {
     "account_suspended": "PermissionError",
+    "approval_required": "ApprovalRequiredError",
     "bad_request": "ValidationError",
     "conflict": "ConflictError",
     "domain_claimed": "ConflictError",

@@ -19,6 +19,7 @@ __all__ = [
     "SuppressedRecipientError",
     "AuthenticationError",
     "PermissionError",
+    "ApprovalRequiredError",
     "NotFoundError",
     "ConflictError",
     "IdempotencyConflictError",
@@ -90,6 +91,23 @@ class AuthenticationError(ApiError):
 
 class PermissionError(ApiError, builtins.PermissionError):
     """The API key, the domain or the account may not do this."""
+
+
+class ApprovalRequiredError(ApiError):
+    """The policy of the client asks for an approval (202): nothing was done yet. The call is carried out, once, when a person approves it; `approvals.get` says what became of it."""
+
+    # The approval, `apr_…`.
+    approval_id: Optional[str] = None
+    # The page on which a person decides.
+    url: Optional[str] = None
+    # End of the time for a decision, in ISO 8601.
+    expires_at: Optional[str] = None
+
+    def _read(self, error: Dict[str, Any]) -> None:
+        super()._read(error)
+        self.approval_id = self._text(error, "approval_id")
+        self.url = self._text(error, "url")
+        self.expires_at = self._text(error, "expires_at")
 
 
 class NotFoundError(ApiError):

@@ -168,6 +168,11 @@ def read_answer(
         if len(body) <= ANSWER_BYTES_MAX:
             advice = "The connection was lost during the answer: the call may have been carried out"
         raise _unexpected(response, advice, hide, _ended_early=len(body) <= ANSWER_BYTES_MAX)
+    if status == 202:
+        held = _parse_object(hide(body)) or {}
+        if held.get("status") == "approval_required":
+            text = held.get("message") or "A person must approve this call"
+            raise errors.from_answer(status, headers, {"code": held["status"], "message": text, "details": held})
     wanted = _main_type(operation.answer)
     if wanted != JSON:
         if content_type != wanted and wanted != "application/octet-stream":

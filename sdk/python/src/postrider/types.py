@@ -49,7 +49,7 @@ AffiliateSource = Union[Literal["api", "import", "portal"], str]
 AffiliateStatus = Union[Literal["invited", "pending", "active", "suspended", "rejected"], str]
 ApiKeyScope = Union[Literal["full", "sending"], str]
 ApprovalKind = Union[Literal["send", "delete", "manage"], str]
-ApprovalStatus = Union[Literal["pending", "expired", "rejected", "approved", "executing", "executed", "interrupted"], str]
+ApprovalStatus = Union[Literal["pending", "expired", "rejected", "approved", "executing", "executed", "failed", "interrupted"], str]
 AttemptTlsPolicy = Union[Literal["dane", "mta-sts", "opportunistic"], str]
 AuditEntrySurface = Union[Literal["api", "dashboard", "mcp", "approval"], str]
 AuthenticationResult = Union[Literal["none", "pass", "fail", "softfail", "neutral", "temperror", "permerror"], str]
@@ -681,7 +681,7 @@ class Approval(TypedDict):
     id: str
     """`apr_…`"""
     status: ApprovalStatus
-    """The status; `interrupted` means that it may have been executed"""
+    """The status; `failed` means that the response is an error, `interrupted` that it may have been executed"""
     kind: ApprovalKind
     """The kind of operation that the policy holds"""
     client_id: str
@@ -692,10 +692,16 @@ class Approval(TypedDict):
     """The method"""
     path: str
     """The path with the query"""
-    body: str
-    """The body as JSON text"""
+    idempotency_key: Optional[str]
+    """The `Idempotency-Key` of the request"""
+    if_match: Optional[str]
+    """The `If-Match` of the request: it is executed only if the object still has this version"""
+    body: Optional[str]
+    """The body as JSON text; only in the response for one approval, until the content is deleted"""
+    emails: Optional[List[ApprovalEmail]]
+    """The emails that the request sends; only in the response for one approval, until the content is deleted"""
     hash: str
-    """SHA-256 of the request; a decision names it"""
+    """SHA-256 of the request and its emails; a decision names it"""
     url: str
     """The page on which a person decides"""
     created_at: str
@@ -708,8 +714,66 @@ class Approval(TypedDict):
     """When it was decided"""
     response_status: Optional[int]
     """The status of the response, once the request was executed"""
+    error_code: Optional[str]
+    """The code of the error, if the response is one"""
     response: Optional[Dict[str, Any]]
-    """The body of the response"""
+    """The body of the response, for 24 hours; only in the response for one approval"""
+
+
+class ApprovalAttachment(TypedDict):
+    """An attachment of such an email"""
+
+    name: str
+    """The file name"""
+    content_type: str
+    """The media type"""
+    size_bytes: int
+    """The size"""
+    sha256: str
+    """SHA-256 of the content, in hexadecimal"""
+
+
+_ApprovalEmailRequired = TypedDict(
+    "_ApprovalEmailRequired",
+    {
+        "from": "str",
+        "recipients": "List[str]",
+        "to": "List[str]",
+        "cc": "List[str]",
+        "bcc": "List[str]",
+        "reply_to": "List[str]",
+        "subject": "str",
+        "text": "Optional[str]",
+        "html": "Optional[str]",
+        "attachments": "List[ApprovalAttachment]",
+        "category": "EmailCategory",
+        "scheduled_at": "Optional[str]",
+    },
+)
+_ApprovalEmailOptional = TypedDict(
+    "_ApprovalEmailOptional",
+    {
+    },
+    total=False,
+)
+
+
+class ApprovalEmail(_ApprovalEmailRequired, _ApprovalEmailOptional):
+    """An email that a held request sends
+
+    from: The author
+    recipients: All recipients: those of to, cc and bcc
+    to: The header field To
+    cc: The header field Cc
+    bcc: Recipients that no header field names
+    reply_to: Where replies go
+    subject: The subject
+    text: The plain-text body
+    html: The HTML body
+    attachments: The attachments
+    category: The category
+    scheduled_at: When it is sent, if not at once
+    """
 
 
 class ApproveAffiliateParams(TypedDict, total=False):

@@ -129,6 +129,9 @@ module Postrider
 
     def result(operation, response)
       raise failure(response) unless (200..299).cover?(response.status)
+
+      held = Failure.of_held(@requests.redact(response))
+      raise held if held
       return content(response) unless operation.json?
 
       data = parsed(response.body)

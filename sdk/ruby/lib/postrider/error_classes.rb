@@ -63,6 +63,24 @@ module Postrider
   class PermissionError < ApiError
   end
 
+  # The policy of the client asks for an approval (202): nothing was done yet. The call is carried out, once, when a person approves it; `approvals.get` says what became of it.
+  class ApprovalRequiredError < ApiError
+    # The approval, `apr_…`.
+    def approval_id
+      text(:approval_id)
+    end
+
+    # The page on which a person decides.
+    def url
+      text(:url)
+    end
+
+    # End of the time for a decision, in ISO 8601.
+    def expires_at
+      text(:expires_at)
+    end
+  end
+
   # There is no such object in this account.
   class NotFoundError < ApiError
   end
@@ -137,6 +155,7 @@ module Postrider
   # The class of each error code.
   ERROR_CODES = {
     "account_suspended" => PermissionError,
+    "approval_required" => ApprovalRequiredError,
     "bad_request" => ValidationError,
     "conflict" => ConflictError,
     "domain_claimed" => ConflictError,

@@ -10,6 +10,19 @@ module Postrider
 
     module_function
 
+    # The error for an answer (202) to a call that waits for an approval; nil for any other.
+    def of_held(response)
+      return unless response.status == 202
+
+      held = JSON.parse(response.body, symbolize_names: true, max_nesting: 128)
+      return unless held.is_a?(Hash) && held[:status] == "approval_required"
+
+      message = held[:message] || "A person must approve this call"
+      ApprovalRequiredError.new(response, { code: held[:status], message: message, details: held })
+    rescue JSON::ParserError, EncodingError
+      nil
+    end
+
     # The error for an answer that is no success.
     def of(response)
       error = error_in(response)

@@ -14,7 +14,7 @@ use tokio_postgres::error::SqlState;
 
 use super::connection::connect;
 use super::url::{ConnectionTarget, reason};
-use crate::engine::OpenError;
+use crate::engine::{OpenError, StoreFormat};
 
 /// The format that this version reads and writes.
 pub(crate) const FORMAT: u32 = 1;
@@ -73,6 +73,20 @@ pub(crate) async fn prepare(target: &ConnectionTarget, cluster: &str, purpose: O
     };
     check_installation(&found, target, cluster, purpose)?;
     client.batch_execute(FORGET_WRITERS).await.map_err(failed)
+}
+
+/// Checks an existing database as [`prepare`] does, and writes nothing.
+pub(crate) async fn read_format(target: &ConnectionTarget, cluster: &str) -> Result<StoreFormat, OpenError> {
+    let refused = |error: &tokio_postgres::Error| OpenError::Database {
+        database: target.display_name.clone(),
+        reason: explain_error(error),
+    };
+    let client = connect(target).await.map_err(|error| refused(&error))?;
+    let found = installation(&client).await.map_err(|error| refused(&error))?;
+    if let Some(found) = &found {
+        check_installation(found, target, cluster, OpenMode::Serve)?;
+    }
+    Ok(StoreFormat { stored: found.map(|_| FORMAT), oldest_readable: FORMAT, newest_readable: FORMAT })
 }
 
 /// Reads the installation's properties; `None` if there are no tables.

@@ -49,7 +49,7 @@ use super::row_compression::{self, DICTIONARY};
 
 /// The format that this version writes, and the newest that it reads. It reads the earlier ones, too.
 pub(crate) const LOG_FORMAT: u32 = 2;
-const LOG_FORMAT_OLDEST: u32 = 1;
+pub(crate) const LOG_FORMAT_OLDEST: u32 = 1;
 /// Offset of a segment's first group.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 64;
 pub(crate) const GROUP_HEADER_BYTES: usize = 40;
@@ -112,17 +112,22 @@ impl SegmentHeader {
         out
     }
 
-    pub(crate) fn decode(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Self, SegmentHeaderError> {
+    /// Returns the format that a header names, if this version reads it.
+    pub(crate) fn decode_format(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Result<u32, SegmentHeaderError> {
         let (content, checksum) = bytes.split_at(SEGMENT_HEADER_BYTES - 4);
         let whole = u32_at(checksum, 0) == Some(crc32fast::hash(content));
         if !whole || !bytes.starts_with(SEGMENT_MAGIC) {
             return Err(SegmentHeaderError::Damaged);
         }
         match u32_at(bytes, 8) {
-            Some(LOG_FORMAT_OLDEST..=LOG_FORMAT) => {}
-            Some(newer) => return Err(SegmentHeaderError::Newer(newer)),
-            None => return Err(SegmentHeaderError::Damaged),
+            Some(format @ LOG_FORMAT_OLDEST..=LOG_FORMAT) => Ok(format),
+            Some(newer) => Err(SegmentHeaderError::Newer(newer)),
+            None => Err(SegmentHeaderError::Damaged),
         }
+    }
+
+    pub(crate) fn decode(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Self, SegmentHeaderError> {
+        Self::decode_format(bytes)?;
         let read = || {
             Some(Self {
                 segment: u64_at(bytes, 16)?,

@@ -10,6 +10,7 @@ use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
+use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{PageAccess, PageRow, View};
 
@@ -27,7 +28,14 @@ pub const PAGES: &[PageRow] = &[PageRow {
 /// The result of an audit.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct AuditResult {
+    /// `running` or `done`.
+    #[serde(default)]
+    pub status: String,
     pub ok: bool,
+    #[serde(default)]
+    pub complete: bool,
+    #[serde(default)]
+    pub audited_at: Option<String>,
     #[serde(default)]
     pub checked: AuditedRows,
     #[serde(default)]
@@ -63,12 +71,20 @@ pub struct BrokenInvariant {
     pub message: String,
 }
 
-/// Audits the ledger.
+/// Audits the ledger, and waits for the result. A large ledger takes seconds.
 ///
 /// # Errors
 /// There is no program, or the operation failed.
 pub async fn run_audit(context: &Context<'_>) -> Result<AuditResult, Failure> {
     context.read(&Call::new("audit_affiliate_program")).await
+}
+
+/// A result of the last minutes; without one, an audit is begun that has not ended.
+///
+/// # Errors
+/// There is no program, or the operation failed.
+pub async fn read_audit(context: &Context<'_>) -> Result<AuditResult, Failure> {
+    context.read(&Call::new("audit_affiliate_program").query("wait", "false")).await
 }
 
 /// The result with all invariants.
@@ -79,6 +95,14 @@ pub struct AuditView<'a> {
 impl Renderable for AuditView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let audit = self.audit;
+        if audit.status == "running" {
+            maud! {
+                (Notice { tone: Tone::Active, text: "The audit is running. Reload this page in a moment to see its result." })
+                p { a.button href={ (PATH) "/audit" } { "Wait for the result" } }
+            }
+            .render_to(buffer);
+            return;
+        }
         let rows = &audit.checked;
         let checked = format!(
             "Checked {} partners, {} referrals, {} commissions and {} payouts.",
@@ -88,6 +112,9 @@ impl Renderable for AuditView<'_> {
             grouped(rows.payouts)
         );
         maud! {
+            @if !audit.complete {
+                (Notice { tone: Tone::Warning, text: "The ledger is so large that the audit was ended before all rows were checked. The newest were checked." })
+            }
             @if audit.ok {
                 (Notice { tone: Tone::Good, text: &format!("The books add up: all {} invariants hold. {checked}", audit.invariants.len()) })
             } @else {
@@ -97,6 +124,7 @@ impl Renderable for AuditView<'_> {
                 (BrokenTable(&audit.broken))
             }
             div.card { (InvariantList(audit)) }
+            p.small.soft { "Audited " (time_or_dash(audit.audited_at.as_deref())) "." }
         }
         .render_to(buffer);
     }
@@ -170,10 +198,16 @@ mod tests {
         let invariants = vec![invariant("I1", 0), invariant("I2", 2), invariant("I12", 0)];
         let broken = vec![broken.clone(), broken];
         let html = render(AuditView { audit: &AuditResult { broken, invariants, ..AuditResult::default() } });
+        assert!(html.contains("before all rows were checked"));
         assert!(html.contains("Broken 2 times") && html.contains("pay_&lt;1&gt;") && !html.contains("<b>"));
         assert_eq!(html.matches("Holds").count(), 2);
         let invariants = vec![invariant("I1", 0), invariant("I12", 0)];
-        let html = render(AuditView { audit: &AuditResult { ok: true, invariants, ..AuditResult::default() } });
-        assert!(html.contains("all 2 invariants hold"));
+        let html = render(AuditView {
+            audit: &AuditResult { ok: true, complete: true, invariants, ..AuditResult::default() },
+        });
+        assert!(html.contains("all 2 invariants hold") && !html.contains("before all rows were checked"));
+        let running = AuditResult { status: "running".into(), ..AuditResult::default() };
+        let html = render(AuditView { audit: &running });
+        assert!(html.contains("The audit is running") && !html.contains("add up"), "{html}");
     }
 }

@@ -21,6 +21,7 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::{grouped, sentence_case};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
+use crate::dashboard::seen_version;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
 const CAMPAIGNS_PATH: &str = "/dashboard/affiliate/campaigns";
@@ -219,7 +220,7 @@ impl Renderable for CampaignActions<'_> {
 }
 
 async fn change(context: &Context<'_>, body: Value) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("update_affiliate_campaign").id(context.id()).json(body)).await?;
+    context.change_seen(Call::new("update_affiliate_campaign").id(context.id()).json(body)).await?;
     Ok(Outcome::done(format!("{CAMPAIGNS_PATH}/{}", encode(context.id())), "changed"))
 }
 
@@ -257,9 +258,12 @@ async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 async fn edit_page(context: &Context<'_>) -> Result<View, Failure> {
-    let campaign = &load(context).await?;
+    let call = Call::new("get_affiliate_campaign").id(context.id());
+    let (found, version): (CampaignAnswer, _) = context.read_version(&call).await?;
+    let campaign = &found.campaign;
     let currency = program_currency(context).await;
-    let form = Form::new("edit", "Save", campaign_fields(&currency, campaign));
+    let mut form = Form::new("edit", "Save", campaign_fields(&currency, campaign));
+    form.fields.push(seen_version::field(&version));
     let path = format!("{CAMPAIGNS_PATH}/{}", encode(&campaign.id));
     let body = maud! {
         section.card {

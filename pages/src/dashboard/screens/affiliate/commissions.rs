@@ -12,8 +12,8 @@ use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter};
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::money::{Money, percent_text, rate_of};
-use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::{TimeOrDash, time_or_dash};
 use crate::dashboard::page::Page;
@@ -269,7 +269,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div data-fragment="list" {
             @if let Some(refused) = &refused { (RefusedFilter(refused)) }
-            @else if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
         }
     };
     Ok(Page::new("Commissions", body).same_as(call).live().into())

@@ -10,8 +10,8 @@ use super::{AffiliateList, PATH, encode};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
@@ -60,7 +60,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
         }
     };
     let page = Page::new("Ledger", body)

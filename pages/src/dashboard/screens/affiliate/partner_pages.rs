@@ -5,7 +5,7 @@ use hypertext::prelude::*;
 use serde_json::{Value, json};
 
 use super::campaigns::load_campaigns;
-use super::partner::{PartnerInside, load_inside, load_partner};
+use super::partner::{PartnerInside, load_inside, load_partner, load_partner_version};
 use super::partners::{PARTNERS_PATH, PartnerRow, partner_path, profile_fields};
 use super::terms::CampaignsById;
 use super::{conflict_at, filled, method_choices, object, without_field};
@@ -16,6 +16,7 @@ use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::money::percent_value;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::page::Page;
+use crate::dashboard::seen_version;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
 pub const PAGES: &[PageRow] = &[
@@ -163,9 +164,10 @@ fn edit_form(partner: &PartnerRow, inside: &PartnerInside, campaigns: &Campaigns
 }
 
 async fn edit_page(context: &Context<'_>) -> Result<View, Failure> {
-    let partner = &load_partner(context, context.id()).await?;
+    let (partner, version) = &load_partner_version(context, context.id()).await?;
     let inside = load_inside(context, &partner.id).await?.unwrap_or_default();
-    let form = edit_form(partner, &inside, &load_campaigns(context).await);
+    let mut form = edit_form(partner, &inside, &load_campaigns(context).await);
+    form.fields.push(seen_version::field(version));
     let body = maud! { section.card { (form.within(context)) } };
     let call = Call::new("update_affiliate").id(&partner.id).json(object([]));
     Ok(page_below("Edit the partner", partner, body, call))
@@ -189,7 +191,7 @@ fn edit_body(form: &Form<'_>, context: &Context<'_>) -> Result<Value, Failure> {
 async fn edit(context: &Context<'_>) -> Result<Outcome, Failure> {
     let form = edit_form(&PartnerRow::default(), &PartnerInside::default(), &CampaignsById::new());
     let body = edit_body(&form, context)?;
-    context.perform(&Call::new("update_affiliate").id(context.id()).json(body)).await?;
+    context.change_seen(Call::new("update_affiliate").id(context.id()).json(body)).await?;
     Ok(Outcome::done(partner_path(context.id()), "changed"))
 }
 
@@ -209,9 +211,10 @@ fn payout_form(partner: &PartnerRow, destination: String) -> Form<'static> {
 }
 
 async fn payout_page(context: &Context<'_>) -> Result<View, Failure> {
-    let partner = &load_partner(context, context.id()).await?;
+    let (partner, version) = &load_partner_version(context, context.id()).await?;
     let inside = load_inside(context, &partner.id).await?.unwrap_or_default();
-    let form = payout_form(partner, inside.payout_destination.unwrap_or_default());
+    let mut form = payout_form(partner, inside.payout_destination.unwrap_or_default());
+    form.fields.push(seen_version::field(version));
     let text = "A payout in a draft goes to the new destination. Payouts that were approved stay as they are.";
     let body = maud! { section.card { (Notice { tone: Tone::Active, text }) (form.within(context)) } };
     let call = Call::new("set_affiliate_payout_method").id(&partner.id).json(object([]));
@@ -223,7 +226,7 @@ async fn set_payout_method(context: &Context<'_>) -> Result<Outcome, Failure> {
     if let Some(text) = body["destination"].as_str() {
         body["destination"] = Value::from(text.trim());
     }
-    context.perform(&Call::new("set_affiliate_payout_method").id(context.id()).json(body)).await?;
+    context.change_seen(Call::new("set_affiliate_payout_method").id(context.id()).json(body)).await?;
     Ok(Outcome::done(partner_path(context.id()), "changed"))
 }
 

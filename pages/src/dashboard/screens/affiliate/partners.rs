@@ -12,7 +12,7 @@ use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl, RefusedFilter};
-use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
@@ -143,7 +143,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div data-fragment="list" {
             @if let Some(refused) = &refused { (RefusedFilter(refused)) }
-            @else if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
         }
     };
     let page = Page::new("Partners", body).actions(maud! {

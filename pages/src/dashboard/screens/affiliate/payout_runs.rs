@@ -12,9 +12,9 @@ use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::{grouped, sentence_case};
 use crate::dashboard::kit::time::time_or_dash;
@@ -160,7 +160,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (PayoutTabs { runs: true })
         div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
         }
     };
     let page = Page::new("Payouts", body).actions(maud! {

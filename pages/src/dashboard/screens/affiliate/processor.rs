@@ -13,8 +13,8 @@ use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::row_button::RowButton;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
@@ -283,7 +283,7 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
         }
     };
     let page = Page::new("Events of the processor", body)

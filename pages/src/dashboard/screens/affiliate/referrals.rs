@@ -12,9 +12,9 @@ use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter};
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
@@ -158,7 +158,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div data-fragment="list" {
             @if let Some(refused) = &refused { (RefusedFilter(refused)) }
-            @else if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
         }
     };
     let page = Page::new("Referrals", body).actions(maud! {

@@ -12,7 +12,7 @@ use crate::dashboard::form::Form;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
@@ -116,7 +116,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (FilterBar { context, filters: &filters })
         div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
         }
     };
     let page = Page::new("Reviews", body)

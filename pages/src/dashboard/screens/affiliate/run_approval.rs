@@ -64,10 +64,11 @@ fn approve_form(run: &PayoutRun, has_password: bool) -> Form<'static> {
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (run, whole) = load_run(context).await?;
-    let audit = run_audit(context).await?;
+    // Other runs cannot be approved, so they need no audit.
+    let audit = if run.status == "draft" { Some(run_audit(context).await?) } else { None };
     let skipped = whole.skipped.iter().take(100).map(|skipped| skipped.affiliate_id.as_str());
     let partners = PartnerNames::load(context, skipped).await;
-    let view = ApprovalView { context, run: &run, whole: &whole, audit: &audit, partners: &partners };
+    let view = ApprovalView { context, run: &run, whole: &whole, audit: audit.as_ref(), partners: &partners };
     let call =
         Call::new("approve_affiliate_payout_run").id(&run.id).json(json!({"rev": run.rev, "totals": run.totals}));
     let page = Page::new("Approve the payout run", &view)
@@ -80,19 +81,19 @@ struct ApprovalView<'r> {
     context: &'r Context<'r>,
     run: &'r PayoutRun,
     whole: &'r WholePayoutRun,
-    audit: &'r AuditResult,
+    audit: Option<&'r AuditResult>,
     partners: &'r PartnerNames,
 }
 
 impl Renderable for ApprovalView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Self { run, whole, audit, partners, .. } = *self;
-        if run.status != "draft" {
+        let Some(audit) = audit else {
             let text = "This run is not a draft any more, so there is nothing to approve.";
             maud! { (Notice { tone: Tone::Warning, text }) p { a.button href=(run_path(&run.id)) { "To the run" } } }
                 .render_to(buffer);
             return;
-        }
+        };
         maud! {
             section { h2 { "Audit" } (AuditView { audit }) }
             section.card {

@@ -6,7 +6,7 @@ use futures_util::future::join;
 use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
-use super::audit::{AuditResult, AuditView, run_audit};
+use super::audit::{AuditResult, AuditView, read_audit};
 use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, TotalsView, WholePayoutRun, run_badge, run_path};
 use super::payouts::{PayoutRow, payout_table};
 use super::{PartnerNames, encode, method_name};
@@ -91,7 +91,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (run, whole) = load_run(context).await?;
     let is_draft = run.status == "draft";
     let audit = async {
-        if is_draft && context.allows("audit_affiliate_program") { Some(run_audit(context).await) } else { None }
+        if is_draft && context.allows("audit_affiliate_program") { Some(read_audit(context).await) } else { None }
     };
     let (audit, names) = join(audit, load_names(context, &whole)).await;
     let audit = audit.transpose()?;
@@ -100,7 +100,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_affiliate_payout_run").id(&run.id);
     let title = format!("Payout run of {}", short_date(run.created_at.as_deref()));
     let page = Page::new(title, &view).below(PAYOUTS_PATH, "Payouts").actions(RunActions { context, run: &run });
-    Ok(page.same_as(call).into())
+    Ok(page.same_as(call).live().into())
 }
 
 /// `14 Nov 2026`.
@@ -146,13 +146,14 @@ impl Renderable for RunView<'_> {
         let Self { run, whole, names, .. } = *self;
         let shown = &whole.payouts[..whole.payouts.len().min(SHOWN_MAX)];
         maud! {
-            @if let Some(audit) = self.audit { section { h2 { "Audit" } (AuditView { audit }) } }
-            (ComparisonNotice(run))
-            (self.progress())
-            section.card { h2 { "Totals" } p.formula { (TotalsView(&run.totals)) } (self.facts()) }
-            section { h2 { "By method" } (MethodTable { sums: &sums_by_method(&whole.payouts) }) }
+            @if let Some(audit) = self.audit {
+                section data-fragment="audit" { h2 { "Audit" } (AuditView { audit }) }
+            }
+            div.flow data-fragment="progress" { (ComparisonNotice(run)) (self.progress()) }
+            section.card data-fragment="totals" { h2 { "Totals" } p.formula { (TotalsView(&run.totals)) } (self.facts()) }
+            section data-fragment="methods" { h2 { "By method" } (MethodTable { sums: &sums_by_method(&whole.payouts) }) }
             @if self.files.iter().any(|file| file.rows > 0) { section { h2 { "Files for paying by hand" } (FileTable { run, files: self.files }) } }
-            section {
+            section data-fragment="payouts" {
                 h2 { "Payouts" }
                 @if shown.is_empty() { p.soft { "The run has no payouts." } } @else { (payout_table(shown, names, true)) }
                 @if whole.payouts.len() > SHOWN_MAX {

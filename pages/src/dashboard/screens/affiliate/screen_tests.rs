@@ -252,6 +252,68 @@ fn forms_send_exact_amounts() {
 }
 
 #[test]
+fn a_change_of_somebody_else_is_not_overwritten() {
+    let changed = Failure {
+        status: 409,
+        code: "conflict".into(),
+        message: "The object has changed".into(),
+        details: Box::new(json!({"reason": "changed"})),
+        ..Failure::default()
+    };
+    let edits = [
+        ("/affiliate/partners/aff_1/edit", "edit", "update_affiliate"),
+        ("/affiliate/partners/aff_1/payout-method", "payout-method", "set_affiliate_payout_method"),
+        ("/affiliate/campaigns/cmp_1/edit", "edit", "update_affiliate_campaign"),
+        ("/affiliate/settings", "tracking", "update_affiliate_program"),
+    ];
+    let fields = [
+        ("name", "A"),
+        ("commission_type", "percent"),
+        ("commission_bps", "20"),
+        ("commission_duration", "once"),
+        ("hold_days", "30"),
+        ("cookie_days", "60"),
+        ("seen_version", "\"6\""),
+    ];
+    for (path, form, operation) in edits {
+        let backend = live().refuse(operation, changed.clone());
+        assert!(html(backend.get(path)).contains(r#"name="seen_version" value="&quot;7&quot;""#), "{path}");
+        let page = html(backend.post(path, form, &fields));
+        assert_eq!(backend.calls(operation)[0].if_match.as_deref(), Some("\"6\""), "{path}");
+        assert!(page.contains("Somebody else has changed this"), "{path}: {page}");
+        assert!(page.contains(r#"value="&quot;6&quot;""#), "{path}: sent again, it is refused again: {page}");
+    }
+}
+
+#[test]
+fn only_drafts_are_audited_and_the_page_of_a_run_does_not_wait() {
+    let backend = live();
+    html(backend.get("/affiliate/payouts/runs/prn_1"));
+    let audits = backend.calls("audit_affiliate_program");
+    assert_eq!(audits[0].query, [("wait".to_owned(), "false".to_owned())]);
+    let backend = live().answer("get_affiliate_payout_run", run("processing"));
+    assert!(html(backend.get("/affiliate/payouts/runs/prn_1/approve")).contains("not a draft any more"));
+    html(backend.get("/affiliate/payouts/runs/prn_1"));
+    assert!(backend.calls("audit_affiliate_program").is_empty());
+}
+
+#[test]
+fn lists_without_a_match_so_far_lead_on() {
+    let paused = json!({"data": [], "has_more": true, "next_cursor": "next"});
+    for (path, operation) in [
+        ("partners?status=active", "list_affiliates"),
+        ("referrals?status=lead", "list_affiliate_referrals"),
+        ("commissions?status=earned", "list_affiliate_commissions"),
+        ("payouts/all?status=paid", "list_affiliate_payouts"),
+    ] {
+        let page = html(live().answer(operation, paused.clone()).get(&format!("/affiliate/{path}")));
+        assert!(page.contains("Nothing found so far") && page.contains("cursor=next"), "{path}: {page}");
+        let page = html(live().answer(operation, json!({"data": []})).get(&format!("/affiliate/{path}")));
+        assert!(page.contains("No such"), "{path}");
+    }
+}
+
+#[test]
 fn deletion_asks_for_the_name() {
     let backend = live().answer("delete_affiliate", json!({}));
     let page = html(backend.post("/affiliate/partners/aff_1/delete", "delete", &[("email", "bob@example.org")]));

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use hypertext::prelude::*;
 use serde_json::{Map, Value};
 
-use super::program::{AffiliateProgram, load_program, program_call};
+use super::program::{AffiliateProgram, ProgramState, program_call};
 use super::{PATH, labelled, method_choices, sentence, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Empty, Field, Form};
 use crate::dashboard::kit::money::{amount_value, parse_amount};
 use crate::dashboard::page::Page;
+use crate::dashboard::seen_version;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
 const SETTINGS_PATH: &str = "/dashboard/affiliate/settings";
@@ -196,7 +197,7 @@ fn form_of(name: &str, program: &AffiliateProgram) -> Option<Form<'static>> {
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let state = match load_program(context).await {
+    let (state, version): (ProgramState, _) = match context.read_version(&program_call()).await {
         Ok(state) => state,
         Err(failure) => return set_up_first("Program settings", failure),
     };
@@ -212,6 +213,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     if is_setup {
         sections.insert(0, ("Currency and mode", currency_form(program)));
     }
+    sections.iter_mut().for_each(|(_, form)| form.fields.push(seen_version::field(&version)));
     let body = maud! {
         @for (title, form) in &sections { section.card { h2 { (title) } (form.within(context)) } }
         @if !is_setup {
@@ -232,7 +234,7 @@ async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
     if name == "payouts" {
         body["min_payout"] = read_minima(context.form().get("min_payout"))?;
     }
-    context.perform(&Call::new("update_affiliate_program").json(body)).await?;
+    context.change_seen(Call::new("update_affiliate_program").json(body)).await?;
     Ok(Outcome::done(SETTINGS_PATH, "changed"))
 }
 

@@ -2,13 +2,21 @@
 
 use serde_json::{Value, json};
 
+use crate::dashboard::answer::PageContent;
 use crate::dashboard::backend::CallBody;
 use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html, location};
 
 fn approval(status: &str) -> Value {
     json!({
         "id": "apr_1", "status": status, "kind": "send", "client_id": "key_1", "operation": "send_email", "method": "POST",
-        "path": format!("/emails?x={HOSTILE}"), "body": json!({"subject": HOSTILE}).to_string(), "hash": "ab".repeat(32),
+        "path": format!("/emails?x={HOSTILE}"), "body": json!({"subject": HOSTILE}).to_string(),
+        "idempotency_key": HOSTILE, "if_match": HOSTILE,
+        "emails": [{
+            "from": HOSTILE, "recipients": ["eve@evil.example"], "to": [HOSTILE], "subject": HOSTILE, "text": HOSTILE,
+            "html": format!("<p>{HOSTILE}</p>"), "category": "transactional",
+            "attachments": [{"name": HOSTILE, "content_type": "text/plain", "size_bytes": 7}],
+        }],
+        "hash": "ab".repeat(32),
         "url": "https://x/", "created_at": "2026-11-26T10:00:00Z", "expires_at": "2026-11-27T10:00:00Z",
         "response_status": (status == "executed").then_some(200),
         "response": (status == "executed").then(|| json!({"id": HOSTILE})),
@@ -25,11 +33,14 @@ fn backend(status: &str) -> FakeBackend {
 
 #[test]
 fn a_request_is_shown_whole_and_harmless() {
-    for status in ["pending", "executed", "interrupted", "expired"] {
+    for status in ["pending", "executed", "failed", "interrupted", "expired"] {
         let backend = backend(status);
         assert!(html(backend.get("/approvals")).contains("Send email"));
         let page = html(backend.get("/approvals/apr_1"));
         assert_harmless(&page);
+        for part in ["eve@evil.example", "iframe sandbox=", "Idempotency key", "If-Match"] {
+            assert!(page.contains(part), "{part}");
+        }
         assert_eq!(page.contains("Approve and carry out"), status == "pending", "{status}");
     }
 }
@@ -46,4 +57,14 @@ fn the_decision_names_the_hash_that_was_shown() {
         let CallBody::Json(body) = &call.body else { panic!("no body") };
         assert_eq!(body["hash"], "cd", "what the person saw, not what is stored now");
     }
+}
+
+#[test]
+fn the_html_of_an_email_is_foreign() {
+    let backend = backend("pending");
+    let PageContent::Foreign { html, .. } = backend.get("/approvals/apr_1/html/0").content else {
+        panic!("not foreign")
+    };
+    assert!(html.contains(HOSTILE), "it is shown in a frame without rights");
+    assert_eq!(backend.get("/approvals/apr_1/html/1").status, 404);
 }

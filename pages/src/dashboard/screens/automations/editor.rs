@@ -14,8 +14,9 @@ use crate::dashboard::context::Context;
 use crate::dashboard::form::{Field, FormErrors, belongs_to, plain};
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::diff::LineDiff;
-use crate::dashboard::kit::text::grouped;
+use crate::dashboard::kit::text::{grouped, input_value};
 use crate::dashboard::request::Fields;
+use crate::dashboard::seen_version;
 use crate::dashboard::table::{Outcome, View};
 
 /// The form's name.
@@ -131,6 +132,8 @@ pub async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
         return Err(Failure::preview());
     }
     let body = WorkingCopy::entered(context.form()).read()?;
+    let automation = read_automation(context, &call("get_automation", context.id())).await?;
+    context.check_seen(automation.updated_at.as_deref().unwrap_or_default())?;
     context.perform(&call("update_automation", context.id()).json(body)).await?;
     Ok(Outcome::done(path(context.id()), "changed"))
 }
@@ -197,10 +200,12 @@ impl Renderable for StepsEditor<'_> {
         let shown = self.shown();
         let failure = card.failure.filter(|_| context.failure_of(FORM).is_some());
         let base = path(&automation.id);
+        let seen = automation.updated_at.as_deref().unwrap_or_default();
         maud! {
             form.steps-form id=(FORM_ID) method="post" action=(context.request.path) data-preview="changes" data-once="" {
                 input type="hidden" name="csrf" value=(context.csrf());
                 input type="hidden" name="form" value=(FORM);
+                input type="hidden" name=(seen_version::FIELD) value=(input_value(context.shown_version(seen)));
                 // The script sets them when a step is dragged.
                 input type="hidden" name="from" value="";
                 input type="hidden" name="to" value="";

@@ -11,7 +11,7 @@ use crate::dashboard::form::{Field, Form};
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::page::Page;
@@ -28,7 +28,8 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::words("status", "Status", &["draft", "active", "paused", "archived"])];
     let query = context.query();
     let call = Call::new("list_automations").query("status", query.get("status")).query("cursor", query.get("cursor"));
-    let found: AutomationPage = context.read(&call).await?;
+    let found =
+        context.read_page(&call, |page: &AutomationPage| (page.automations.len(), page.next_cursor.as_deref())).await?;
     let bar = FilterBar { context, filters: &filters };
     let numbers = ["Steps", "Running", "Waiting", "Completed", "Failed"];
     let columns = ["Name", "Starts at", "Status", "Steps", "Running", "Waiting", "Completed", "Failed"];
@@ -62,12 +63,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         @if is_filtered || !table.is_empty() { (bar) }
         div data-fragment="list" {
-            @if table.is_empty() {
-                (empty)
-            } @else {
-                (table)
-                (Pager { context, next_cursor: found.next_cursor.as_deref() })
-            }
+            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
         }
     };
     let page = Page::new("Automations", body).lead("Steps that follow an event, person by person.");

@@ -7,7 +7,7 @@ use super::{OneAutomation, automation_page, call, path, read_automation};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::confirm::{confirm, confirm_field};
+use crate::dashboard::kit::confirm::{DeletionCard, delete_confirmed};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::table::{Outcome, View};
 
@@ -84,23 +84,17 @@ pub async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
     let automation = &read_automation(context, &call("get_automation", context.id())).await?;
     let counts = automation.counts;
     let on_their_way = grouped(counts.running + counts.waiting);
-    let form = Form::new("delete", "Delete the automation", vec![confirm_field(&automation.name)]).danger();
-    let body = maud! {
-        div.card {
-            p {
-                "“" (automation.name) "” is deleted with its versions and runs; " (on_their_way)
-                " runs are on their way and end. Emails that were sent stay in the list."
-            }
-            (form.within(context))
-        }
+    let effect = maud! {
+        "“" (automation.name) "” is deleted with its versions and runs; " (on_their_way)
+        " runs are on their way and end. Emails that were sent stay in the list."
     };
+    let body = DeletionCard { context, button: "Delete the automation", name: &automation.name, effect };
     Ok(automation_page(context, automation, "Delete", body).same_as(call("delete_automation", &automation.id)).into())
 }
 
 /// Deletes an automation.
 pub async fn delete(context: &Context<'_>) -> Result<Outcome, Failure> {
     let automation = read_automation(context, &call("get_automation", context.id())).await?;
-    confirm(context, &automation.name)?;
-    context.perform(&call("delete_automation", &automation.id)).await?;
-    Ok(Outcome::done("/dashboard/automations", "deleted"))
+    let deletion = call("delete_automation", &automation.id);
+    delete_confirmed(context, &automation.name, &deletion, "/dashboard/automations").await
 }

@@ -48,6 +48,7 @@ struct ReplayTotals {
     events: usize,
     reached: usize,
     messages: usize,
+    suppressed: usize,
     failed: usize,
     past_runs: usize,
     past_messages: usize,
@@ -69,12 +70,13 @@ struct ReplayedEvent {
     past_run: Option<PastRun>,
 }
 
-/// A message that would be sent.
+/// A message that would be sent, unless it is suppressed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ReplayedMessage {
     step_index: usize,
     text: String,
+    suppressed: bool,
 }
 
 /// The run that the event started then.
@@ -184,7 +186,14 @@ impl Renderable for Effect<'_> {
                 _ => {
                     @if event.messages.is_empty() && end.is_none() { span.soft { "No message" } }
                     @if !event.messages.is_empty() {
-                        ul.bare { @for message in &event.messages { li { (message.step_index + 1) ". “" (message.text) "”" } } }
+                        ul.bare {
+                            @for message in &event.messages {
+                                li {
+                                    (message.step_index + 1) ". “" (message.text) "”"
+                                    @if message.suppressed { span.soft { " – not sent: suppressed" } }
+                                }
+                            }
+                        }
                     }
                     @if let Some(end) = end { p.soft[!event.is_failed()].error[event.is_failed()] { (end) } }
                 }
@@ -207,7 +216,8 @@ impl ReplayResult<'_> {
     /// The number of messages by step, with one of their texts.
     fn by_step(&self) -> Table {
         let mut steps = BTreeMap::<usize, (usize, &str)>::new();
-        for message in self.replay.events.iter().flat_map(|event| &event.messages) {
+        let messages = self.replay.events.iter().flat_map(|event| &event.messages);
+        for message in messages.filter(|message| !message.suppressed) {
             steps.entry(message.step_index).or_insert((0, &message.text)).0 += 1;
         }
         let mut table = Table::new("Messages by step", &["Step", "Messages", "For example"]).numbers(&["Messages"]);
@@ -259,7 +269,11 @@ impl Renderable for ReplayResult<'_> {
                     (totals.events) " past events went through "
                     @if self.is_saved { "the saved steps" } @else { "the steps as you entered them; they are not saved" }
                     ": for " strong { (totals.reached) } " of them a message would have been sent, "
-                    strong { (totals.messages) } " in all. Failed runs: " strong { (totals.failed) } "."
+                    strong { (totals.messages) } " in all. "
+                    @if totals.suppressed > 0 {
+                        strong { (totals.suppressed) } " more would not be sent, because the recipients are suppressed or opted out. "
+                    }
+                    "Failed runs: " strong { (totals.failed) } "."
                     @if !replay.complete { " There was no time for more of the " (self.limit) " events." }
                 }
                 p { "Then, " (totals.past_runs) " of these events started a run, and " (totals.past_messages) " messages were sent." }

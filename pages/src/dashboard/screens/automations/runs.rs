@@ -14,7 +14,7 @@ use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::screens::encode;
@@ -136,7 +136,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     ];
     let query = context.query();
     let list = filtered(context).query("cursor", query.get("cursor"));
-    let found: RunPage = context.read(&list).await?;
+    let found = context.read_page(&list, |page: &RunPage| (page.runs.len(), page.next_cursor.as_deref())).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table =
         Table::new("Runs", &["Person", "Status", "Step", "Version", "Began", "Ended"]).numbers(&["Version"]);
@@ -166,12 +166,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         @if is_filtered || !table.is_empty() { (bar) }
         div data-fragment="list" {
-            @if table.is_empty() {
-                (empty)
-            } @else {
-                (table)
-                (Pager { context, next_cursor: found.next_cursor.as_deref() })
-            }
+            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
         }
     };
     let export =

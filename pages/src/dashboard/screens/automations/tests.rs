@@ -10,6 +10,7 @@ const PATH: &str = "/automations/aut_1";
 fn automation() -> Value {
     json!({
         "id": "aut_1", "name": HOSTILE, "status": "active", "version": 3, "activated_at": "2026-11-01T00:00:00Z",
+        "updated_at": "2026-11-26T10:00:00.000Z",
         "trigger": {"event": "user.created", "cancel_on_events": [], "reentry": "always"},
         "steps": [
             {"type": "send_email", "name": HOSTILE, "template": HOSTILE, "to": "{{event.email}}"},
@@ -61,10 +62,13 @@ fn fake() -> FakeBackend {
 
 fn replay() -> Value {
     json!({
-        "totals": {"events": 2, "runs": 1, "reached": 1, "messages": 1, "failed": 0, "past_runs": 1, "past_messages": 3},
+        "totals": {"events": 2, "runs": 1, "reached": 1, "messages": 1, "suppressed": 1, "failed": 0, "past_runs": 1, "past_messages": 3},
         "events": [
             {"event_id": "ae_1", "created_at": "2026-11-26T11:00:00Z", "email": HOSTILE, "effect": "run",
-             "messages": [{"step_index": 0, "type": "send_email", "text": HOSTILE}], "status": "completed",
+             "messages": [
+                 {"step_index": 0, "type": "send_email", "text": HOSTILE},
+                 {"step_index": 1, "type": "send_email", "text": "b", "suppressed": true},
+             ], "status": "completed",
              "ended_by": "condition", "last_step_index": 1,
              "past_run": {"id": "run_1", "automation_version": 2, "status": "completed", "messages_sent": 3}},
             {"event_id": "ae_2", "created_at": "2026-11-26T10:00:00Z", "user_id": "u", "effect": "filtered"},
@@ -91,6 +95,19 @@ fn hostile_texts_cannot_act() {
         ("preview", "1"),
     ];
     assert_harmless(&html(fake.post(PATH, "steps", &entered)));
+}
+
+#[test]
+fn a_change_of_somebody_else_is_kept() {
+    let fake = fake();
+    let page = html(fake.get(PATH));
+    let (_, rest) = page.split_once(r#"name="seen_version" value=""#).expect("the version is shown");
+    let current = rest.split('"').next().unwrap_or_default().to_owned();
+    let entered = |seen: &'static str| [("name", "Trial"), ("trigger.event", "user.created"), ("seen_version", seen)];
+    let page = html(fake.post(PATH, "steps", &entered("2020-01-01T00:00:00.000Z")));
+    assert!(page.contains("Somebody else has changed this") && fake.calls("update_automation").is_empty(), "{page}");
+    assert!(page.contains(r#"name="seen_version" value="2020-01-01T00:00:00.000Z""#), "{page}");
+    assert!(!current.is_empty());
 }
 
 #[test]
@@ -169,6 +186,7 @@ fn entered_steps_are_replayed_and_tested_without_being_saved() {
     let fake = fake();
     let entered = [("trigger.event", "user.created"), ("steps[0].type", "delay"), ("steps[0].duration", "5d")];
     let page = html(fake.post(&format!("{PATH}/replay"), "steps", &entered));
+    assert!(page.contains("1</strong> more would not be sent") && page.contains("not sent: suppressed"), "{page}");
     for part in ["not saved", "run_1", "3 messages", "Ends at step 2", "the filter refuses", "no time for more"] {
         assert!(page.contains(part), "{part}: {page}");
     }

@@ -8,7 +8,7 @@ use super::{Credential, CredentialPages, addresses_field, domain_cell, domains, 
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::confirm::{confirm, confirm_field};
+use crate::dashboard::kit::confirm::{confirm_field, delete_confirmed};
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::secret::SecretUses;
 use crate::dashboard::kit::time::{Time, time_or_dash};
@@ -135,7 +135,6 @@ pub(super) async fn show_delete(context: &Context<'_>, pages: &CredentialPages) 
 }
 
 pub(super) async fn delete(context: &Context<'_>, pages: &CredentialPages) -> Result<Outcome, Failure> {
-    confirm(context, &pages.read(context).await?.name)?;
-    context.perform(&Call::new(pages.delete).id(context.id())).await?;
-    Ok(Outcome::done(pages.path, "deleted"))
+    let credential = pages.read(context).await?;
+    delete_confirmed(context, &credential.name, &Call::new(pages.delete).id(context.id()), pages.path).await
 }

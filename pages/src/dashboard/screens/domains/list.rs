@@ -8,7 +8,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
@@ -39,7 +39,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("q", query.get("q").trim())
         .query("status", query.get("status"))
         .query("cursor", query.get("cursor"));
-    let found: SendingDomains = context.read(&call).await?;
+    let found =
+        context.read_page(&call, |page: &SendingDomains| (page.domains.len(), page.next_cursor.as_deref())).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new(TITLE, &["Domain", "State", "Wrong records", "Settings", "Checked", "Added"]);
     for domain in &found.domains {
@@ -67,7 +68,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         (bar)
         div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
         }
     };
     let actions = maud_borrow! {

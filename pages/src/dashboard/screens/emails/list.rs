@@ -10,6 +10,7 @@ use crate::dashboard::csv::ROWS_MAX;
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::list_view::EmptyPage;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::{address_cell, grouped, input_value};
@@ -21,7 +22,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = listed::filters(context).await?;
     let query = context.query();
     let call = listed::call(query).query("cursor", query.get("cursor")).query("limit", "50");
-    let (found, refused) = or_refused(context.read::<EmailList>(&call).await)?;
+    let (found, refused) = or_refused(
+        context.read_page(&call, |page: &EmailList| (page.emails.len(), page.next_cursor.as_deref())).await,
+    )?;
     let bar = FilterBar { context, filters: &filters };
     let can_change = context.allows("resend_email") && context.allows("cancel_email");
     let (table, next_cursor) = (table(&found.emails, can_change), found.next_cursor.as_deref());
@@ -46,8 +49,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         } @else if let Some(refused) = &refused {
             (RefusedFilter(refused))
         } @else {
-            (empty(context, &bar, found.has_more))
-            (pager)
+            (EmptyPage { context, empty: empty(context, &bar), next_cursor, searched_until: found.searched_until.as_deref() })
         }
     };
     let body = maud! {
@@ -95,15 +97,8 @@ fn table(emails: &[EmailItem], can_change: bool) -> Table {
     table
 }
 
-/// No emails: because there are none, because the filters exclude them, or because the search was bounded.
-fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>, has_more: bool) -> EmptyState<'a> {
-    if has_more {
-        return EmptyState {
-            title: "Nothing on this page",
-            text: "A page looks through a limited number of emails. The next page goes on with older ones.",
-            action: None,
-        };
-    }
+/// No emails: because there are none, or because the filters exclude them.
+fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>) -> EmptyState<'a> {
     if bar.is_active() || !context.query().get("cursor").is_empty() {
         return EmptyState {
             title: "No email matches the filters",

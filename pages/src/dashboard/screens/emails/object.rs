@@ -11,8 +11,9 @@ use crate::dashboard::context::Context;
 #[serde(default)]
 pub(super) struct EmailList {
     pub emails: Vec<EmailItem>,
-    pub has_more: bool,
     pub next_cursor: Option<String>,
+    /// Where a search stopped that has found fewer emails than asked for.
+    pub searched_until: Option<String>,
 }
 
 /// An email as lists show it.

@@ -75,11 +75,33 @@ fn an_empty_list_says_what_to_do() {
     assert!(html(backend.get("/emails?q=x")).contains("No email matches the filters"));
     let backend = FakeBackend::new().answer("list_emails", empty(true)).answer("list_domains", json!({}));
     let page = html(backend.get("/emails?q=x"));
-    assert!(page.contains("Nothing on this page") && page.contains("Next page"));
+    assert!(page.contains("Nothing found so far") && page.contains("Continue the search"));
     let failure = Failure::field("status", "`status`: must be one of <b>");
     let backend = FakeBackend::new().refuse("list_emails", failure).answer("list_domains", json!({}));
     let page = html(backend.get("/emails?status=x"));
     assert!(page.contains("The list was not read: status: must be one of &lt;b&gt;") && page.contains("filter-q"));
+}
+
+#[test]
+fn a_search_goes_on_until_it_finds_something() {
+    let empty = |next: &str| json!({"emails": [], "has_more": true, "next_cursor": next, "searched_until": "2026-11-20T10:00:00Z"});
+    let found = json!({"emails": [item("delivered")], "next_cursor": null});
+    let backend = FakeBackend::new()
+        .answer("list_emails", empty("second"))
+        .answer_after("list_emails", "second", empty("third"))
+        .answer_after("list_emails", "third", found)
+        .answer("list_domains", json!({}));
+    let page = html(backend.get("/emails?status=delivered"));
+    assert!(page.contains("<tbody>") && !page.contains("Nothing found so far"), "{page}");
+    let calls = backend.calls("list_emails");
+    assert_eq!(calls.len(), 3);
+    assert!(calls.iter().all(|call| call.query.contains(&("status".into(), "delivered".into()))));
+
+    let backend = FakeBackend::new().answer("list_emails", empty("again")).answer("list_domains", json!({}));
+    let page = html(backend.get("/emails?status=delivered"));
+    assert_eq!(backend.calls("list_emails").len(), 5, "the search of one page is bounded");
+    assert!(page.contains("cursor=again") && page.contains("Continue the search"), "{page}");
+    assert!(page.contains("2026-11-20T10:00:00"), "how far the search has come: {page}");
 }
 
 #[test]

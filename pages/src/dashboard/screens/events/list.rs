@@ -11,8 +11,8 @@ use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
@@ -32,7 +32,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let (range, wrong) = DateRange::read(query, context.now());
     let call = export::call(query, range).query("cursor", query.get("cursor"));
-    let found: ProductEventList = context.read(&call).await?;
+    let found =
+        context.read_page(&call, |page: &ProductEventList| (page.events.len(), page.next_cursor.as_deref())).await?;
     // Counts are not stored by person.
     let is_counted = PersonKey::read(query).is_unknown() && query.get("cursor").is_empty();
     let count_call = EventCounts::call(range, query.get("name").trim());
@@ -58,8 +59,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if !counts.totals.is_empty() {
                 div.columns.wide-first { (counts.chart(range)) (counts.names(with_name)) }
             }
-            @if table.is_empty() { (empty(context, &bar)) } @else { (table) }
-            (Pager { context, next_cursor: found.next_cursor.as_deref() })
+            (ListView { context, table: &table, empty: empty(context, &bar), next_cursor: found.next_cursor.as_deref() })
         }
     };
     let exported = query.with("cursor", "").with("done", "").to_query();

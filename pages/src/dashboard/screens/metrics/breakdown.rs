@@ -4,7 +4,7 @@ use hypertext::{Buffer, prelude::*};
 
 use super::PATH;
 use super::counts::{Counts, CountsByValue, MetricsAnswer, Rate};
-use super::selection::{CountedEmails, Dimension, Selection, UNKNOWN_CATEGORY};
+use super::selection::{CountedEmails, Dimension, OTHER, Selection, UNKNOWN_CATEGORY};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit};
@@ -24,7 +24,13 @@ pub(super) async fn read(
     by: Dimension,
 ) -> Result<Option<CountsByValue>, Failure> {
     match context.read::<MetricsAnswer>(&emails.breakdown_call(range, by)).await {
-        Ok(answer) => Ok(Some(answer.metrics.by_value(range))),
+        Ok(answer) => {
+            let selected = emails.only.as_ref().filter(|only| only.dimension == by);
+            let times = selected.map(|only| answer.metrics.delivery_times(range, Some(&only.value)));
+            let mut counts = answer.metrics.by_value(range);
+            counts.delivery_times = times.unwrap_or_default();
+            Ok(Some(counts))
+        }
         Err(failure) if failure.fields.contains_key("dimensions") => Ok(None),
         Err(failure) => Err(failure),
     }
@@ -64,7 +70,8 @@ impl Breakdown<'_> {
         for (value, periods) in table.rows.iter().take(LINES_MAX) {
             let rates = periods.iter().map(|counts| counts.rate(rate, self.is_provider())).collect();
             let total = self.percent(&Counts::sum(periods), rate);
-            chart = chart.series(Series::new(value, rates).total(total));
+            let label = if value == OTHER { self.by.others() } else { value };
+            chart = chart.series(Series::new(label, rates).total(total));
         }
         chart
     }
@@ -85,6 +92,8 @@ impl Breakdown<'_> {
                 Dimension::Category if value == UNKNOWN_CATEGORY => {
                     Row::new().cell("Counted before there were categories")
                 }
+                // An overflow row has no value that can be chosen.
+                _ if value == OTHER => Row::new().cell(self.by.others()),
                 Dimension::Category => Row::new().link(self.link("category", value), value),
                 _ => Row::new().link(self.link("only", &Selection::new(self.by, value).key()), value),
             };
@@ -123,6 +132,9 @@ impl Renderable for Breakdown<'_> {
                         }
                         (self.chart(table))
                         (self.rows(table))
+                        @if table.values().any(|value| value == OTHER) {
+                            p.soft.small { (self.by.others()) ": an hour counts 100 values apart, and the rest together." }
+                        }
                         @if table.rows.len() > ROWS_MAX {
                             p.soft.small { "The table shows the " (ROWS_MAX) " largest of " (table.rows.len()) "; the export has all." }
                         }

@@ -15,7 +15,24 @@ pub(super) struct MetricsAnswer {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Metrics {
     #[serde(default)]
+    pub(super) totals: MetricTotals,
+    #[serde(default)]
     pub(super) rows: Vec<MetricRow>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct MetricTotals {
+    pub(super) delivery_time: DeliveryTime,
+}
+
+/// How long deliveries took, from the queue to the recipient's mail host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct DeliveryTime {
+    pub(super) measured: u64,
+    pub(super) p50_seconds: Option<f64>,
+    pub(super) p99_seconds: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -23,6 +40,8 @@ pub(super) struct MetricRow {
     pub(super) period_start: String,
     #[serde(default)]
     pub(super) value: String,
+    #[serde(default)]
+    pub(super) delivery_time: DeliveryTime,
     #[serde(flatten)]
     pub(super) counts: Counts,
 }
@@ -171,6 +190,17 @@ impl Metrics {
         periods
     }
 
+    /// The delivery times of each period, of all emails or those of one value: an answer has one row for each.
+    pub(super) fn delivery_times(&self, range: DateRange, value: Option<&str>) -> Vec<DeliveryTime> {
+        let mut periods = vec![DeliveryTime::default(); range.len()];
+        for row in self.rows.iter().filter(|row| value.is_none_or(|value| value == row.value)) {
+            if let Some(time) = range.period_of(&row.period_start).and_then(|period| periods.get_mut(period)) {
+                *time = row.delivery_time;
+            }
+        }
+        periods
+    }
+
     /// The counts of each period by value.
     pub(super) fn by_value(self, range: DateRange) -> CountsByValue {
         let mut values: BTreeMap<String, Vec<Counts>> = BTreeMap::new();
@@ -186,7 +216,7 @@ impl Metrics {
             let sum = Counts::sum(periods);
             std::cmp::Reverse(sum.sent.max(sum.settled()))
         });
-        CountsByValue { rows, periods: range.len() }
+        CountsByValue { rows, periods: range.len(), delivery_times: Vec::new() }
     }
 }
 
@@ -195,6 +225,8 @@ impl Metrics {
 pub(super) struct CountsByValue {
     pub(super) rows: Vec<(String, Vec<Counts>)>,
     periods: usize,
+    /// The delivery times of the value that the page shows, by period; empty without one.
+    pub(super) delivery_times: Vec<DeliveryTime>,
 }
 
 impl CountsByValue {
@@ -219,11 +251,14 @@ mod tests {
         let (range, _) =
             DateRange::read(&Fields::parse(b"from=2026-11-01&to=2026-11-02"), "2026-11-26T00:00:00Z".parse().unwrap());
         let text = r#"{"metrics": {"rows": [
-            {"period_start": "2026-11-01T00:00:00.000Z", "value": "a", "sent": 10, "delivered": 9, "complained": 1},
+            {"period_start": "2026-11-01T00:00:00.000Z", "value": "a", "sent": 10, "delivered": 9, "complained": 1,
+             "delivery_time": {"measured": 9, "p50_seconds": 2.5, "p99_seconds": 40.0}},
             {"period_start": "2026-11-02T00:00:00.000Z", "value": "b", "sent": 90, "delivered": 90, "other": 1},
             {"period_start": "2026-10-01T00:00:00.000Z", "value": "b", "sent": 5}]}}"#;
         let metrics = || serde_json::from_str::<MetricsAnswer>(text).unwrap().metrics;
         assert_eq!(metrics().by_period(range, None).iter().map(|counts| counts.sent).collect::<Vec<_>>(), [10, 90]);
+        let times = metrics().delivery_times(range, Some("a"));
+        assert_eq!((times[0].p50_seconds, times[1].measured), (Some(2.5), 0));
         assert_eq!(metrics().by_period(range, Some("a")).iter().map(|counts| counts.sent).collect::<Vec<_>>(), [10, 0]);
         let table = metrics().by_value(range);
         assert_eq!(table.values().collect::<Vec<_>>(), ["b", "a"]);

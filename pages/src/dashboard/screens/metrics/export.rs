@@ -8,6 +8,9 @@ use crate::dashboard::csv::CsvText;
 use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::table::View;
 
+/// The columns after those of the counts.
+const DELIVERY_TIMES: [&str; 2] = ["delivery_p50_seconds", "delivery_p99_seconds"];
+
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let (range, _) = DateRange::read(query, context.now());
@@ -21,7 +24,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let answer: MetricsAnswer = context.read(&call).await?;
     let head = dimension.map_or("emails", Dimension::word);
-    let columns: Vec<_> = ["period_start", head].into_iter().chain(Counts::NAMES).collect();
+    let columns: Vec<_> = ["period_start", head].into_iter().chain(Counts::NAMES).chain(DELIVERY_TIMES).collect();
     let mut csv = CsvText::new(&columns);
     for row in answer.metrics.rows.iter().filter(|row| emails.value().is_none_or(|value| value == row.value)) {
         let value = match (emails.domain(), dimension) {
@@ -30,7 +33,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (None, None) => "all".to_owned(),
         };
         let counts = row.counts.all().map(|count| count.to_string());
-        csv.push(&[row.period_start.clone(), value].into_iter().chain(counts).collect::<Vec<_>>());
+        let time = row.delivery_time;
+        let times =
+            [time.p50_seconds, time.p99_seconds].map(|time| time.map_or_else(String::new, |time| time.to_string()));
+        csv.push(&[row.period_start.clone(), value].into_iter().chain(counts).chain(times).collect::<Vec<_>>());
     }
     Ok(csv.into_file(context, "email-metrics", ""))
 }

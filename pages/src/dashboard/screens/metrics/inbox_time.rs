@@ -1,141 +1,74 @@
-//! How long emails take from the queue to the recipient's mail host: the median and the slowest hundredth, measured on
-//! the latest delivered emails.
+//! How long emails take from the queue to the recipient's mail host: the median and the slowest hundredth of all
+//! deliveries of a range.
 
 use hypertext::{Buffer, prelude::*};
-use jiff::Timestamp;
-use serde::Deserialize;
 
-use super::selection::{CountedEmails, Dimension, domain_id};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use super::counts::{Counts, DeliveryTime};
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit};
-use crate::dashboard::kit::date_range::{DateRange, PeriodLength};
+use crate::dashboard::kit::date_range::DateRange;
+use crate::dashboard::kit::text::grouped;
 
-/// Emails that are measured: one page of the list.
-const MEASURED: &str = "100";
-/// A longer span of measured emails has a period for each day.
-const HOURS_MAX: i64 = 48;
-
-#[derive(Debug, Default, Deserialize)]
-struct DeliveredList {
-    #[serde(default)]
-    emails: Vec<DeliveredItem>,
+/// The delivery times of the chosen emails.
+pub(super) struct InboxTime<'a> {
+    pub(super) range: DateRange,
+    pub(super) periods: &'a [DeliveryTime],
+    /// The time of the whole range; `None` where the API has it by period only.
+    pub(super) total: Option<DeliveryTime>,
+    pub(super) counts: &'a [Counts],
 }
 
-#[derive(Debug, Deserialize)]
-struct DeliveredItem {
-    sent_at: Option<String>,
-    delivered_at: Option<String>,
-}
-
-/// The delivery times of emails.
-pub(super) struct InboxTime {
-    /// The time of delivery, and the seconds that it took.
-    measured: Vec<(Timestamp, f64)>,
-    /// Emails of a provider cannot be listed.
-    is_listed: bool,
-}
-
-/// Measures the latest delivered emails of a range.
-pub(super) async fn read(
-    context: &Context<'_>,
-    range: DateRange,
-    emails: &CountedEmails,
-) -> Result<InboxTime, Failure> {
-    let mut call = Call::new("list_emails")
-        .query("status", "delivered")
-        .query("created_after", range.from.to_string())
-        .query("created_before", range.to.to_string())
-        .query("category", emails.category.unwrap_or_default())
-        .query("limit", MEASURED);
-    let mut is_listed = context.allows("list_emails");
-    if let Some(only) = &emails.only {
-        match only.dimension {
-            Dimension::Domain => match domain_id(context, &only.value).await {
-                Some(id) => call = call.query("domain_id", id),
-                None => is_listed = false,
-            },
-            Dimension::Tag => call = call.query("tag", &only.value),
-            Dimension::Template => call = call.query("template", &only.value),
-            Dimension::Category => call = call.query("category", &only.value),
-            Dimension::Provider => is_listed = false,
-        }
+impl InboxTime<'_> {
+    /// The number of deliveries that are measured.
+    fn measured(&self) -> u64 {
+        self.periods.iter().fold(0, |sum, time| sum.saturating_add(time.measured))
     }
-    if !is_listed {
-        return Ok(InboxTime { measured: Vec::new(), is_listed });
+
+    fn delivered(&self) -> u64 {
+        Counts::sum(self.counts).delivered
     }
-    let list = match context.read::<DeliveredList>(&call).await {
-        Ok(list) => list,
-        // `(other)` is no tag that can be searched.
-        Err(failure) if failure.status == 400 => DeliveredList::default(),
-        Err(failure) => return Err(failure),
-    };
-    let measured = list.emails.iter().filter_map(|email| {
-        let time = |text: &Option<String>| text.as_deref()?.parse::<Timestamp>().ok();
-        let (sent, delivered) = (time(&email.sent_at)?, time(&email.delivered_at)?);
-        Some((delivered, delivered.duration_since(sent).as_secs_f64().max(0.0)))
-    });
-    Ok(InboxTime { measured: measured.collect(), is_listed })
-}
 
-/// The value below which a share of the values lies (nearest rank). `values` is sorted.
-fn percentile(values: &[f64], share: usize) -> Option<f64> {
-    let rank = (values.len() * share).div_ceil(100).max(1);
-    values.get(rank - 1).copied()
-}
-
-fn sorted(mut values: Vec<f64>) -> Vec<f64> {
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-impl InboxTime {
-    fn chart(&self) -> Option<Chart> {
-        let first = self.measured.iter().map(|(time, _)| *time).min()?;
-        let last = self.measured.iter().map(|(time, _)| *time).max()?;
-        let is_short = last.duration_since(first).as_hours() < HOURS_MAX;
-        let seconds = if is_short { 3_600 } else { 86_400 };
-        let floor = |time: Timestamp| time.as_second().div_euclid(seconds);
-        let at = |period: i64| Timestamp::from_second(period * seconds).unwrap_or(last);
-        let (from, to) = (at(floor(first)), at(floor(last) + 1));
-        let range = DateRange { from, to, step: if is_short { PeriodLength::Hour } else { PeriodLength::Day } };
-        let mut periods = vec![Vec::new(); range.len()];
-        for (time, seconds) in &self.measured {
-            if let Some(values) = range.period_of(&time.to_string()).and_then(|period| periods.get_mut(period)) {
-                values.push(*seconds);
-            }
-        }
-        let periods: Vec<_> = periods.into_iter().map(sorted).collect();
-        let all = sorted(self.measured.iter().map(|(_, seconds)| *seconds).collect());
-        let series = |label: &str, share: usize| {
-            let total = percentile(&all, share).map(|value| Unit::Seconds.exact(value)).unwrap_or_default();
-            Series::new(label, periods.iter().map(|values| percentile(values, share)).collect()).total(total)
+    fn note(&self) -> String {
+        let (measured, delivered) = (self.measured(), self.delivered());
+        let of = match delivered.checked_sub(measured) {
+            None | Some(0) => "all deliveries".to_owned(),
+            Some(_) => format!(
+                "{} of {} deliveries: the others were made before times were measured",
+                grouped(measured),
+                grouped(delivered)
+            ),
         };
-        let note = format!(
-            "From the queue to the recipient's mail host, measured on the latest {} delivered emails of the range.",
-            all.len()
-        );
-        let chart = Chart::new(ChartKind::Lines, "Time to inbox", Unit::Seconds, range.step.title(), range.labels());
-        Some(
-            chart
-                .note(note)
-                .series(series("Half of the emails within (p50)", 50))
-                .series(series("99 of 100 within (p99)", 99)),
-        )
+        format!("From the queue to the recipient's mail host, measured on {of}.")
+    }
+
+    fn chart(&self) -> Chart {
+        let series = |label: &str, time: fn(&DeliveryTime) -> Option<f64>| {
+            let series = Series::new(label, self.periods.iter().map(time).collect());
+            match self.total.as_ref().and_then(time) {
+                Some(total) => series.total(Unit::Seconds.exact(total)),
+                None => series,
+            }
+        };
+        Chart::new(ChartKind::Lines, "Time to inbox", Unit::Seconds, self.range.step.title(), self.range.labels())
+            .note(self.note())
+            .series(series("Half of the emails within (p50)", |time| time.p50_seconds))
+            .series(series("99 of 100 within (p99)", |time| time.p99_seconds))
     }
 }
 
-impl Renderable for InboxTime {
+impl Renderable for InboxTime<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let chart = self.chart();
+        if self.measured() > 0 {
+            self.chart().render_to(buffer);
+            return;
+        }
+        let text = match self.delivered() {
+            0 => "No email was delivered in this range.",
+            _ => "The emails of this range were delivered before times were measured.",
+        };
         maud! {
-            @if let Some(chart) = &chart {
-                (chart)
-            } @else if self.is_listed {
-                figure.card.chart {
-                    figcaption { h2 { "Time to inbox" } }
-                    p.chart-empty { "No email was delivered in this range." }
-                }
+            figure.card.chart {
+                figcaption { h2 { "Time to inbox" } }
+                p.chart-empty { (text) }
             }
         }
         .render_to(buffer);
@@ -145,23 +78,34 @@ impl Renderable for InboxTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dashboard::kit::date_range::PeriodLength;
+    use crate::dashboard::page::render;
 
-    #[test]
-    fn percentiles_are_nearest_ranks() {
-        let hundred: Vec<f64> = (1..=100).map(f64::from).collect();
-        assert_eq!((percentile(&hundred, 50), percentile(&hundred, 99)), (Some(50.0), Some(99.0)));
-        assert_eq!((percentile(&[7.0], 50), percentile(&[7.0], 99), percentile(&[], 50)), (Some(7.0), Some(7.0), None));
+    fn time(measured: u64, seconds: f64) -> DeliveryTime {
+        DeliveryTime { measured, p50_seconds: Some(seconds), p99_seconds: Some(seconds * 10.0) }
+    }
+
+    fn delivered(delivered: u64) -> Counts {
+        Counts { delivered, ..Counts::default() }
     }
 
     #[test]
-    fn periods_follow_the_measured_emails() {
-        let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        let time = |measured| InboxTime { measured, is_listed: true };
-        assert!(time(Vec::new()).chart().is_none());
-        let short = time(vec![(at("2026-11-01T10:10:00Z"), 1.0), (at("2026-11-01T12:00:00Z"), 3.0)]).chart().unwrap();
-        assert_eq!(short.labels, ["Sun 10:00", "Sun 11:00", "Sun 12:00"]);
-        assert_eq!(short.series[0].values, [Some(1.0), None, Some(3.0)]);
-        let long = time(vec![(at("2026-11-01T10:10:00Z"), 1.0), (at("2026-11-04T12:00:00Z"), 3.0)]).chart().unwrap();
-        assert_eq!(long.labels.len(), 4);
+    fn times_are_shown_by_period() {
+        let at = |text: &str| text.parse().unwrap();
+        let range =
+            DateRange { from: at("2026-11-01T00:00:00Z"), to: at("2026-11-04T00:00:00Z"), step: PeriodLength::Day };
+        let periods = [time(3, 2.0), DeliveryTime::default(), time(4, 5.0)];
+        let counts = [delivered(3), delivered(0), delivered(4)];
+        let all = InboxTime { range, periods: &periods, total: Some(time(7, 3.0)), counts: &counts };
+        let chart = all.chart();
+        assert_eq!(chart.series[0].values, [Some(2.0), None, Some(5.0)]);
+        assert_eq!(chart.series[1].total.as_deref(), Some(Unit::Seconds.exact(30.0).as_str()));
+        assert!(all.note().contains("all deliveries"));
+        let some = InboxTime { counts: &[delivered(1_000)], ..all };
+        assert!(some.note().contains("7 of 1\u{202f}000 deliveries"), "{}", some.note());
+        let none = InboxTime { range, periods: &[], total: None, counts: &[delivered(2)] };
+        assert!(render(none).contains("before times were measured"));
+        let none = InboxTime { range, periods: &[], total: None, counts: &[] };
+        assert!(render(none).contains("No email was delivered"));
     }
 }

@@ -21,6 +21,8 @@ pub(super) enum Dimension {
 
 /// The category of emails that were counted before counts had categories.
 pub(super) const UNKNOWN_CATEGORY: &str = "(unknown)";
+/// The value under which the API counts what has no row of its own.
+pub(super) const OTHER: &str = "(other)";
 const CATEGORIES: [&str; 3] = ["transactional", "product", "newsletter"];
 
 impl Dimension {
@@ -44,6 +46,17 @@ impl Dimension {
             Self::Template => "Template",
             Self::Provider => "Provider",
             Self::Category => "Category",
+        }
+    }
+
+    /// The name of what is counted as [`OTHER`].
+    pub(super) const fn others(self) -> &'static str {
+        match self {
+            Self::Domain => "Other domains",
+            Self::Tag => "Other tags",
+            Self::Template => "Other templates",
+            Self::Provider => "Other providers",
+            Self::Category => "Other categories",
         }
     }
 
@@ -174,8 +187,6 @@ struct NamedDomainList {
 
 #[derive(Debug, Deserialize)]
 struct NamedDomain {
-    #[serde(default)]
-    id: String,
     name: String,
 }
 
@@ -187,12 +198,6 @@ pub(super) async fn domains(context: &Context<'_>) -> Vec<Selection> {
     let list: NamedDomainList =
         context.read(&Call::new("list_domains").query("limit", "100")).await.unwrap_or_default();
     list.domains.into_iter().map(|domain| Selection::new(Dimension::Domain, domain.name)).collect()
-}
-
-/// The id of a domain of the account.
-pub(super) async fn domain_id(context: &Context<'_>, name: &str) -> Option<String> {
-    let list: NamedDomainList = context.read(&Call::new("list_domains").query("q", name)).await.ok()?;
-    list.domains.into_iter().find(|domain| domain.name == name).map(|domain| domain.id)
 }
 
 /// The filter with these choices.

@@ -14,17 +14,14 @@ fn row(day: &str, value: &str, sent: u64) -> Value {
     json!({
         "period_start": format!("2026-11-{day}T00:00:00.000Z"), "dimension": "domain", "value": value, "sent": sent,
         "delivered": sent - 3, "bounced": 3, "complained": 1, "opened": sent / 2,
+        "delivery_time": {"measured": sent - 3, "p50_seconds": 1.5, "p99_seconds": 40.0},
     })
 }
 
 fn backend() -> FakeBackend {
     FakeBackend::new()
         .answer("get_email_metrics", metrics(json!([row("20", HOSTILE, 100), row("21", "b.example", 50)])))
-        .answer("list_domains", json!({"domains": [{"id": "dom_1", "name": "b.example"}]}))
-        .answer(
-            "list_emails",
-            json!({"emails": [{"sent_at": "2026-11-20T10:00:00.000Z", "delivered_at": "2026-11-20T10:00:02.000Z"}]}),
-        )
+        .answer("list_domains", json!({"domains": [{"name": "b.example"}]}))
 }
 
 #[test]
@@ -40,6 +37,23 @@ fn the_page_shows_rates_advice_and_charts() {
 }
 
 #[test]
+fn emails_that_are_not_delivered_yet_are_counted() {
+    let waiting = |emails: Value| backend().answer("list_emails", json!({"emails": emails, "has_more": true}));
+    let (queued, deferred) = (json!({"last_event": "email.sent"}), json!({"last_event": "email.delivery_delayed"}));
+    let backend = waiting(json!([queued, deferred, deferred]));
+    let page = html(backend.get("/metrics"));
+    for part in ["Not delivered yet", ">3+<", ">1+<", ">2+<", "/dashboard/emails?status=sent"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let has = |status: &str| {
+        let of_status = ("status".to_owned(), status.to_owned());
+        backend.calls("list_emails").iter().any(|call| call.query.contains(&of_status))
+    };
+    assert!(has("scheduled") && has("queued,sent"));
+    assert!(!html(waiting(json!([])).get("/metrics")).contains("Not delivered yet"));
+}
+
+#[test]
 fn filters_reach_the_operations() {
     let backend = backend();
     let page = html(backend.get("/metrics?from=2026-11-20&to=2026-11-21&only=domain:b.example&by=tag&rate=bounce"));
@@ -50,8 +64,6 @@ fn filters_reach_the_operations() {
     assert!(has("from", "2026-11-20T00:00:00Z") && has("to", "2026-11-22T00:00:00Z"), "the range");
     assert!(has("from", "2026-11-18T00:00:00Z"), "the range before");
     assert!(has("domain", "b.example") && has("dimensions", "tag") && has("granularity", "hour"));
-    let emails = backend.calls("list_emails");
-    assert!(emails[0].query.contains(&("domain_id".to_owned(), "dom_1".to_owned())));
     let page = html(backend.get("/metrics?from=2026-11-21&to=2026-11-20"));
     assert!(page.contains("The first day is after the last day."));
 }
@@ -73,15 +85,40 @@ fn figures_are_of_a_category_and_a_domain() {
         has("domain", "b.example") && has("category", "newsletter")
     };
     assert!(calls.iter().filter(of_both).count() >= 3, "now, before, opens: {calls:?}");
-    let emails = backend.calls("list_emails");
-    assert!(emails[0].query.contains(&("category".to_owned(), "newsletter".to_owned())));
     let page = html(backend.get("/metrics?only=tag:a:b&category=newsletter"));
     assert!(page.contains("The figures are of all categories"), "{page}");
 }
 
 #[test]
+fn all_deliveries_are_in_the_time_to_inbox() {
+    let backend = backend();
+    let page = html(backend.get("/metrics"));
+    assert!(page.contains("measured on all deliveries") && page.contains("Half of the emails within (p50)"), "{page}");
+    assert!(backend.calls("list_emails").is_empty(), "no sample of the list");
+    let page = html(backend.get("/metrics?only=domain:b.example&by=domain"));
+    assert!(page.contains("measured on all deliveries"), "{page}");
+}
+
+#[test]
+fn overflow_rows_are_named_and_have_no_link() {
+    let rows = json!([
+        {"period_start": "2026-11-20T00:00:00.000Z", "value": "(other)", "sent": 70},
+        {"period_start": "2026-11-20T00:00:00.000Z", "value": "newsletter", "sent": 10},
+    ]);
+    let backend = FakeBackend::new().answer("get_email_metrics", metrics(rows)).answer("list_domains", json!({}));
+    let page = html(backend.get("/metrics?only=domain:b.example&category=newsletter&by=category"));
+    assert!(page.contains("Other categories") && page.contains("an hour counts 100 values apart"), "{page}");
+    assert!(page.contains("70 recipients of this domain were counted under other categories"), "{page}");
+    assert!(!page.contains("(other)"), "{page}");
+    assert!(html(backend.get("/metrics?by=tag")).contains("Other tags"));
+}
+
+#[test]
 fn pages_without_figures_say_what_to_do() {
-    let none = || FakeBackend::new().answer("get_email_metrics", metrics(json!([])));
+    let none = || {
+        let backend = FakeBackend::new().answer("get_email_metrics", metrics(json!([])));
+        backend.answer("list_emails", json!({"emails": []}))
+    };
     assert!(html(none().get("/metrics")).contains("Send the first email"));
     assert!(html(none().get("/metrics?range=7")).contains("Nothing was sent in this range"));
     let page = html(none().forbid("send_email").get("/metrics"));
@@ -104,5 +141,5 @@ fn figures_are_exported() {
     };
     assert_eq!(file_name, "email-metrics-2026-11-26.csv");
     assert_eq!(content.lines().count(), 3);
-    assert!(content.contains("2026-11-21T00:00:00.000Z,b.example,50,47,3,0,0,1,25,0,0,0"));
+    assert!(content.contains("2026-11-21T00:00:00.000Z,b.example,50,47,3,0,0,1,25,0,0,0,1.5,40"));
 }

@@ -7,6 +7,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::list_view::EmptyPage;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
@@ -55,7 +56,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("user_id", query.get("user_id").trim())
         .query("cursor", query.get("cursor"))
         .query("limit", EVENTS);
-    let found: ProductEventList = context.read(&call).await?;
+    let found =
+        context.read_page(&call, |page: &ProductEventList| (page.events.len(), page.next_cursor.as_deref())).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new("People", &["Person", "User id", "Events here", "Last event", "Seen"]);
     table = table.numbers(&["Events here"]);
@@ -75,14 +77,14 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div.flow data-fragment="list" {
             @if table.is_empty() {
-                (empty(context, &bar))
+                (EmptyPage { context, empty: empty(context, &bar), next_cursor: found.next_cursor.as_deref(), searched_until: None })
                 // The person may have got emails without ever sending an event.
                 @if !asked.is_unknown() { p { a href=(asked.path()) { "Look for emails and opt-outs of " (asked.label()) } } }
             } @else {
                 (table)
-                p.soft.small { "People of " (found.events.len()) " events, the latest first." }
+                p.soft.small { "People of " @match found.events.len() { 1 => { "one event" } count => { (grouped(count as u64)) " events" } } ", the latest first." }
+                (Pager { context, next_cursor: found.next_cursor.as_deref() })
             }
-            (Pager { context, next_cursor: found.next_cursor.as_deref() })
         }
     };
     let page =

@@ -9,6 +9,7 @@ use crate::dashboard::context::Context;
 use crate::dashboard::csv::{ROWS_MAX, export_list};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::list_view::EmptyPage;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::{address_cell, grouped};
@@ -42,7 +43,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = filters(context).await?;
     let query = context.query();
     let call = call(query).query("cursor", query.get("cursor")).query("limit", "50");
-    let (found, refused) = or_refused(context.read::<ReceivedList>(&call).await)?;
+    let (found, refused) =
+        or_refused(context.read_page(&call, |page: &ReceivedList| (page.received_emails.len(), page.older())).await)?;
     let bar = FilterBar { context, filters: &filters };
     let table = &table(&found.received_emails);
     let body = maud! {
@@ -51,13 +53,13 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if let Some(refused) = &refused {
                 (RefusedFilter(refused))
             } @else if table.is_empty() {
-                (empty(context, &bar, found.has_more))
+                (EmptyPage { context, empty: empty(context, &bar), next_cursor: found.older(), searched_until: None })
             } @else {
                 (table)
-            }
-            div.below-list {
-                @if !table.is_empty() { p.small.soft { "The export has the newest " (grouped(ROWS_MAX as u64)) " that match." } }
-                (Pager { context, next_cursor: found.next_cursor.as_deref() })
+                div.below-list {
+                    p.small.soft { "The export has the newest " (grouped(ROWS_MAX as u64)) " that match." }
+                    (Pager { context, next_cursor: found.next_cursor.as_deref() })
+                }
             }
         }
     };
@@ -89,14 +91,7 @@ fn table(mails: &[ReceivedItem]) -> Table {
     table
 }
 
-fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>, has_more: bool) -> EmptyState<'a> {
-    if has_more {
-        return EmptyState {
-            title: "Nothing on this page",
-            text: "A page looks through a limited number of mails. The next page goes on with older ones.",
-            action: None,
-        };
-    }
+fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>) -> EmptyState<'a> {
     if bar.is_active() || !context.query().get("cursor").is_empty() {
         return EmptyState {
             title: "No mail matches the filters",

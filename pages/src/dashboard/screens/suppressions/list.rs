@@ -8,6 +8,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::list_view::EmptyPage;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::address_cell;
@@ -43,13 +44,20 @@ fn call(operation: &'static str, query: &Fields) -> Call {
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let call = call("list_suppressions", query).query("cursor", query.get("cursor")).query("limit", "50");
-    let (found, refused) = or_refused(context.read::<SuppressionList>(&call).await)?;
+    let (found, refused) = or_refused(
+        context.read_page(&call, |page: &SuppressionList| (page.suppressions.len(), page.next_cursor.as_deref())).await,
+    )?;
     let filters = filters();
     let bar = FilterBar { context, filters: &filters };
     let can_remove = context.allows("delete_suppression");
     let table = table(&found.suppressions, can_remove);
     let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
-    let empty = empty(context, bar.is_active() || !query.get("cursor").is_empty(), found.has_more);
+    let empty = EmptyPage {
+        context,
+        empty: empty(context, bar.is_active() || !query.get("cursor").is_empty()),
+        next_cursor: found.next_cursor.as_deref(),
+        searched_until: None,
+    };
     let has_entries = !table.is_empty();
     let body = maud! {
         (tabs(context, LIST))
@@ -59,7 +67,6 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 (RefusedFilter(refused))
             } @else if !has_entries {
                 (empty)
-                (pager)
             } @else if can_remove {
                 form method="get" action={ (LIST) "/selected" } {
                     (table)
@@ -114,15 +121,8 @@ fn table(suppressions: &[Suppression], can_remove: bool) -> Table {
     table
 }
 
-/// No suppressions: because there are none, because the filters exclude them, or because the search was bounded.
-fn empty(context: &Context<'_>, is_filtered: bool, has_more: bool) -> EmptyState<'static> {
-    if has_more {
-        return EmptyState {
-            title: "Nothing on this page",
-            text: "A page looks through a limited number of suppressions. The next page goes on with older ones.",
-            action: None,
-        };
-    }
+/// No suppressions: because there are none, or because the filters exclude them.
+fn empty(context: &Context<'_>, is_filtered: bool) -> EmptyState<'static> {
     if is_filtered {
         return EmptyState {
             title: "No suppression matches the filters",

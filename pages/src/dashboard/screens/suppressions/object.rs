@@ -40,7 +40,6 @@ pub(super) struct ServerReply {
 pub(super) struct SuppressionList {
     pub suppressions: Vec<Suppression>,
     pub next_cursor: Option<String>,
-    pub has_more: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -13,7 +13,7 @@ use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
-use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::kit::time::time_or_dash;
@@ -47,7 +47,11 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     for name in ["email", "category", "cursor"] {
         call = call.query(name, query.get(name).trim());
     }
-    let (found, refused) = or_refused(context.read::<CategoryOptOutList>(&call).await)?;
+    let (found, refused) = or_refused(
+        context
+            .read_page(&call, |page: &CategoryOptOutList| (page.category_opt_outs.len(), page.next_cursor.as_deref()))
+            .await,
+    )?;
     let filters =
         [Filter::text("email", "Address", "grace@example.net"), Filter::words("category", "Category", CATEGORIES)];
     let bar = FilterBar { context, filters: &filters };
@@ -69,8 +73,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (tabs(context, OPT_OUTS))
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) } @else if table.is_empty() { (empty) } @else { (table) }
-            (Pager { context, next_cursor: found.next_cursor.as_deref() })
+            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
         }
     };
     let actions = maud! { @if context.allows("create_category_opt_out") { a.button.primary href={ (OPT_OUTS) "/new" } { "Add" } } };

@@ -9,9 +9,9 @@ use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::kit::text::{address_cell, sentence_case};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{Outcome, View};
@@ -40,7 +40,8 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("status", query.get("status"))
         .query("category", query.get("category"))
         .query("cursor", query.get("cursor"));
-    let found: TemplatePage = context.read(&call).await?;
+    let found =
+        context.read_page(&call, |page: &TemplatePage| (page.templates.len(), page.next_cursor.as_deref())).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new("Templates", &["Name", "Alias", "Category", "Status", "Version", "Changed"]);
     for template in &found.templates {
@@ -49,11 +50,11 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 .link(path(&template.id), &template.name)
                 .cell(maud! {
                     @match &template.alias {
-                        Some(alias) => { code { (alias) } }
+                        Some(alias) => { code { (address_cell(alias)) } }
                         None => { span.dash { "–" } }
                     }
                 })
-                .cell(sentence_case(&template.category))
+                .cell(maud! { span.nowrap { (sentence_case(&template.category)) } })
                 .cell(StatusBadges(template))
                 .cell(maud! {
                     @match template.published_version {
@@ -79,12 +80,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         @if is_filtered || !table.is_empty() { (bar) }
         div data-fragment="list" {
-            @if table.is_empty() {
-                (empty)
-            } @else {
-                (table)
-                (Pager { context, next_cursor: found.next_cursor.as_deref() })
-            }
+            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
         }
     };
     let page = Page::new("Templates", body).lead("Texts of emails with variables, in published versions.");

@@ -8,7 +8,8 @@ use super::{OneTemplate, TemplateDetail, call, path, read_template, template_pag
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Empty, Field, Form};
-use crate::dashboard::kit::confirm::{confirm, confirm_field};
+use crate::dashboard::kit::confirm::{DeletionCard, delete_confirmed};
+use crate::dashboard::seen_version;
 use crate::dashboard::table::{Outcome, View};
 
 fn settings_form(template: &TemplateDetail) -> Form<'static> {
@@ -57,7 +58,8 @@ fn status_form(template: &TemplateDetail) -> Form<'static> {
 /// The settings.
 pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let template = &read_template(context, &call("get_template", context.id())).await?;
-    let (settings, duplicate, status) = (settings_form(template), duplicate_form(), status_form(template));
+    let (mut settings, duplicate, status) = (settings_form(template), duplicate_form(), status_form(template));
+    settings.fields.push(seen_version::field(&template.draft_version.to_string()));
     let delete = format!("{}/delete", path(&template.id));
     let may_change = context.allows("update_template");
     let body = maud! {
@@ -95,7 +97,10 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 /// Saves the settings.
 pub async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let body = settings_form(&TemplateDetail::default()).read(context.form())?;
+    let mut body = settings_form(&TemplateDetail::default()).read(context.form())?;
+    if let Ok(version) = context.form().get(seen_version::FIELD).parse::<u32>() {
+        body["if_version"] = json!(version);
+    }
     context.perform(&call("update_template", context.id()).json(body)).await?;
     Ok(Outcome::done(&context.request.path, "changed"))
 }
@@ -117,23 +122,17 @@ pub async fn set_status(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// The question before a template is deleted.
 pub async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
     let template = &read_template(context, &call("get_template", context.id())).await?;
-    let form = Form::new("delete", "Delete the template", vec![confirm_field(&template.name)]).danger();
-    let body = maud! {
-        div.card {
-            p {
-                "The draft and all versions of “" (template.name) "” are deleted. Requests that name it are refused, and "
-                "steps of automations that send it fail. Emails that were sent stay in the list."
-            }
-            (form.within(context))
-        }
+    let effect = maud! {
+        "The draft and all versions of “" (template.name) "” are deleted. Requests that name it are refused, and "
+        "steps of automations that send it fail. Emails that were sent stay in the list."
     };
+    let body = DeletionCard { context, button: "Delete the template", name: &template.name, effect };
     Ok(template_page(context, template, "Delete", body).same_as(call("delete_template", &template.id)).into())
 }
 
 /// Deletes a template.
 pub async fn delete(context: &Context<'_>) -> Result<Outcome, Failure> {
     let template = &read_template(context, &call("get_template", context.id())).await?;
-    confirm(context, &template.name)?;
-    context.perform(&call("delete_template", &template.id)).await?;
-    Ok(Outcome::done("/dashboard/templates", "deleted"))
+    let deletion = call("delete_template", &template.id);
+    delete_confirmed(context, &template.name, &deletion, "/dashboard/templates").await
 }

@@ -9,7 +9,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
-use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::screens::emails::day_start;
@@ -31,7 +31,9 @@ impl Deliveries {
         }
         call = call.query("created_after", day_start(query.get("after"), 0));
         call = call.query("created_before", day_start(query.get("before"), 1));
-        let (list, refused) = or_refused(context.read::<DeliveryList>(&call).await)?;
+        let (list, refused) = or_refused(
+            context.read_page(&call, |page: &DeliveryList| (page.deliveries.len(), page.next_cursor.as_deref())).await,
+        )?;
         let filters = [
             Filter::words("status", "Status", &["pending", "delivered", "failed"]),
             event_choices::filter("type"),
@@ -76,15 +78,9 @@ impl DeliverySection<'_> {
         table
     }
 
-    /// No deliveries: because there are none, because the filters exclude them, or because the search was bounded.
+    /// No deliveries: because there are none, or because the filters exclude them.
     fn empty(&self, is_filtered: bool) -> EmptyState<'static> {
-        if self.deliveries.list.has_more {
-            EmptyState {
-                title: "Nothing on this page",
-                text: "A page looks through a limited number of deliveries. The next page goes on with older ones.",
-                action: None,
-            }
-        } else if is_filtered {
+        if is_filtered {
             EmptyState {
                 title: "No delivery matches the filters",
                 text: "Deliveries are kept for 30 days.",
@@ -117,12 +113,9 @@ impl Renderable for DeliverySection<'_> {
                 div data-fragment="list" {
                     @if let Some(refused) = &deliveries.refused {
                         (RefusedFilter(refused))
-                    } @else if table.is_empty() {
-                        (self.empty(is_filtered))
                     } @else {
-                        (table)
+                        (ListView { context, table: &table, empty: self.empty(is_filtered), next_cursor: deliveries.list.next_cursor.as_deref() })
                     }
-                    (Pager { context, next_cursor: deliveries.list.next_cursor.as_deref() })
                 }
             }
         }

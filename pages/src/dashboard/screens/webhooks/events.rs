@@ -11,6 +11,7 @@ use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::list_view::EmptyPage;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
@@ -23,6 +24,13 @@ struct StreamPage {
     events: Vec<StreamEvent>,
     next_cursor: Option<String>,
     has_more: bool,
+}
+
+impl StreamPage {
+    /// The cursor of older entries; there is one at the end of the list too, from which a client can poll.
+    fn older(&self) -> Option<&str> {
+        self.next_cursor.as_deref().filter(|_| self.has_more)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -84,16 +92,13 @@ pub(super) fn links(data: &Value) -> impl Renderable + use<> {
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let call = Call::new("list_webhook_events").query("types", query.get("types")).query("cursor", query.get("cursor"));
-    let (found, refused) = or_refused(context.read::<StreamPage>(&call).await)?;
+    let (found, refused) =
+        or_refused(context.read_page(&call, |page: &StreamPage| (page.events.len(), page.older())).await)?;
     let filters = [event_choices::filter("types")];
     let bar = FilterBar { context, filters: &filters };
     let is_filtered = bar.is_active() || !query.get("cursor").is_empty();
-    let empty = if found.has_more || is_filtered {
-        EmptyState {
-            title: "No such events here",
-            text: "A page looks through a limited number of events. Older ones may be on the next page.",
-            action: None,
-        }
+    let empty = if is_filtered {
+        EmptyState { title: "No such event", text: "No stored event has this type.", action: None }
     } else {
         EmptyState {
             title: "No events yet",
@@ -107,11 +112,11 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if let Some(refused) = &refused {
                 (RefusedFilter(refused))
             } @else if found.events.is_empty() {
-                (empty)
+                (EmptyPage { context, empty: empty.clone(), next_cursor: found.older(), searched_until: None })
             } @else {
                 div.stream { @for event in &found.events { (event_view(event)) } }
+                (Pager { context, next_cursor: found.next_cursor.as_deref() })
             }
-            (Pager { context, next_cursor: found.next_cursor.as_deref() })
         }
     };
     let page = Page::new("Events", body)

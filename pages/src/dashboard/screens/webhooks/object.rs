@@ -127,7 +127,6 @@ pub(super) struct Attempt {
 pub(super) struct DeliveryList {
     pub deliveries: Vec<Delivery>,
     pub next_cursor: Option<String>,
-    pub has_more: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]

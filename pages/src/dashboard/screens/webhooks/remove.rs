@@ -8,7 +8,7 @@ use super::{LIST, webhook_path};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::Form;
-use crate::dashboard::kit::confirm::{confirm, confirm_field};
+use crate::dashboard::kit::confirm::{confirm_field, delete_confirmed};
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{Outcome, View};
 
@@ -28,7 +28,6 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 pub(super) async fn remove(context: &Context<'_>) -> Result<Outcome, Failure> {
-    confirm(context, Webhook::read(context).await?.host())?;
-    context.perform(&Call::new("delete_webhook").id(context.id())).await?;
-    Ok(Outcome::done(LIST, "deleted"))
+    let webhook = Webhook::read(context).await?;
+    delete_confirmed(context, webhook.host(), &Call::new("delete_webhook").id(context.id()), LIST).await
 }

@@ -87,6 +87,11 @@ final class PostriderApiTransport extends AbstractApiTransport
             $text = $this->requests->redactText($failure->getMessage());
             throw new HttpTransportException("Could not reach the postrider server: $text", $answer);
         }
+        // No failure of the transport: a failover transport must not send the email in another way.
+        $held = Failure::ofHeld($this->requests->redact($response));
+        if ($held !== null) {
+            throw $held;
+        }
         $sent = json_decode($response->body, true);
         if ($response->status !== 200 || !\is_string($sent['id'] ?? null)) {
             $failure = Failure::of($this->requests->redact($response));

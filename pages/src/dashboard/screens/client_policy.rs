@@ -1,4 +1,4 @@
-//! The policy of a credential: what its program may do below its scope.
+//! The policy of a client (a credential or the grant of an app): what its program may do below its scope.
 
 use serde::Deserialize;
 
@@ -34,7 +34,7 @@ fn choices(words: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// The fields of the policy, with its values. SMTP has no reply for a request that waits for an approval.
-pub(super) fn fields(is_api_key: bool, policy: Option<&Policy>) -> Vec<Field> {
+pub(super) fn fields(can_wait: bool, policy: Option<&Policy>) -> Vec<Field> {
     let policy = policy.cloned().unwrap_or_default();
     let categories =
         choices(&[("transactional", "Transactional"), ("product", "Product updates"), ("newsletter", "Newsletter")]);
@@ -60,11 +60,11 @@ pub(super) fn fields(is_api_key: bool, policy: Option<&Policy>) -> Vec<Field> {
             .empty(Empty::Kept)
             .help("None checked: all."),
     ];
-    if is_api_key {
+    if can_wait {
         let approve = Field::new("policy.approve", "A person approves first", Control::Checkboxes(approvals))
             .value(policy.approve.join("\n"))
             .empty(Empty::Kept)
-            .help("For keys of assistants and agents: such requests wait under Approvals, and you get an email.");
+            .help("For assistants and agents: such requests wait under Approvals, and you get an email.");
         fields.push(approve);
     }
     fields

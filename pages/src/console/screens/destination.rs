@@ -1,0 +1,51 @@
+//! A recipient domain: what waits for it now and waited over time, and what was decided about it.
+
+use hypertext::{maud_borrow, prelude::*};
+use serde_json::json;
+
+use super::depth::{DepthSection, QueueDepth};
+use super::destinations::Override;
+use super::queue::destination_page;
+use crate::console::PATH;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::{PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/queue/{domain}",
+    access: PageAccess::SignedIn,
+    reads: &["queue_depth", "destination_list"],
+    show: |context| Box::pin(show(context)),
+    forms: &[],
+}];
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let domain = context.parameter("domain");
+    let depth = QueueDepth::read(context, Some(domain)).await?;
+    let overrides = Override::read_of_domain(context, domain).await?;
+    let now = depth.now.as_ref().ok_or_else(Failure::not_found)?;
+    let facts = Facts::new()
+        .row("Not tried yet", grouped(now.queued))
+        .row("Waits for a retry", grouped(now.deferred))
+        .row("Held by the operator", grouped(now.held))
+        .row("Delivery", overrides.suspension_view())
+        .row("Route", overrides.way.as_deref().unwrap_or("As configured"));
+    let (path, name) = (destination_page(domain), encode(domain));
+    let body = maud_borrow! {
+        div.card { (facts) }
+        (DepthSection { depth: &depth, path: &path })
+        p.soft.small { "A minute in which the domain was not among the twenty with the longest queues has no figure." }
+    };
+    let actions = maud_borrow! {
+        a.button.primary href={ (PATH) "/mail?to=" (name) } { "Queued mail" }
+        a.button href={ (PATH) "/destinations/suspend?to=" (name) } { "Suspend" }
+        a.button href={ (PATH) "/destinations/route?to=" (name) } { "Route" }
+    };
+    let list = Call::new("queue_list").json(json!({"limit": 50, "filter": {"to": domain}, "search": {}}));
+    let page = Page::new(domain, body).actions(actions).below(format!("{PATH}/queue"), "Queue by destination");
+    Ok(page.same_as(list).into())
+}

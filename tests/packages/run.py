@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""Tries the packages as an operator would: installs, upgrades, refuses an upgrade, removes, purges; runs the container.
+
+    tests/packages/run.py --postrider target/dist/postrider            all
+    tests/packages/run.py --postrider target/dist/postrider debian     only: debian, container, installer
+
+It needs root, cargo-deb, cargo-cyclonedx, lintian, shellcheck, mmdebstrap, umoci and minisign; missing ones are named,
+and the tests that need them are skipped. The Debian package is tried in a chroot of Debian's stable release.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ROOT / "target" / "packages"
+START_S = 60
+SUITE = "bookworm"
+CONFIGURATION = """hostname = "mx1.example.net"
+data_dir = "/var/lib/postrider"
+[api]
+listen = ["127.0.0.1:{api}"]
+base_url = "https://api.example.net"
+"""
+
+
+class Failed(Exception):
+    """A package does not do what it should."""
+
+
+def run(*command, ok=True, **options):
+    """Runs a command and returns its output. `ok` says whether it must succeed or fail."""
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if (done.returncode == 0) != ok:
+        raise Failed(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+class Server:
+    """A server in a root directory, until the end of the `with` block."""
+
+    def __init__(self, root, user=None):
+        self.root, self.user = root, user
+
+    def enter(self, *words):
+        user = [f"--userspec={self.user}"] if self.user else []
+        return ["chroot", *user, str(self.root), *words]
+
+    def __enter__(self):
+        command = self.enter("/usr/bin/postrider", "serve", "--config", "/etc/postrider/postrider.toml")
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        until = time.monotonic() + START_S
+        socket = self.root / "var/lib/postrider/admin.sock"
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > until:
+                self.process.kill()
+                raise Failed(f"the server does not start ({socket}):\n{self.process.stdout.read()}")
+            time.sleep(0.1)
+        return self
+
+    def answers(self):
+        words = self.enter("/usr/bin/postrider", "admin", "--config", "/etc/postrider/postrider.toml", "account", "list")
+        return subprocess.run(words, capture_output=True).returncode == 0
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        text, _ = self.process.communicate(timeout=START_S)
+        expect(self.process.returncode == 0, f"the server exits with {self.process.returncode}:\n{text}")
+
+
+def build_package(binary, version):
+    run(ROOT / "packaging/debian/build", binary, env={**os.environ, "DEB_VERSION": version})
+    [package] = PACKAGES.glob(f"postrider_{version}_*.deb")
+    return package
+
+
+def make_chroot(work, *packages):
+    chroot = work / "chroot"
+    include = [f"--include={','.join(packages)}"] if packages else []
+    run("mmdebstrap", "--variant=minbase", *include, SUITE, chroot)
+    return chroot
+
+
+def write_configuration(root, **values):
+    file = root / "etc/postrider/postrider.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # A container runtime writes it.
+    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    file.write_text(CONFIGURATION.format(**{"api": 12025, **values}))
+    return file
+
+
+def newer_format(store):
+    """Writes a header with format 99 into the store's newest log segment; returns a function that undoes it."""
+    segment = sorted(store.glob("log-*.seg"))[-1]
+    old = segment.read_bytes()[:64]
+    content = old[:8] + struct.pack("<I", 99) + old[12:60]
+    header = content + struct.pack("<I", zlib.crc32(content))
+
+    def write(first):
+        with segment.open("r+b") as file:
+            file.write(first)
+
+    write(header)
+    return lambda: write(old)
+
+
+def debian(binary, work):
+    """The Debian package."""
+    first, second, third = (build_package(binary, version) for version in ("0.1.0", "0.1.1", "0.1.2"))
+    found = run("lintian", "--fail-on", "error,warning", "--info", first)
+    print(found, end="")
+    unit = work / "postrider.service"
+    unit.write_text((ROOT / "etc/postrider.service").read_text().replace("/usr/bin/postrider", str(binary)))
+    run("systemd-analyze", "verify", "--man=no", unit)
+
+    root = make_chroot(work)
+    for package in (first, second, third):
+        shutil.copy(package, root / "root")
+    inside = lambda *words, ok=True: run("chroot", root, *words, ok=ok)
+    install = lambda package, ok=True: inside("dpkg", "-i", f"/root/{package.name}", ok=ok)
+    version = lambda: inside("dpkg-query", "-W", "-f", "${Version} ${Status}", "postrider")
+
+    text = install(first)
+    expect("postrider doctor" in text, f"the first installation does not say what to do next:\n{text}")
+    expect((root / "usr/share/man/man1/postrider.1.gz").exists(), "there is no manual page")
+    expect((root / "usr/share/bash-completion/completions/postrider").exists(), "there is no completion")
+    expect((root / "etc/default/postrider").stat().st_mode & 0o777 == 0o600, "everybody can read /etc/default/postrider")
+    enabled = root / "etc/systemd/system/multi-user.target.wants/postrider.service"
+    expect(enabled.is_symlink(), "the service does not start at boot")
+
+    configuration = write_configuration(root)
+    (root / "var/lib/postrider").mkdir(mode=0o700, exist_ok=True)
+    with Server(root) as server:
+        text = install(second)
+        expect(version().startswith("0.1.1 install ok installed"), f"the upgrade did not install:\n{text}")
+        expect(server.answers(), "the server ended during the upgrade")
+
+        good = configuration.read_text()
+        configuration.write_text(good + "[nonsense]\nkey = 1\n")
+        text = install(third, ok=False)
+        expect("nonsense" in text and "Nothing was changed" in text, f"the refusal gives no reason:\n{text}")
+        expect(version().startswith("0.1.1 install ok installed"), f"a refused upgrade leaves {version()}")
+        expect(server.answers(), "the server ended when an upgrade was refused")
+        configuration.write_text(good)
+
+    undo = newer_format(root / "var/lib/postrider/store")
+    text = install(third, ok=False)
+    expect("format 99" in text, f"the refusal does not name the format:\n{text}")
+    expect(version().startswith("0.1.1 install ok installed"), f"a refused upgrade leaves {version()}")
+    undo()
+    text = install(third)
+    expect(version().startswith("0.1.2 install ok installed"), f"the upgrade did not install:\n{text}")
+    with Server(root):
+        pass
+    # Back to an earlier version: possible, because both read the format.
+    install(second)
+
+    inside("dpkg", "--remove", "postrider")
+    expect(configuration.exists() and not (root / "usr/bin/postrider").exists(), "removal keeps the wrong files")
+    inside("dpkg", "--purge", "postrider")
+    expect(not configuration.parent.exists(), "purge leaves the configuration")
+    expect(not (root / "etc/default/postrider").exists(), "purge leaves /etc/default/postrider")
+    expect((root / "var/lib/postrider/store").exists(), "purge removes mail")
+
+
+def container(binary, work):
+    """The container image."""
+    digests = {run(ROOT / "packaging/container/build", binary, work / name).split()[-1] for name in ("oci", "again")}
+    expect(len(digests) == 1, f"two builds of one binary differ: {digests}")
+    run("umoci", "unpack", "--image", f"{work}/oci:latest", work / "bundle")
+    root = work / "bundle/rootfs"
+    programs = [path for path in root.rglob("*") if path.is_file() and os.access(path, os.X_OK) and ".so" not in path.name]
+    expect(programs == [root / "usr/bin/postrider"], f"the image has other programs: {programs}")
+    write_configuration(root, api=12026)
+    data = (root / "var/lib/postrider").stat()
+    expect((data.st_uid, data.st_mode & 0o777) == (10001, 0o700), "the data directory has the wrong owner or mode")
+    with Server(root, user="10001:10001") as server:
+        health = run(*server.enter("/usr/bin/postrider", "status", "--config", "/etc/postrider/postrider.toml"))
+        expect("listener" in health, f"the health check prints:\n{health}")
+
+
+def installer(binary, work):
+    """install.sh."""
+    script = ROOT / "packaging/install.sh"
+    run("shellcheck", "--shell=sh", script)
+    run("minisign", "-G", "-W", "-f", "-p", work / "release.pub", "-s", work / "release.key")
+    command = [ROOT / "packaging/release", "--from", "/releases"]
+    run(*command, "--secret-key", work / "release.key", "--public-key", work / "release.pub", binary)
+    root = make_chroot(work, "minisign")
+    latest = root / "releases/latest"
+    shutil.copytree(PACKAGES / "release", latest)
+    inside = lambda *words, ok=True: run("chroot", root, *words, ok=ok)
+
+    text = inside("sh", "/releases/latest/install.sh", "--dry-run")
+    expect("would run: apt-get install" in text, f"the dry run prints:\n{text}")
+    expect(not (root / "usr/bin/postrider").exists(), "the dry run installs")
+
+    # A download that breaks off runs nothing.
+    whole = (latest / "install.sh").read_text()
+    for part in range(0, len(whole) - 10, 400):
+        (root / "part.sh").write_text(whole[:part])
+        subprocess.run(["chroot", root, "sh", "/part.sh"], capture_output=True)
+        expect(not (root / "usr/bin/postrider").exists(), f"the first {part} bytes of the script install")
+
+    package = next(latest.glob("*.deb"))
+    good = package.read_bytes()
+    package.write_bytes(good + b"x")
+    expect("checksum" in inside("sh", "/releases/latest/install.sh", ok=False), "a changed package is not refused")
+    package.write_bytes(good)
+    sums = (latest / "SHA256SUMS").read_text()
+    (latest / "SHA256SUMS").write_text(sums + "\n")
+    expect("signature" in inside("sh", "/releases/latest/install.sh", ok=False), "changed checksums are not refused")
+    (latest / "SHA256SUMS").write_text(sums)
+
+    inside("sh", "/releases/latest/install.sh")
+    expect("postrider" in inside("postrider", "--version"), "the script does not install")
+
+
+TESTS = {"debian": debian, "container": container, "installer": installer}
+TOOLS = {
+    "debian": ["cargo-deb", "lintian", "mmdebstrap", "systemd-analyze"],
+    "container": ["umoci"],
+    "installer": ["cargo-deb", "cargo-cyclonedx", "minisign", "mmdebstrap", "shellcheck", "umoci"],
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--postrider", required=True, type=Path)
+    parser.add_argument("names", nargs="*", metavar="TEST", help=", ".join(TESTS))
+    args = parser.parse_args()
+    failed = False
+    for name in args.names or TESTS:
+        missing = [tool for tool in TOOLS[name] if not shutil.which(tool)]
+        if missing:
+            print(f"{name}: skipped: {', '.join(missing)} is missing")
+            continue
+        with tempfile.TemporaryDirectory(prefix="postrider-packages-") as work:
+            try:
+                TESTS[name](args.postrider.resolve(), Path(work))
+                print(f"{name}: passed")
+            except Failed as failure:
+                print(f"{name}: failed: {failure}")
+                failed = True
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
