@@ -108,10 +108,13 @@ fn static_page(document: &Document) -> StaticPage {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
 
     fn page(path: &str) -> StaticPage {
-        DocsPages::new("https://mail.example.com", None).page(&Method::GET, &path.parse().unwrap())
+        static PAGES: LazyLock<DocsPages> = LazyLock::new(|| DocsPages::new("https://mail.example.com", None));
+        PAGES.page(&Method::GET, &path.parse().unwrap())
     }
 
     #[test]

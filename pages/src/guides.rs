@@ -126,6 +126,7 @@ fn first_sentence(text: &str) -> String {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use std::path::Path;
 
     #[test]
     fn every_file_of_the_summary_is_a_page_and_every_file_is_in_it() {
@@ -136,6 +137,18 @@ mod tests {
         assert_eq!(listed, embedded);
         let slugs: BTreeSet<String> = embedded.iter().map(|file| guide_path(file)).collect();
         assert_eq!(slugs.len(), embedded.len(), "two files have the same path");
+    }
+
+    #[test]
+    fn every_document_is_a_guide() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        for folder in ["", "user/", "decisions/"] {
+            for entry in std::fs::read_dir(docs.join(folder)).unwrap() {
+                let file = format!("{folder}{}", entry.unwrap().file_name().to_string_lossy());
+                let is_guide = file.ends_with(".md") && file != "SUMMARY.md";
+                assert!(!is_guide || text_of(&file).is_some(), "add {file} to docs/SUMMARY.md and guide_files.rs");
+            }
+        }
     }
 
     #[test]

@@ -79,6 +79,7 @@ pub const FILES: &[(&str, &str)] = embed![
     "decisions/014-dashboard.md",
     "decisions/015-mcp-protocol.md",
     "decisions/016-one-way-to-write-html.md",
+    "decisions/017-no-elicitation.md",
 ];
 
 /// The documented configuration, which `user/configuration.md` includes.
