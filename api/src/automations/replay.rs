@@ -11,6 +11,7 @@
 //! message, and an account has one at a time. It ends after [`TIME_MAX`]: the response then says that it is not
 //! complete.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
