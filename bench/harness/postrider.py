@@ -15,6 +15,7 @@ import time
 import urllib.request
 
 import machine
+import report
 
 RELAY = ("127.0.0.1", 3525)
 MX = ("127.0.0.1", 3526)
@@ -157,6 +158,8 @@ class Postrider:
             "[submission]",
             'listen = ["{}:{}"]'.format(*SUBMISSION),
             "sessions_per_address_max = 10000",
+            # A relay listener has a fifth of them, the MX listener two fifths.
+            *(["sessions_max = 30000"] if self.work in report.IDLE else []),
             "[mx]",
             'listen = ["{}:{}"]'.format(*MX),
             "sessions_per_address_max = 10000",
