@@ -56,8 +56,13 @@ main() {
     fetch "$place/SHA256SUMS" "$work/SHA256SUMS"
     fetch "$place/SHA256SUMS.minisig" "$work/SHA256SUMS.minisig"
     verify_signature
-    file=$(awk -v want="_$architecture.$kind\$" '$2 ~ want { print $2; exit }' "$work/SHA256SUMS")
-    [ -n "$file" ] || fail "the release at $place has no $kind for $architecture"
+    # The name has the version: a mirror cannot give an older release for the one that was named.
+    wanted=_$architecture.$kind
+    if [ "$version" != latest ]; then
+        wanted=postrider_$version$wanted
+    fi
+    file=$(awk -v wanted="$wanted" 'substr($2, length($2) - length(wanted) + 1) == wanted { print $2; exit }' "$work/SHA256SUMS")
+    [ -n "$file" ] || fail "the release at $place has no package of $version for $architecture ($kind)"
     case $file in
     */* | -*) fail "SHA256SUMS has the unsafe name $file" ;;
     esac

@@ -1,7 +1,7 @@
 //! Audit of the affiliate ledger: checks invariants I1 to I12 and reports violations.
 //!
 //! ```text
-//! request ─► [runner]: a current result? ─yes─► it
+//! request ─► [runner]: a result that it may use? ─yes─► it
 //!                        └─no─► one audit per account, on a blocking thread ─► result, kept for a short time
 //! ```
 //!

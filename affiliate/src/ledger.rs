@@ -58,7 +58,7 @@ use crate::processor::JsonReadError;
 const TRIES_MAX: usize = 64;
 
 /// Why the ledger cannot apply a fact or perform an operation.
-#[derive(Debug, Error)]
+#[derive(Debug, Clone, Error)]
 pub enum LedgerError {
     /// The processor's JSON is invalid.
     #[error(transparent)]

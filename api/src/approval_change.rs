@@ -29,8 +29,8 @@ fn sends_nothing(state: &ApprovalState) -> bool {
     }
 }
 
-/// Commits a change of an approval that was read as `before`; `content` replaces its encrypted content. Returns false if
-/// it was changed at the same time.
+/// Commits a change of an approval that was read as `before`; `content` replaces its encrypted content. Gives the
+/// reserved sends of `after` back if it sends nothing. Returns false if it was changed at the same time.
 ///
 /// # Errors
 /// The store cannot be read or written.
@@ -44,7 +44,7 @@ pub(crate) async fn commit(
     for _ in 0..TRIES_MAX {
         let mut batch = Batch::progress();
         store::approval::update(&mut batch, before, after, content.clone());
-        if let Some(reserved) = before.reserved_sends.filter(|_| sends_nothing(&after.state)) {
+        if let Some(reserved) = after.reserved_sends.filter(|_| sends_nothing(&after.state)) {
             client_sends::add_release(store, &mut batch, before.account, before.client, reserved).await?;
         }
         match store.commit(batch).await {

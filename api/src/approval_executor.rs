@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! decision ─►[ pending → approved ] ─ signal ─►[ approved → executing ] ─► the operation's handler ─►[ executed + result ]
-//!                                                 under the idempotency key of the request, or of the approval
+//!                            ▲                          │      under the idempotency key of the request, or of the approval
+//!                            └─ transient error before ─┘
+//!                               the handler began
 //! ```
 //!
 //! Emails are resolved again, and sent only if they are those that the person saw: the intake refuses any other.
@@ -11,29 +13,36 @@
 //! is so with an idempotency key and for methods that are idempotent (RFC 9110 9.2.2). Otherwise the approval ends as
 //! interrupted. So a request is executed at most once.
 
+mod executions;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{HeaderValue, Method};
+use http::{HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
 use mail::approval::{
-    Approval, ApprovalState, EXECUTION_LEASE, ExecutionResult, HeldContent, HeldRequest, RESPONSE_BYTES_MAX,
+    Approval, ApprovalState, Decision, EXECUTION_LEASE, ExecutionResult, HeldContent, HeldRequest, RESPONSE_BYTES_MAX,
 };
 use mail::credential::CredentialId;
 use mail::held_email::ApprovedEmails;
+use mail::idempotency::{IdempotencyRecord, IdempotencyScope, IdempotentResult};
 use mail::request_log::RequestSurface;
+use queue::storage_quota::StorageReservation;
 use queue::submit_error::SubmitError;
 use store::access::{Actor, Tenant};
+use store::idempotency::ScopedIdempotencyKey;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::executions::Executions;
 use crate::access::{self, Principal};
 use crate::approval_change;
 use crate::approvals::{content, policy};
 use crate::dispatch;
+use crate::handler::HandlerFuture;
 use crate::idempotency;
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
@@ -52,7 +61,8 @@ const INTERVAL: Duration = Duration::from_secs(30);
 const EXECUTION_TIMEOUT: Duration = Duration::from_secs(100);
 /// Time after the approval in which transient errors are retried.
 const RETRY_FOR: Duration = Duration::from_secs(3600);
-const PAGE_APPROVALS: usize = 20;
+/// The error code of the audit log for a request that may have been executed.
+const INTERRUPTED: &str = "interrupted";
 
 /// Whether the request may have been executed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +70,60 @@ enum Attempt {
     First,
     /// A node that stopped may have executed it, wholly or in part.
     Repeated,
+}
+
+/// Why a request has no response.
+enum ExecutionFailure {
+    /// The handler was not called.
+    BeforeHandler(Problem),
+    /// The handler was called, and returned this.
+    Returned(Problem),
+    /// The handler was called, and may still run; or a part of its work remains.
+    Unfinished(Problem),
+}
+
+/// How an attempt ends.
+enum Ending {
+    Executed(Response),
+    Failed(Problem),
+    /// It may have been executed, and is not repeated.
+    Interrupted(Problem),
+    /// Nothing was done: the next attempt is a first one, too.
+    TryAgain(Problem),
+    /// It is repeated after the lease, if that is safe.
+    RepeatLater(Problem),
+}
+
+impl Ending {
+    /// `may_retry`: the time for retries is not over.
+    fn new(performed: Result<Response, ExecutionFailure>, method: &str, attempt: Attempt, may_retry: bool) -> Self {
+        let failure = match performed {
+            Ok(response) => return Self::Executed(response),
+            Err(failure) => failure,
+        };
+        match (failure, attempt) {
+            (ExecutionFailure::BeforeHandler(problem), Attempt::First) if may_retry && is_transient(&problem) => {
+                Self::TryAgain(problem)
+            }
+            (ExecutionFailure::BeforeHandler(problem), Attempt::First) => Self::Failed(problem),
+            (ExecutionFailure::BeforeHandler(problem) | ExecutionFailure::Returned(problem), _)
+                if may_retry && is_transient(&problem) =>
+            {
+                Self::RepeatLater(problem)
+            }
+            (ExecutionFailure::Unfinished(problem), _) if may_retry => Self::RepeatLater(problem),
+            (ExecutionFailure::BeforeHandler(problem) | ExecutionFailure::Unfinished(problem), _) => {
+                Self::Interrupted(problem)
+            }
+            // An attempt before may have deleted it.
+            (ExecutionFailure::Returned(problem), Attempt::Repeated)
+                if method == Method::DELETE.as_str() && problem.status() == StatusCode::NOT_FOUND =>
+            {
+                Self::Interrupted(problem)
+            }
+            (ExecutionFailure::Returned(problem), _) => Self::Failed(problem),
+        }
+    }
 }
 
 /// Executes a request that this node holds, and stores its result.
@@ -72,19 +136,15 @@ async fn execute(server: &ApiServer, approval: &Approval, attempt: Attempt) -> R
     let opened = content::open(state, approval).await;
     let content = opened.and_then(|content| content.ok_or_else(|| Problem::internal("the content was deleted")));
     let performed = match &content {
-        Ok(content) => {
-            let performed = tokio::time::timeout(EXECUTION_TIMEOUT, perform(server, approval, content, attempt)).await;
-            performed.unwrap_or_else(|_| Err(Problem::outage("the execution takes too long")))
-        }
-        Err(problem) => Err(problem.clone()),
+        Ok(content) => perform(server, approval, content, attempt).await,
+        Err(problem) => Err(ExecutionFailure::BeforeHandler(problem.clone())),
     };
-    let (status, body, error_code) = match performed {
-        Ok(response) => (response.status.as_u16(), stored_body(&response.media_type, &response.body), None),
-        // It is repeated after the lease, if that is safe.
-        Err(problem) if is_transient(&problem) && state.intake.clock().now() < give_up_at(approved.at) => {
-            return Err(problem);
+    let may_retry = state.intake.clock().now() < give_up_at(approved.at);
+    let (status, body, error_code) = match Ending::new(performed, &approval.request.method, attempt, may_retry) {
+        Ending::Executed(response) => {
+            (response.status.as_u16(), stored_body(&response.media_type, &response.body), None)
         }
-        Err(problem) => {
+        Ending::Failed(problem) => {
             if let Some(cause) = problem.cause() {
                 tracing::error!(request.id = %id, approval.id = %approval.id, cause, "approved request failed");
             }
@@ -92,17 +152,46 @@ async fn execute(server: &ApiServer, approval: &Approval, attempt: Attempt) -> R
             let body = stored_body(&HeaderValue::from_static(JSON_MEDIA_TYPE), &body);
             (problem.status().as_u16(), body, Some(problem.code().word))
         }
+        Ending::Interrupted(problem) => {
+            let cause = problem.cause().unwrap_or_default();
+            tracing::warn!(approval.id = %approval.id, cause, "approved request may have been executed");
+            return interrupt(server, approval, approved).await;
+        }
+        Ending::TryAgain(problem) => {
+            let after = Approval { state: ApprovalState::Approved { approved }, ..approval.clone() };
+            approval_change::commit(state, approval, &after, None).await?;
+            return Err(problem);
+        }
+        Ending::RepeatLater(problem) => return Err(problem),
     };
     record(server, approval, id, (status, error_code), begun, &body);
     if server.router.operation(&approval.request.operation).is_some_and(|one| request_log::is_written_first(one.risk)) {
         state.request_log.flush(state.intake.store()).await;
     }
     let result = ExecutionResult { at: state.intake.clock().now(), status, error_code: error_code.map(str::to_owned) };
-    let after = Approval { state: ApprovalState::Executed { approved, result }, ..approval.clone() };
+    // An attempt before may have used the sends: they are not given back.
+    let reserved_sends = approval.reserved_sends.filter(|_| attempt == Attempt::First);
+    let after = Approval { state: ApprovalState::Executed { approved, result }, reserved_sends, ..approval.clone() };
     let content = HeldContent { response: body, ..content.unwrap_or_default() };
     let sealed = content::seal(state, approval.id, &content)?;
     approval_change::commit(state, approval, &after, Some(sealed)).await?;
     state.approvals.ended.notify_waiters();
+    Ok(())
+}
+
+/// Ends an approval whose request may have been executed. The audit log has it first, so that no change is missing
+/// there.
+async fn interrupt(server: &ApiServer, approval: &Approval, approved: Decision) -> Result<(), Problem> {
+    let state = &server.state;
+    let failure = (StatusCode::GATEWAY_TIMEOUT.as_u16(), Some(INTERRUPTED));
+    record(server, approval, state.next_request_id(), failure, Instant::now(), "");
+    state.request_log.flush(state.intake.store()).await;
+    let interrupted = ApprovalState::Interrupted { approved, at: state.intake.clock().now() };
+    let after = Approval { state: interrupted, ..approval.clone() };
+    if approval_change::commit(state, approval, &after, None).await? {
+        tracing::warn!(approval.id = %approval.id, "approved request was interrupted and is not repeated");
+        state.approvals.ended.notify_waiters();
+    }
     Ok(())
 }
 
@@ -149,13 +238,49 @@ fn record(
     server.state.request_log.record(entry, &head.method, head.uri.path(), body.as_bytes());
 }
 
+/// A call whose handler was not started.
+struct PreparedCall<'a> {
+    operation: &'a Operation,
+    tenant: Tenant,
+    running: HandlerFuture,
+    reserved: Vec<StorageReservation>,
+}
+
 /// Calls the operation's handler as the client, with all rules that hold for it now but the approval.
 async fn perform(
     server: &ApiServer,
     approval: &Approval,
     content: &HeldContent,
     attempt: Attempt,
-) -> Result<Response, Problem> {
+) -> Result<Response, ExecutionFailure> {
+    let (state, deadline) = (&server.state, Instant::now() + EXECUTION_TIMEOUT);
+    let late = || Problem::outage("the execution takes too long");
+    let prepared = tokio::time::timeout_at(deadline, prepare(server, approval, content, attempt)).await;
+    let prepared = prepared.unwrap_or_else(|_| Err(late())).map_err(ExecutionFailure::BeforeHandler)?;
+    let PreparedCall { operation, tenant, running, reserved } = prepared;
+    // A task of its own: it finishes although this wait ends.
+    let task = state.tasks.spawn(dispatch::run_handler(running, MemoryShare::default(), reserved));
+    let Ok(joined) = tokio::time::timeout_at(deadline, task).await else {
+        return Err(ExecutionFailure::Unfinished(late()));
+    };
+    let response = joined.map_err(Problem::internal).flatten().map_err(ExecutionFailure::Returned)?;
+    let used = idempotency_record(state, approval, operation).await.map_err(ExecutionFailure::Unfinished)?;
+    if used.is_some_and(|used| matches!(used.outcome, IdempotentResult::Partly(_)))
+        && approval.decision().is_some_and(|approved| state.intake.clock().now() < give_up_at(approved.at))
+    {
+        let text = "emails of the batch have transient errors";
+        return Err(ExecutionFailure::Unfinished(Problem::outage(text)));
+    }
+    dispatch::apply_response_policy(state, operation, Some(&tenant), response).map_err(ExecutionFailure::Returned)
+}
+
+/// Checks a request and builds the call of its handler.
+async fn prepare<'a>(
+    server: &'a ApiServer,
+    approval: &Approval,
+    content: &HeldContent,
+    attempt: Attempt,
+) -> Result<PreparedCall<'a>, Problem> {
     let state = &server.state;
     if approval.request.content_hash(content) != approval.hash {
         return Err(Problem::internal("the stored content differs from the one that was approved"));
@@ -179,8 +304,13 @@ async fn perform(
         None => tenant,
         Some(resolve) => {
             let approved = ApprovedEmails::new(&content.emails, approval.reserved_sends.is_some());
-            // A repeated attempt may have sent some of them. Then the idempotency key returns the result.
-            if attempt == Attempt::First {
+            // An attempt before may have sent some of them. Then the idempotency key returns the result, or sends the
+            // rest.
+            let used = match attempt {
+                Attempt::First => None,
+                Attempt::Repeated => idempotency_record(state, approval, operation).await?,
+            };
+            if used.is_none() {
                 let drafts = resolve(Arc::clone(state), tenant.clone(), request.clone()).await?;
                 if drafts.len() != content.emails.len() || !drafts.iter().all(|draft| approved.include(draft)) {
                     return Err(Problem::from_refusal(SubmitError::NotApproved, state.upgrade_url()));
@@ -194,10 +324,32 @@ async fn perform(
         return Err(Problem::not_found("operation"));
     };
     let running = handler(Arc::clone(state), tenant.clone(), request);
-    // A task of its own: it finishes although this wait ends.
-    let task = state.tasks.spawn(dispatch::run_handler(running, MemoryShare::default(), reserved));
-    let response = task.await.map_err(Problem::internal)??;
-    dispatch::apply_response_policy(state, operation, Some(&tenant), response)
+    Ok(PreparedCall { operation, tenant, running, reserved })
+}
+
+/// The key under which a request is executed.
+fn own_idempotency_key(approval: &Approval) -> String {
+    approval.request.idempotency_key.clone().unwrap_or_else(|| approval.id.to_string())
+}
+
+/// Reads the valid record of a request's idempotency key; `None` for operations that send no email.
+async fn idempotency_record(
+    state: &AppState,
+    approval: &Approval,
+    operation: &Operation,
+) -> Result<Option<IdempotencyRecord>, Problem> {
+    let scope = match operation.id {
+        "send_email" => IdempotencyScope::Send,
+        "send_batch" => IdempotencyScope::SendBatch,
+        "resend_email" => IdempotencyScope::Resend,
+        "reply_to_received_email" => IdempotencyScope::Reply,
+        "forward_received_email" => IdempotencyScope::Forward,
+        _ => return Ok(None),
+    };
+    let name = ScopedIdempotencyKey { account: approval.account, operation: scope, key: own_idempotency_key(approval) };
+    let found = store::idempotency::get(state.intake.store(), &name).await?;
+    let now = state.intake.clock().now();
+    Ok(found.map(|found| found.used).filter(|used| used.is_valid(now)))
 }
 
 async fn tenant_of(state: &AppState, approval: &Approval) -> Result<Tenant, Problem> {
@@ -208,13 +360,14 @@ async fn tenant_of(state: &AppState, approval: &Approval) -> Result<Tenant, Prob
 
 /// The request's head, with an idempotency key.
 fn head_of(approval: &Approval) -> Result<Parts, Problem> {
-    let HeldRequest { method, path, query, idempotency_key, headers, .. } = &approval.request;
+    let HeldRequest { method, path, query, headers, .. } = &approval.request;
     let method: Method = method.parse().map_err(|_| Problem::internal("a stored method is invalid"))?;
     let target = if query.is_empty() { path.clone() } else { format!("{path}?{query}") };
-    let own_key = approval.id.to_string();
+    // A key may have other characters than ASCII.
+    let key = HeaderValue::from_bytes(own_idempotency_key(approval).as_bytes()).map_err(Problem::internal)?;
     let mut builder = http::Request::builder().method(method).uri(target);
     builder = builder.header(CONTENT_TYPE, JSON_MEDIA_TYPE);
-    builder = builder.header(idempotency::IDEMPOTENCY_KEY, idempotency_key.as_deref().unwrap_or(&own_key));
+    builder = builder.header(idempotency::IDEMPOTENCY_KEY, key);
     for (name, value) in headers {
         builder = builder.header(name, value);
     }
@@ -233,42 +386,37 @@ fn lease_until(now: Timestamp) -> Timestamp {
 }
 
 /// Executes approved requests until `stop`: at once after a decision at this node, and periodically those of others.
+/// Ends approvals and deletes contents meanwhile.
 pub(crate) async fn run(server: Arc<ApiServer>, stop: CancellationToken) {
-    let state = &server.state;
+    tokio::join!(executions::run(&server, &stop), end_all(&server, &stop));
+}
+
+/// Executes requests that are approved, or that a node which stopped left behind, and waits for their end.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn execute_approved(server: &Arc<ApiServer>) -> Result<(), Problem> {
+    let mut executions = Executions::default();
     loop {
-        let approved = state.approvals.approved.notified();
-        for done in [execute_approved(&server).await, end_contents(&server).await] {
-            if let Err(problem) = done {
-                let cause = problem.cause().unwrap_or_default();
-                store::warn_unless_away!(state.intake.store(), cause, "cannot work on approvals; retrying");
-            }
-        }
-        let next = state.intake.clock().now().checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = approved => {}
-            () = state.intake.clock().sleep_until(next) => {}
+        executions.begin(server).await?;
+        if !executions.wait_for_one().await {
+            return Ok(());
         }
     }
 }
 
-/// Executes requests that are approved, or that a node which stopped left behind.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn execute_approved(server: &ApiServer) -> Result<(), Problem> {
-    let store = server.state.intake.store();
-    let mut after = None;
+async fn end_all(server: &ApiServer, stop: &CancellationToken) {
+    let state = &server.state;
     loop {
-        let page = store::approval::list_executing(store, after, PAGE_APPROVALS).await?;
-        let results = futures_util::future::join_all(page.iter().map(|approval| claim(server, approval))).await;
-        // One that cannot be executed now does not keep others waiting.
-        for problem in results.into_iter().filter_map(Result::err) {
+        if let Err(problem) = end_contents(server).await {
             let cause = problem.cause().unwrap_or_default();
-            store::warn_unless_away!(store, cause, "cannot execute an approved request; retrying");
+            store::warn_unless_away!(state.intake.store(), cause, "cannot end approvals; retrying");
         }
-        let Some(last) = page.last().filter(|_| page.len() == PAGE_APPROVALS) else { return Ok(()) };
-        after = Some((last.account, last.id));
+        let next = state.intake.clock().now().checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = state.intake.clock().sleep_until(next) => {}
+        }
     }
 }
 
@@ -280,30 +428,73 @@ pub async fn end_contents(server: &ApiServer) -> Result<(), Problem> {
     approval_change::end_contents(&server.state).await
 }
 
+/// Returns whether a node may claim the request now.
+fn is_due(approval: &Approval, now: Timestamp) -> bool {
+    match approval.state {
+        ApprovalState::Approved { .. } => true,
+        ApprovalState::Executing { lease_until, .. } => lease_until <= now,
+        _ => false,
+    }
+}
+
 /// Claims an approved request, or one whose lease has ended, and executes it.
 async fn claim(server: &ApiServer, approval: &Approval) -> Result<(), Problem> {
     let state = &server.state;
     let now = state.intake.clock().now();
-    let (approved, attempt, is_repeatable) = match approval.state {
-        ApprovalState::Approved { approved } => (approved, Attempt::First, true),
-        ApprovalState::Executing { approved, lease_until } if lease_until <= now => {
-            let operation = server.router.operation(&approval.request.operation);
-            (approved, Attempt::Repeated, operation.is_some_and(is_repeatable))
-        }
+    let (approved, attempt) = match approval.state {
+        ApprovalState::Approved { approved } => (approved, Attempt::First),
+        ApprovalState::Executing { approved, lease_until } if lease_until <= now => (approved, Attempt::Repeated),
         _ => return Ok(()),
     };
-    let next = match is_repeatable {
-        true => ApprovalState::Executing { approved, lease_until: lease_until(now) },
-        false => ApprovalState::Interrupted { approved, at: now },
-    };
-    let claimed = Approval { state: next, ..approval.clone() };
+    let operation = server.router.operation(&approval.request.operation);
+    if attempt == Attempt::Repeated && !operation.is_some_and(is_repeatable) {
+        return interrupt(server, approval, approved).await;
+    }
+    let executing = ApprovalState::Executing { approved, lease_until: lease_until(now) };
+    let claimed = Approval { state: executing, ..approval.clone() };
     // Otherwise another node claimed it.
     if !approval_change::commit(state, approval, &claimed, None).await? {
         return Ok(());
     }
-    if is_repeatable {
-        return execute(server, &claimed, attempt).await;
+    execute(server, &claimed, attempt).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The word of the ending.
+    fn ending(failure: ExecutionFailure, method: &str, attempt: Attempt, may_retry: bool) -> &'static str {
+        match Ending::new(Err(failure), method, attempt, may_retry) {
+            Ending::Executed(_) => "executed",
+            Ending::Failed(_) => "failed",
+            Ending::Interrupted(_) => "interrupted",
+            Ending::TryAgain(_) => "try again",
+            Ending::RepeatLater(_) => "repeat later",
+        }
     }
-    tracing::warn!(approval.id = %approval.id, "approved request was interrupted and is not repeated");
-    Ok(())
+
+    #[test]
+    fn only_what_cannot_have_been_executed_fails_or_begins_anew() {
+        use Attempt::{First, Repeated};
+        use ExecutionFailure::{BeforeHandler, Returned, Unfinished};
+        let (away, gone) = (|| Problem::outage("away"), || Problem::not_found("email"));
+        for (failure, method, attempt, may_retry, expected) in [
+            (BeforeHandler(away()), "POST", First, true, "try again"),
+            (BeforeHandler(away()), "POST", First, false, "failed"),
+            (BeforeHandler(gone()), "POST", First, true, "failed"),
+            (BeforeHandler(away()), "POST", Repeated, true, "repeat later"),
+            (BeforeHandler(away()), "POST", Repeated, false, "interrupted"),
+            (BeforeHandler(gone()), "POST", Repeated, true, "interrupted"),
+            (Returned(away()), "POST", First, true, "repeat later"),
+            (Returned(away()), "POST", First, false, "failed"),
+            (Returned(gone()), "DELETE", First, true, "failed"),
+            (Returned(gone()), "DELETE", Repeated, true, "interrupted"),
+            (Returned(gone()), "PUT", Repeated, true, "failed"),
+            (Unfinished(away()), "POST", First, true, "repeat later"),
+            (Unfinished(away()), "POST", First, false, "interrupted"),
+        ] {
+            assert_eq!(ending(failure, method, attempt, may_retry), expected, "{method} {attempt:?} {may_retry}");
+        }
+    }
 }

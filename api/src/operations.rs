@@ -112,6 +112,7 @@ fn email_operations() -> Vec<Operation> {
             .about("emails", "Reschedule or cancel a scheduled email")
             .domain_scoped()
             .sdk("emails.update")
+            .mails_later()
             .api_key_or_session(Sending, emails::reschedule::reschedule),
         post("/emails/{id}/cancel", "cancel_email")
             .about("emails", "Cancel a scheduled email")

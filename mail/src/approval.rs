@@ -7,6 +7,8 @@
 //!                            └──────► interrupted   it may have been executed, and is not repeated
 //! ```
 //!
+//! An execution that fails for now before anything was done is approved again, and is begun anew.
+//!
 //! The decision names the hash of what the person saw: the request, and the emails that it sends with their recipients
 //! and content. Nothing else is carried out. The content ([`HeldContent`]) is deleted long before the rest.
 
@@ -42,6 +44,12 @@ pub const PENDING_MAX: usize = 200;
 pub const PENDING_BYTES_MAX: u64 = 32 << 20;
 /// Maximum number of requests of an account that are held on one day (UTC).
 pub const HELD_PER_DAY_MAX: u32 = 1_000;
+/// Maximum number of pending approvals of one client: a quarter, so that it cannot keep others from asking.
+pub const CLIENT_PENDING_MAX: usize = PENDING_MAX / 4;
+/// Maximum length of the contents of all pending approvals of one client.
+pub const CLIENT_PENDING_BYTES_MAX: u64 = PENDING_BYTES_MAX / 4;
+/// Maximum number of requests of one client that are held on one day (UTC).
+pub const CLIENT_HELD_PER_DAY_MAX: u32 = HELD_PER_DAY_MAX / 4;
 
 /// The request as the client made it, without its body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,7 +191,8 @@ pub struct Approval {
     pub request_hash: String,
     /// [`HeldRequest::content_hash`].
     pub hash: String,
-    /// The sends that are counted, if the client's policy limits them.
+    /// The sends that are counted, if the client's policy limits them; `None` once they cannot be given back, because an
+    /// attempt that was interrupted may have used them.
     pub reserved_sends: Option<ReservedSends>,
     /// The response of the client's request contains it.
     pub created_at: Timestamp,
@@ -276,6 +285,19 @@ impl Approval {
         }
     }
 
+    /// When its idempotency key may be used for another request; `None` while it is not decided or being executed.
+    #[must_use]
+    pub fn key_ends_at(&self) -> Option<Timestamp> {
+        let ended_at = match &self.state {
+            ApprovalState::Pending | ApprovalState::Expired => self.expires_at(),
+            ApprovalState::Rejected { rejected } => rejected.at,
+            ApprovalState::Executed { result, .. } => result.at,
+            ApprovalState::Interrupted { at, .. } => *at,
+            ApprovalState::Approved { .. } | ApprovalState::Executing { .. } => return None,
+        };
+        Some(ended_at.checked_add(crate::idempotency::RETENTION).unwrap_or(Timestamp::MAX))
+    }
+
     /// The decision, once there is one.
     #[must_use]
     pub fn decision(&self) -> Option<Decision> {
@@ -349,9 +371,10 @@ mod tests {
         assert_eq!(approval.status(approval.expires_at()), ApprovalStatus::Expired);
         assert_eq!(approval.expires_at().to_string(), "2026-01-02T00:00:00Z");
         assert_eq!(approval.content_ends_at(), Some(approval.expires_at()));
+        assert_eq!(approval.key_ends_at().unwrap().to_string(), "2026-01-03T00:00:00Z");
         let approved = Decision { by: UserId::new(created_at, 1), at: created_at };
         approval.state = ApprovalState::Approved { approved };
-        assert_eq!(approval.content_ends_at(), None);
+        assert_eq!((approval.content_ends_at(), approval.key_ends_at()), (None, None));
         for (status, expected) in [(200, ApprovalStatus::Executed), (409, ApprovalStatus::Failed)] {
             let result = ExecutionResult { at: created_at, status, error_code: None };
             approval.state = ApprovalState::Executed { approved, result };

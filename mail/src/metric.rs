@@ -12,7 +12,6 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::de::Visitor;
-use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::delivery_time::{self, DeliveryTimeBucket};
@@ -82,10 +81,12 @@ impl Counter {
 }
 
 /// A number that a row of metrics has: a counter, or the deliveries in a bucket of delivery times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MetricKey {
     Counter(Counter),
     DeliveryTime(DeliveryTimeBucket),
+    /// A number of a later release, which other nodes may run already. It is written back as it was read.
+    Unknown(Box<str>),
 }
 
 /// Prefix of a bucket's number in stored rows.
@@ -98,6 +99,7 @@ impl Serialize for MetricKey {
             Self::DeliveryTime(bucket) => {
                 serializer.collect_str(&format_args!("{DELIVERY_TIME_PREFIX}{}", bucket.number()))
             }
+            Self::Unknown(word) => serializer.serialize_str(word),
         }
     }
 }
@@ -113,11 +115,13 @@ impl<'de> Deserialize<'de> for MetricKey {
             }
 
             fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<MetricKey, E> {
-                let Some(number) = word.strip_prefix(DELIVERY_TIME_PREFIX) else {
-                    return Counter::deserialize(StrDeserializer::new(word)).map(MetricKey::Counter);
+                let known = match word.strip_prefix(DELIVERY_TIME_PREFIX) {
+                    Some(number) => {
+                        number.parse().ok().and_then(DeliveryTimeBucket::from_number).map(MetricKey::DeliveryTime)
+                    }
+                    None => Counter::ALL.into_iter().find(|counter| counter.word() == word).map(MetricKey::Counter),
                 };
-                let bucket = number.parse().ok().and_then(DeliveryTimeBucket::from_number);
-                bucket.map(MetricKey::DeliveryTime).ok_or_else(|| E::custom("unknown delivery time"))
+                Ok(known.unwrap_or_else(|| MetricKey::Unknown(word.into())))
             }
         }
         deserializer.deserialize_str(WordVisitor)
@@ -153,7 +157,7 @@ impl MetricCounts {
     pub fn delivery_times(&self) -> Vec<(DeliveryTimeBucket, u64)> {
         let bucket = |(key, count): (&MetricKey, &u64)| match key {
             MetricKey::DeliveryTime(bucket) => Some((*bucket, *count)),
-            MetricKey::Counter(_) => None,
+            MetricKey::Counter(_) | MetricKey::Unknown(_) => None,
         };
         self.0.iter().filter_map(bucket).collect()
     }
@@ -181,7 +185,7 @@ impl MetricCounts {
 
     pub fn add_all(&mut self, added: &Self) {
         for (key, added) in &added.0 {
-            self.add_to(*key, *added);
+            self.add_to(key.clone(), *added);
         }
     }
 }
@@ -425,11 +429,17 @@ mod tests {
             (time(1), "delivery_time_0"),
             (time(u64::MAX), "delivery_time_47"),
         ] {
-            assert_eq!(serde_json::to_value(key).unwrap(), word);
+            assert_eq!(serde_json::to_value(&key).unwrap(), word);
             assert_eq!(serde_json::from_value::<MetricKey>(json!(word)).unwrap(), key);
         }
-        for wrong in ["delivery_time_48", "delivery_time_", "delivery_time_-1", "sunk"] {
-            assert!(serde_json::from_value::<MetricKey>(json!(wrong)).is_err(), "{wrong}");
+    }
+
+    #[test]
+    fn numbers_of_a_later_release_are_kept() {
+        for word in ["delivery_time_48", "delivery_time_", "read"] {
+            let key = serde_json::from_value::<MetricKey>(json!(word)).unwrap();
+            assert_eq!(key, MetricKey::Unknown(word.into()));
+            assert_eq!(serde_json::to_value(&key).unwrap(), word);
         }
     }
 

@@ -8,7 +8,8 @@ const COMMAND_TRIES: u32 = 3;
 pub(crate) enum CommitRetries {
     /// Until it is stored: an attempt was made, and its outcome must not be lost.
     Unlimited,
-    /// [`COMMAND_TRIES`] times: nothing was sent, so the task can stay as it is.
+    /// [`COMMAND_TRIES`] times: nothing was sent, so the task can stay as it is, and the command can be given again. If
+    /// the result of a try is unknown ([`store::engine::CommitError::Unknown`]), the task may be changed.
     Command,
 }
 

@@ -32,7 +32,7 @@ enum CommitOutcomeError {
     Conflict,
     /// The outcome is given up.
     Abandoned,
-    /// The store was full or away at each of the tries.
+    /// The store was full or away at each of the tries. If the result of a try is unknown, the task may be changed.
     Unavailable(CommitError),
 }
 
@@ -46,7 +46,8 @@ impl Worker {
     /// Commits the outcome of an attempt. Returns false when the operator or another node changed the task first.
     ///
     /// # Errors
-    /// The store was full or away at each of the limited tries; the task is unchanged.
+    /// The store was full or away at each of the limited tries. The task is unchanged, unless the result of a try is
+    /// unknown ([`CommitError::Unknown`]): then it may be changed.
     pub(crate) async fn commit_outcome(
         self: &Arc<Self>,
         ready: &ReadyTask,

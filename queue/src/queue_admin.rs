@@ -51,8 +51,9 @@ pub enum QueueAdminError {
     /// The store cannot be written, or the task changed concurrently.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// The command failed after some recipients of the email.
-    #[error("{done} of {total} recipients were changed, the others were not: {error}")]
+    /// The command failed after some recipients of the email. The recipients of other nodes count as changed: their
+    /// hints are stored.
+    #[error("{done} of {total} recipients were changed, then the command failed: {error}")]
     Partly { done: usize, total: usize, error: Box<QueueAdminError> },
 }
 
@@ -72,7 +73,8 @@ struct QueuedRecipient {
 
 impl Worker {
     /// Executes a command for all queued recipients of an email and returns their number. For tasks owned by another
-    /// node a hint row is written: that node executes the command within a second or two.
+    /// node a hint row is written first: that node executes the command within a second or two, also if a task of this
+    /// node fails.
     ///
     /// # Errors
     /// `Unknown` or `Finished` when nothing of the email is queued, `Busy` when a task is being attempted,
@@ -91,20 +93,21 @@ impl Worker {
             if open.is_empty() {
                 return Err(QueueAdminError::Finished(id));
             }
+            let (own, others): (Vec<_>, Vec<_>) =
+                open.iter().partition(|recipient| self.leases.is_active(recipient.task.partition));
             let mut batch = Batch::progress();
-            for (done, recipient) in open.iter().enumerate() {
-                if self.leases.is_active(recipient.task.partition) {
-                    let partly = |error| match done {
-                        0 => error,
-                        _ => QueueAdminError::Partly { done, total: open.len(), error: Box::new(error) },
-                    };
-                    self.execute_for_recipient(recipient, order).await.map_err(partly)?;
-                } else {
-                    store::task::put_hint(&mut batch, recipient.task.partition, email.email.account, id, &order.word());
-                }
+            for recipient in &others {
+                store::task::put_hint(&mut batch, recipient.task.partition, email.email.account, id, &order.word());
             }
             if !batch.is_empty() {
                 self.store.commit(batch).await?;
+            }
+            for (index, recipient) in own.into_iter().enumerate() {
+                let partly = |error| match others.len() + index {
+                    0 => error,
+                    done => QueueAdminError::Partly { done, total: open.len(), error: Box::new(error) },
+                };
+                self.execute_for_recipient(recipient, order).await.map_err(partly)?;
             }
             Ok(open.len())
         })
@@ -284,5 +287,84 @@ impl Worker {
             }
         }
         Ok(open)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use mail::account::{Account, Plan};
+    use mail::email::{Email, Ingress};
+    use mail::recipient::RecipientKind;
+    use store::engine::Store;
+
+    use super::*;
+    use crate::outcome::tests::task;
+    use crate::worker::tests::idle;
+
+    /// Stores an email with one recipient in each of these partitions.
+    async fn put_email(worker: &Worker, partitions: [u16; 2]) -> Vec<Task> {
+        let tasks: Vec<Task> = (0..)
+            .zip(partitions)
+            .map(|(recipient, partition)| {
+                let task = task();
+                Task { id: TaskId { recipient, ..task.id }, partition, ..task }
+            })
+            .collect();
+        let recipient = |task: &Task| Recipient {
+            index: task.id.recipient,
+            address: task.address.clone(),
+            kind: RecipientKind::To,
+            state: RecipientState::Queued,
+            attempts: 0,
+            last_response: None,
+            error: None,
+            mx_host: None,
+            last_event: (EventKind::Sent, task.accepted_at),
+            delivered_at: None,
+            bounced_at: None,
+            complained_at: None,
+            next_attempt_at: Some(task.due),
+            notify: task.notify.clone(),
+        };
+        let recipients: Vec<Recipient> = tasks.iter().map(recipient).collect();
+        let (id, account, now) = (tasks[0].id.email, tasks[0].account, tasks[0].accepted_at);
+        let owner: mail::address::Address = "owner@acme.example".parse().unwrap();
+        let account = Account {
+            id: account,
+            email: owner.clone(),
+            plan: Plan::Dedicated,
+            production: true,
+            payment_method: false,
+            suspended: false,
+            created_at: now,
+        };
+        let email = Email::new(id, account.id, Ingress::Api, owner.into(), now);
+        let mut batch = Batch::progress();
+        store::account::create(&mut batch, &account);
+        store::email::create(&mut batch, &email, &recipients, Bytes::from_static(b"x").into());
+        tasks.iter().for_each(|task| store::task::put_new(&mut batch, task));
+        worker.store.commit(batch).await.unwrap();
+        tasks
+    }
+
+    #[tokio::test]
+    async fn hints_for_another_node_are_stored_although_an_own_task_is_busy() {
+        let worker = idle(Store::memory());
+        worker.poll_cluster().await.unwrap();
+        let tasks = put_email(&worker, [0, 1]).await;
+        {
+            // The partition of the second recipient belongs to another node.
+            let mut leases = worker.leases.lock();
+            leases.partitions.remove(&1);
+            leases.refresh_active();
+        }
+        let checked_out = worker.check_out(&tasks[0]).unwrap();
+        let error = worker.command_email(tasks[0].id.email, &QueueCommand::Hold).await.unwrap_err();
+        assert!(matches!(error, QueueAdminError::Partly { done: 1, total: 2, .. }), "{error}");
+        let hints = store::task::list_hints(&worker.store, None, 10).await.unwrap();
+        let hints: Vec<_> = hints.iter().map(|hint| (hint.partition, hint.order.as_str())).collect();
+        assert_eq!(hints, [(1, "hold")]);
+        drop(checked_out);
     }
 }

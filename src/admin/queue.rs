@@ -221,14 +221,16 @@ pub(super) async fn count_matching(
     Ok(json!({"recipients": recipients, "has_more": walk.rest().is_some()}))
 }
 
-/// Runs a command on all tasks that match a filter, and reports progress.
+/// Runs a command on all tasks that match a filter, and reports progress. A release without a filter first lifts the
+/// hold of the whole queue.
 pub(super) async fn run_command_on_matching(
     services: &Services,
     order: &str,
     query: QueueFilter,
     progress: mpsc::Sender<String>,
 ) -> AdminResult {
-    let is_everything = query == QueueFilter { accepted_before: query.accepted_before, ..QueueFilter::default() };
+    // Lifting the hold applies to all mail, so no filter may restrict the command, not even by time.
+    let is_everything = query == QueueFilter::default();
     let filter = resolve_filter(services, query).await?;
     let command = parse_command(order)?;
     if command == QueueCommand::Release

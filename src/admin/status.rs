@@ -6,7 +6,7 @@
 //! ```
 //!
 //! All recipients are counted in memory ([`store::queue_counts`]); the due ones are read from the store, at most
-//! [`QUEUE_READ_MAX`] of at most [`QUEUES_READ_MAX`] queues. Network checks time out after [`PROBE_TIMEOUT`].
+//! [`QUEUE_READ_MAX`] of at most [`QUEUES_READ_MAX`] queues, from a random partition on. Network checks time out after [`PROBE_TIMEOUT`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -264,7 +264,7 @@ async fn count_queue(services: &Services) -> Result<QueueCount, String> {
         count.held += if state == QueuedState::Held { recipients } else { 0 };
     }
     let mut budget = ReadBudget { tasks: QUEUE_READ_MAX, queues: QUEUES_READ_MAX };
-    for partition in services.worker.leases().held() {
+    for partition in partitions_from_random(services) {
         let mut from = None;
         while let Some((queue, due, next)) =
             store::task::next_queue(&services.store, partition, from).await.map_err(error_text)?
@@ -284,6 +284,15 @@ async fn count_queue(services: &Services) -> Result<QueueCount, String> {
         }
     }
     Ok(count)
+}
+
+/// The partitions of this node, from a random one on: if a count cannot look at all queues, others are looked at the
+/// next time.
+fn partitions_from_random(services: &Services) -> Vec<u16> {
+    let mut partitions = services.worker.leases().held();
+    let start = services.entropy.u64() % partitions.len().max(1) as u64;
+    partitions.rotate_left(usize::try_from(start).unwrap_or(0));
+    partitions
 }
 
 /// Counts the due tasks of a queue and, if its account is held, all its tasks as held. Reads at most `left` tasks.
@@ -350,6 +359,7 @@ impl QueueCount {
     async fn view(self, services: &Services, problems: &mut Problems) -> Result<Value, String> {
         let hold = queue::hold_view(services).await?;
         let paused = services.worker.delivery_policy().paused;
+        let mut note = None;
         if hold.is_object() {
             problems.push("the queue is held after a restore: `queue release --all` resumes it".to_owned());
         } else if paused {
@@ -358,9 +368,11 @@ impl QueueCount {
             let minutes = OVERDUE.as_secs() / 60;
             problems.push(format!(
                 "{}{} recipients are overdue by more than {minutes} minutes: `queue top` shows what limits them",
-                if self.has_more_due { "more than " } else { "" },
+                if self.has_more_due { "at least " } else { "" },
                 self.overdue
             ));
+        } else if self.has_more_due {
+            note = Some("not all queues were looked at: some recipients may be overdue");
         }
         Ok(json!({
             "recipients": self.recipients,
@@ -372,6 +384,7 @@ impl QueueCount {
             "oldest_age": self.oldest.map(|oldest| views::age_text(oldest, services.clock.now())),
             "hold": hold,
             "paused": paused,
+            "note": note,
         }))
     }
 }

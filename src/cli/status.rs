@@ -54,7 +54,7 @@ fn format_status(result: &Value) -> String {
     }
     let queue = &result["queue"];
     if queue.is_object() {
-        let more = |field: &str| if queue[field] == true { "more than " } else { "" };
+        let more = |field: &str| if queue[field] == true { "at least " } else { "" };
         line(
             "queue",
             &format!(
@@ -67,6 +67,9 @@ fn format_status(result: &Value) -> String {
                 text(&queue["oldest_age"])
             ),
         );
+        if let Some(note) = queue["note"].as_str() {
+            line("note", note);
+        }
     }
     let dns = &result["dns"];
     let answers = if dns["answers"] == true { "answers in" } else { "no answer after" };
@@ -107,7 +110,7 @@ mod tests {
             "status       1 problem (mx1.example.net, postrider 0.1.0)\n\
              problem      DNS is not responding: timeout\n\
              listener     mx [::]:25 open\n\
-             queue        more than 100000 recipients, more than 2 due, 1 held, oldest 2h03m\n\
+             queue        at least 100000 recipients, at least 2 due, 1 held, oldest 2h03m\n\
              dns          no answer after 5000 ms\n\
              disk         2.0 GiB of 4.0 GiB free\n\
              certificate  valid until 2027-01-01T00:00:00Z (acme)\n\

@@ -4,11 +4,11 @@
 //! Approval          · account · id                          ─►  the approval
 //! ApprovalContent   · account · id                          ─►  its content, encrypted; see `content_ends_at`
 //! ApprovalByEnd     · time · account · id                   ─►  nothing      until the content is deleted
-//! ApprovalPending   · account · id                          ─►  length of the content, while it is pending
+//! ApprovalPending   · account · id                          ─►  length of the content and client, while it is pending
 //! ApprovalExecuting · account · id                          ─►  nothing      from the decision to the end
 //! ApprovalByKey     · account · hash of client, operation
-//!                     and idempotency key                   ─►  id of the approval
-//! ApprovalCount     · account                               ─►  day, and number of requests held on it
+//!                     and idempotency key                   ─►  id of the latest approval
+//! ApprovalCount     · account                               ─►  day, and number of requests held on it, by client
 //! ```
 //!
 //! Every change compares the row with what was read, so that a request is decided once and executed by one node. Every
@@ -50,10 +50,23 @@ struct ApprovalRow {
 stored!(Approval as ApprovalRow);
 
 /// Number of requests that were held on a day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeldCount {
     day: Date,
     held: u32,
+    /// By client; at most as many entries as requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    by_client: Vec<(CredentialId, u32)>,
+}
+
+/// What a client uses of the limits of its account's approvals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClientApprovalUsage {
+    pub pending: usize,
+    /// Length of the contents of the pending ones.
+    pub pending_bytes: u64,
+    /// Requests that were held today (UTC).
+    pub held_today: u32,
 }
 
 /// The use of the limits of an account's approvals, as read before a new one.
@@ -65,7 +78,10 @@ pub struct ApprovalUsage {
     pub pending_bytes: u64,
     /// Requests that were held today (UTC).
     pub held_today: u32,
+    /// The part of the client that makes the new one.
+    pub of_client: ClientApprovalUsage,
     today: Date,
+    today_by_client: Vec<(CredentialId, u32)>,
     count_row: Option<Value>,
 }
 
@@ -116,44 +132,71 @@ pub fn content_context(id: ApprovalId) -> Vec<u8> {
     [b"approval".as_slice(), &id.to_bytes()].concat()
 }
 
-/// Reads what an account's approvals use of their limits.
+/// Reads what an account's approvals use of their limits, in all and for one client.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn usage(store: &Store, account: AccountId, now: Timestamp) -> Result<ApprovalUsage, ReadError> {
+pub async fn usage(
+    store: &Store,
+    account: AccountId,
+    client: CredentialId,
+    now: Timestamp,
+) -> Result<ApprovalUsage, ReadError> {
     let count_row = store.get(&key(Space::ApprovalCount).account(account).build()).await?;
     let stored: Option<SerdeRow<HeldCount>> = count_row.as_ref().map(|row| codec::decode(row)).transpose()?;
     let today = now.to_zoned(TimeZone::UTC).date();
-    let held_today = stored.filter(|stored| stored.0.day == today).map_or(0, |stored| stored.0.held);
+    let (held_today, today_by_client) = match stored {
+        Some(SerdeRow(HeldCount { day, held, by_client })) if day == today => (held, by_client),
+        _ => (0, Vec::new()),
+    };
+    let own_today = today_by_client.iter().find(|(other, _)| *other == client).map_or(0, |(_, held)| *held);
+    let mut of_client = ClientApprovalUsage { held_today: own_today, ..ClientApprovalUsage::default() };
     // Older ones have expired, even if their rows do not say it yet.
     let oldest = now.checked_sub(DECISION_TIME).unwrap_or(Timestamp::MIN);
     let mut range = key(Space::ApprovalPending).account(account).range();
     range.start = index_key(Space::ApprovalPending, account, ApprovalId::new(oldest, 0));
     let rows = store.scan(range, ScanOrder::Ascending, PENDING_MAX).await?;
     let (mut pending_since, mut pending_bytes) = (Vec::with_capacity(rows.len()), 0);
-    for (row_key, length) in &rows {
+    for (row_key, row) in &rows {
         let (_, id) = index_parts(Space::ApprovalPending, row_key).map_err(codec::damaged)?;
-        let length: [u8; 8] = length.as_ref().try_into().map_err(|_| codec::damaged("an invalid length"))?;
+        let (length, owner) = row.split_first_chunk::<8>().ok_or_else(|| codec::damaged("an invalid length"))?;
+        let length = u64::from_be_bytes(*length);
         pending_since.push(id.born_at());
-        pending_bytes += u64::from_be_bytes(length);
+        pending_bytes += length;
+        if owner == client.to_bytes() {
+            of_client.pending += 1;
+            of_client.pending_bytes += length;
+        }
     }
-    Ok(ApprovalUsage { pending_since, pending_bytes, held_today, today, count_row })
+    Ok(ApprovalUsage { pending_since, pending_bytes, held_today, of_client, today, today_by_client, count_row })
 }
 
-/// Writes a new approval with its encrypted content. The commit conflicts if the client used its idempotency key before,
-/// or if another approval of the account was written since `usage` was read.
-pub fn create(batch: &mut Batch, approval: &Approval, content: Vec<u8>, usage: &ApprovalUsage) {
+/// Writes a new approval with its encrypted content. Its idempotency key led to `replaced` before. The commit conflicts
+/// if it leads to another approval by now, or if another approval of the account was written since `usage` was read.
+pub fn create(
+    batch: &mut Batch,
+    approval: &Approval,
+    content: Vec<u8>,
+    replaced: Option<ApprovalId>,
+    usage: &ApprovalUsage,
+) {
     let (account, id) = (approval.account, approval.id);
     if let Some(by_key) = idempotency_key(approval) {
-        batch.check(by_key.clone(), None);
+        batch.check(by_key.clone(), replaced.map(|replaced| Value::from(replaced.to_bytes().to_vec())));
         batch.put(by_key, id.to_bytes().to_vec());
     }
     let count = key(Space::ApprovalCount).account(account).build();
     batch.check(count.clone(), usage.count_row.clone());
-    let held = HeldCount { day: usage.today, held: usage.held_today.saturating_add(1) };
+    let mut by_client = usage.today_by_client.clone();
+    match by_client.iter_mut().find(|(client, _)| *client == approval.client) {
+        Some((_, held)) => *held = held.saturating_add(1),
+        None => by_client.push((approval.client, 1)),
+    }
+    let held = HeldCount { day: usage.today, held: usage.held_today.saturating_add(1), by_client };
     batch.put(count, codec::encode(&SerdeRow(held)));
-    let length = (content.len() as u64).to_be_bytes().to_vec();
-    batch.put(index_key(Space::ApprovalPending, account, id), length);
+    let length = (content.len() as u64).to_be_bytes();
+    let pending = [length.as_slice(), &approval.client.to_bytes()].concat();
+    batch.put(index_key(Space::ApprovalPending, account, id), pending);
     batch.put(content_key(account, id), content);
     batch.put(key_of(account, id), codec::encode(approval));
     if let Some(end) = end_key(approval) {
@@ -326,7 +369,12 @@ pub async fn purge_before(
         let approval: Approval = codec::decode(row)?;
         batch.check(row_key.clone(), Some(row.clone()));
         batch.delete(row_key.clone());
-        if let Some(by_key) = idempotency_key(&approval) {
+        // A later approval may have the key.
+        if let Some(by_key) = idempotency_key(&approval)
+            && let Some(id) = store.get(&by_key).await?
+            && id[..] == approval.id.to_bytes()
+        {
+            batch.check(by_key.clone(), Some(id));
             batch.delete(by_key);
         }
         if let Some(space) = open_index(&approval.state) {
@@ -374,7 +422,8 @@ mod tests {
     }
 
     async fn usage_now(store: &Store) -> ApprovalUsage {
-        usage(store, approval(1).account, Timestamp::UNIX_EPOCH).await.unwrap()
+        let held = approval(1);
+        usage(store, held.account, held.client, Timestamp::UNIX_EPOCH).await.unwrap()
     }
 
     /// Commits what `fill` adds.
@@ -388,14 +437,21 @@ mod tests {
     async fn it_is_found_by_its_key_and_moves_between_indexes() {
         let (store, held) = (Store::memory(), approval(1));
         let first = usage_now(&store).await;
-        assert!(commit(&store, |batch| create(batch, &held, vec![1; 5], &first)).await);
+        assert!(commit(&store, |batch| create(batch, &held, vec![1; 5], None, &first)).await);
         let account = held.account;
         let found = find_by_idempotency_key(&store, account, held.client, "send_email", "once 1").await.unwrap();
         assert_eq!(found.as_ref(), Some(&held));
         let used = usage_now(&store).await;
         assert_eq!((used.pending_since.len(), used.pending_bytes, used.held_today), (1, 5, 1));
-        assert!(!commit(&store, |batch| create(batch, &approval(2), Vec::new(), &first)).await, "concurrent");
-        assert!(!commit(&store, |batch| create(batch, &approval(1), Vec::new(), &used)).await, "the key was used");
+        assert!(!commit(&store, |batch| create(batch, &approval(2), Vec::new(), None, &first)).await, "concurrent");
+        assert!(
+            !commit(&store, |batch| create(batch, &approval(1), Vec::new(), None, &used)).await,
+            "the key was used"
+        );
+        assert_eq!(used.of_client, ClientApprovalUsage { pending: 1, pending_bytes: 5, held_today: 1 });
+        let stranger = CredentialId::ApiKey(ApiKeyId::from_bytes([9; 16]));
+        let others = usage(&store, account, stranger, Timestamp::UNIX_EPOCH).await.unwrap();
+        assert_eq!((others.pending_since.len(), others.of_client), (1, ClientApprovalUsage::default()));
 
         let since = Timestamp::UNIX_EPOCH;
         let approved = Decision { by: UserId::from_bytes([3; 16]), at: since };
@@ -420,6 +476,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_key_leads_to_the_later_approval_after_the_earlier_one_was_purged() {
+        let (store, earlier) = (Store::memory(), approval(1));
+        let mut later = Approval { id: ApprovalId::new(Timestamp::UNIX_EPOCH, 2), ..earlier.clone() };
+        later.state = ApprovalState::Expired;
+        for (held, replaced) in [(&earlier, None), (&later, Some(earlier.id))] {
+            let used = usage_now(&store).await;
+            assert!(commit(&store, |batch| create(batch, held, vec![1], replaced, &used)).await);
+        }
+        let mut batch = Batch::progress();
+        assert_eq!(purge_before(&store, &mut batch, earlier.account, later.id, 9).await.unwrap(), 1);
+        store.commit(batch).await.unwrap();
+        let found = find_by_idempotency_key(&store, later.account, later.client, "send_email", "once 1").await.unwrap();
+        assert_eq!(found, Some(later));
+    }
+
+    #[tokio::test]
     async fn the_content_ends_with_the_approval() {
         let store = Store::memory();
         let at = Timestamp::UNIX_EPOCH;
@@ -434,7 +506,7 @@ mod tests {
         for (number, (state, is_kept)) in (1..).zip(cases) {
             let held = approval(number);
             let used = usage_now(&store).await;
-            assert!(commit(&store, |batch| create(batch, &held, vec![7], &used)).await);
+            assert!(commit(&store, |batch| create(batch, &held, vec![7], None, &used)).await);
             let ended = list_ended(&store, held.expires_at(), 9).await.unwrap();
             assert!(ended.contains(&held), "{number}");
             let after = Approval { state, ..held.clone() };

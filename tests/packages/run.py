@@ -82,7 +82,7 @@ class Server:
 
 
 def build_package(binary, version):
-    run(ROOT / "packaging/debian/build", binary, env={**os.environ, "DEB_VERSION": version})
+    run(ROOT / "packaging/debian/build", binary, env={**os.environ, "DEB_VERSION": version, "DEB_FAST": "1"})
     [package] = PACKAGES.glob(f"postrider_{version}_*.deb")
     return package
 
@@ -143,27 +143,29 @@ def debian(binary, work):
     expect(enabled.is_symlink(), "the service does not start at boot")
 
     configuration = write_configuration(root)
+    # The last line has no end of line, and other lines are no settings of postrider.
+    (root / "etc/default/postrider").write_text('# secrets\nPATH=/nowhere\nPOSTRIDER_A B=1\nPOSTRIDER_LOG_LEVEL="warn"')
     (root / "var/lib/postrider").mkdir(mode=0o700, exist_ok=True)
     with Server(root) as server:
         text = install(second)
-        expect(version().startswith("0.1.1 install ok installed"), f"the upgrade did not install:\n{text}")
+        expect(version().startswith("0.1.1-1 install ok installed"), f"the upgrade did not install:\n{text}")
         expect(server.answers(), "the server ended during the upgrade")
 
         good = configuration.read_text()
         configuration.write_text(good + "[nonsense]\nkey = 1\n")
         text = install(third, ok=False)
         expect("nonsense" in text and "Nothing was changed" in text, f"the refusal gives no reason:\n{text}")
-        expect(version().startswith("0.1.1 install ok installed"), f"a refused upgrade leaves {version()}")
+        expect(version().startswith("0.1.1-1 install ok installed"), f"a refused upgrade leaves {version()}")
         expect(server.answers(), "the server ended when an upgrade was refused")
         configuration.write_text(good)
 
     undo = newer_format(root / "var/lib/postrider/store")
     text = install(third, ok=False)
     expect("format 99" in text, f"the refusal does not name the format:\n{text}")
-    expect(version().startswith("0.1.1 install ok installed"), f"a refused upgrade leaves {version()}")
+    expect(version().startswith("0.1.1-1 install ok installed"), f"a refused upgrade leaves {version()}")
     undo()
     text = install(third)
-    expect(version().startswith("0.1.2 install ok installed"), f"the upgrade did not install:\n{text}")
+    expect(version().startswith("0.1.2-1 install ok installed"), f"the upgrade did not install:\n{text}")
     with Server(root):
         pass
     # Back to an earlier version: possible, because both read the format.
@@ -171,8 +173,11 @@ def debian(binary, work):
 
     inside("dpkg", "--remove", "postrider")
     expect(configuration.exists() and not (root / "usr/bin/postrider").exists(), "removal keeps the wrong files")
+    key = configuration.parent / "secret.key"
+    key.write_text("the key of the mail")
     inside("dpkg", "--purge", "postrider")
-    expect(not configuration.parent.exists(), "purge leaves the configuration")
+    expect(not configuration.exists(), "purge leaves the configuration")
+    expect(key.exists(), "purge removes the key of the mail")
     expect(not (root / "etc/default/postrider").exists(), "purge leaves /etc/default/postrider")
     expect((root / "var/lib/postrider/store").exists(), "purge removes mail")
 
@@ -225,6 +230,9 @@ def installer(binary, work):
     (latest / "SHA256SUMS").write_text(sums + "\n")
     expect("signature" in inside("sh", "/releases/latest/install.sh", ok=False), "changed checksums are not refused")
     (latest / "SHA256SUMS").write_text(sums)
+    shutil.copytree(latest, root / "releases/9.9.9")
+    text = inside("sh", "/releases/latest/install.sh", "--version", "9.9.9", ok=False)
+    expect("9.9.9" in text, f"another version than the named one is not refused:\n{text}")
 
     inside("sh", "/releases/latest/install.sh")
     expect("postrider" in inside("postrider", "--version"), "the script does not install")

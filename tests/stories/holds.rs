@@ -1,5 +1,6 @@
 //! Holds: the mail of a suspended account, and the whole queue after a restore from a backup.
 
+use std::process::Command;
 use std::time::Duration;
 
 use mail::account::Plan;
@@ -9,10 +10,11 @@ use mail::id::EmailId;
 use mail::recipient::RecipientState;
 use postrider::cli::admin::restore;
 use postrider::services::store_options;
+use postrider::{admin, serve};
 use queue::domains::NewDomain;
 use queue::queue_admin::WaitCause;
 use queue::queue_command::QueueCommand;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::database::Server;
 use crate::two_nodes::{end_nodes, nodes};
@@ -188,6 +190,32 @@ async fn a_restored_store_sends_nothing_until_the_hold_is_lifted() {
     assert_eq!(world.sink.received().len(), 3);
     let world = world.restart("").await;
     assert_eq!(world.services.worker.queue_hold(), None, "lifting is permanent");
+    world.end().await;
+}
+
+/// Runs `postrider admin` on this server.
+async fn run_admin(world: &TestWorld, line: &str) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+    command.args(["admin", "--json"]).args(line.split(' ')).arg("--data-dir").arg(world.config().data_dir);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    assert!(output.status.success(), "{line}: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_release_of_everything_lifts_the_hold() {
+    let (world, id) = restore_store(false).await;
+    let config = world.config();
+    let permissions = serve::admin_permissions(&config, &world.services, world.listeners(), None);
+    let (socket, stop) = (admin::bind(&config.data_dir).unwrap(), world.listeners().stop.clone());
+    world.listeners().spawn(admin::serve(socket, world.services.clone(), permissions, stop));
+    for filter in ["--before 2199-01-01T00:00:00Z", "--older 1m", "--to dest.example"] {
+        run_admin(&world, &format!("queue release {filter}")).await;
+        assert_eq!(cause(&world, id).await, WaitCause::QueueHeld, "{filter}");
+    }
+    let released = run_admin(&world, "queue release --all").await;
+    assert_eq!((&released["recipients"], &released["has_more"]), (&json!(1), &json!(false)));
+    delivered(&world, id).await;
     world.end().await;
 }
 

@@ -112,7 +112,8 @@ async fn a_list_of_recipients_stops_an_injected_mail() {
     assert_eq!(address, THIEF, "the assistant believes the mail");
     for result in assistant.obey(&received, &address).await {
         let text = result.to_string();
-        let is_refused = result["isError"] == true || text.contains("policy_violation");
+        // Some operations are no tools.
+        let is_refused = text.contains("policy_violation") || text.contains("There is no such operation");
         assert!(is_refused && !text.contains("rnl_"), "{text}");
     }
     assert_eq!(sent(&world).await, Vec::<Value>::new());

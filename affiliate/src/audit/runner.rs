@@ -1,9 +1,11 @@
 //! Runs audits for requests: away from the threads that serve other requests, one at a time for each account.
 //!
-//! A result is kept for a short time and returned while the ledger's newest rows are the same ([`LedgerState`]). A change
-//! of older rows alone is seen when the result is too old.
+//! A request that waits uses no result of an audit that began before it, except one that has just begun. A request that
+//! does not wait is answered with the last result, which is kept for a short time. If the ledger's newest rows have
+//! changed since ([`LedgerState`]), another audit begins. A change of older rows alone begins none until then.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 
 use futures_util::future::{Either, select};
@@ -26,17 +28,19 @@ const AUDITS_MAX: usize = 2;
 const ACCOUNTS_MAX: usize = 64;
 /// The longest time that an audit takes.
 const TIME_MAX: SignedDuration = SignedDuration::from_secs(60);
-/// The greatest age of a result for a request that waits for a new one.
-const FRESH: SignedDuration = SignedDuration::from_secs(30);
-/// The greatest age of a result for a request that does not wait: such pages are read again and again.
-const USABLE: SignedDuration = SignedDuration::from_mins(10);
+/// The greatest time before a request at which the audit began whose result it may use, if the request waits.
+const JUST_BEGUN: SignedDuration = SignedDuration::from_secs(2);
+/// How long a report is kept after its audit, for requests that do not wait: such pages are read again and again.
+const REPORT_KEPT: SignedDuration = SignedDuration::from_mins(10);
+/// How long an error is kept after its audit, for requests that do not wait.
+const ERROR_KEPT: SignedDuration = SignedDuration::from_secs(30);
 
-/// The wish of a request that finds no current result.
+/// Whether a request waits for an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditWait {
-    /// The result of a new audit.
+    /// The result of an audit that began after the request, or up to 2 seconds before it.
     ForResult,
-    /// An answer at once; the audit goes on.
+    /// The last result at once, also if the ledger has changed: then another audit begins.
     No,
 }
 
@@ -67,62 +71,117 @@ impl LedgerState {
     }
 }
 
-/// The result of an audit, with the ledger's state before it.
-struct FinishedAudit {
-    report: AuditReport,
-    state: LedgerState,
+/// A request that waits for an audit.
+#[derive(Debug, Clone, Copy)]
+struct AuditRequest {
     at: Timestamp,
+    /// The number of the newest audit that had begun.
+    begun: u64,
 }
 
-/// The last audit of an account; locked while one is running.
-type AccountAudit = Arc<Mutex<Option<FinishedAudit>>>;
+/// The result of an audit, with the ledger's state before it.
+struct FinishedAudit {
+    outcome: Result<AuditReport, LedgerError>,
+    state: LedgerState,
+    /// Audits are numbered in the order in which they begin.
+    number: u64,
+    began_at: Timestamp,
+    ended_at: Timestamp,
+}
+
+impl FinishedAudit {
+    /// Whether a request that waits may use the result. `state` was read after the request.
+    fn answers(&self, request: AuditRequest, state: &LedgerState) -> bool {
+        let has_just_begun = request.at.duration_since(self.began_at).abs() <= JUST_BEGUN;
+        self.number > request.begun || (has_just_begun && self.state == *state)
+    }
+
+    /// Whether requests that do not wait may use the result.
+    fn is_kept(&self, now: Timestamp) -> bool {
+        let longest = if self.outcome.is_ok() { REPORT_KEPT } else { ERROR_KEPT };
+        now.duration_since(self.ended_at).abs() <= longest
+    }
+
+    fn outcome(&self) -> Result<AuditReport, LedgerError> {
+        self.outcome.clone()
+    }
+}
+
+/// The audits of an account.
+#[derive(Default)]
+struct AccountAudits {
+    /// Locked while an audit runs.
+    running: Arc<Mutex<()>>,
+    last: SyncMutex<Option<Arc<FinishedAudit>>>,
+}
+
+impl AccountAudits {
+    fn last(&self) -> Option<Arc<FinishedAudit>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_last(&self, finished: Arc<FinishedAudit>) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(finished);
+    }
+}
 
 /// Runs audits and keeps their results. Clones share them.
 #[derive(Clone)]
 pub struct AuditRunner {
-    accounts: Arc<SyncMutex<HashMap<AccountId, AccountAudit>>>,
+    accounts: Arc<SyncMutex<HashMap<AccountId, Arc<AccountAudits>>>>,
     permits: Arc<Semaphore>,
+    /// The number of audits that have begun.
+    begun: Arc<AtomicU64>,
 }
 
 impl Default for AuditRunner {
     fn default() -> Self {
-        Self { accounts: Arc::default(), permits: Arc::new(Semaphore::new(AUDITS_MAX)) }
+        Self { accounts: Arc::default(), permits: Arc::new(Semaphore::new(AUDITS_MAX)), begun: Arc::default() }
     }
 }
 
 impl AuditRunner {
-    /// Audits an account's ledger, or returns a current result. Without waiting, the report of an audit that has not
-    /// ended is [`AuditReport::running`].
+    /// Audits an account's ledger. A request that does not wait and finds no result gets [`AuditReport::running`].
     ///
     /// # Errors
-    /// The account has no program; the store cannot be read.
+    /// The account has no program; the store cannot be read. A request that does not wait gets the error of the last
+    /// audit for 30 seconds.
     pub async fn audit(
         &self,
         ledger: Ledger,
         account: AccountId,
         wait: AuditWait,
     ) -> Result<AuditReport, AffiliateError> {
-        let slot = self.slot(account);
-        let last = match wait {
-            AuditWait::ForResult => slot.lock_owned().await,
-            AuditWait::No => match slot.try_lock_owned() {
-                Ok(last) => last,
-                Err(_) => return Ok(AuditReport::running()),
-            },
+        let outcome = match wait {
+            AuditWait::ForResult => self.wait_for_result(ledger, account).await,
+            AuditWait::No => self.last_result(ledger, account).await,
         };
+        outcome.map_err(Into::into)
+    }
+
+    async fn wait_for_result(&self, ledger: Ledger, account: AccountId) -> Result<AuditReport, LedgerError> {
+        let request = AuditRequest { at: ledger.now(), begun: self.begun.load(Ordering::SeqCst) };
+        let audits = self.audits_of(account);
+        let lock = Arc::clone(&audits.running).lock_owned().await;
         let state = LedgerState::read(&ledger, account).await?;
-        let age_max = if wait == AuditWait::No { USABLE } else { FRESH };
-        let is_current =
-            |last: &&FinishedAudit| last.state == state && ledger.now().duration_since(last.at).abs() <= age_max;
-        if let Some(last) = last.as_ref().filter(is_current) {
-            return Ok(last.report.clone());
+        if let Some(last) = audits.last().filter(|last| last.answers(request, &state)) {
+            return last.outcome();
         }
         // A request that is given up does not end the audit, so the account stays locked until it has ended.
-        let running = tokio::spawn(self.clone().run(ledger, account, state, last));
-        match wait {
-            AuditWait::ForResult => join(running).await.map_err(Into::into),
-            AuditWait::No => Ok(AuditReport::running()),
+        join(tokio::spawn(self.clone().run(ledger, account, state, audits, lock))).await
+    }
+
+    async fn last_result(&self, ledger: Ledger, account: AccountId) -> Result<AuditReport, LedgerError> {
+        let audits = self.audits_of(account);
+        let lock = Arc::clone(&audits.running).try_lock_owned();
+        let last = audits.last().filter(|last| last.is_kept(ledger.now()));
+        if let Ok(lock) = lock {
+            let state = LedgerState::read(&ledger, account).await?;
+            if last.as_ref().is_none_or(|last| last.state != state) {
+                tokio::spawn(self.clone().run(ledger, account, state, audits, lock));
+            }
         }
+        last.map_or_else(|| Ok(AuditReport::running()), |last| last.outcome())
     }
 
     async fn run(
@@ -130,15 +189,18 @@ impl AuditRunner {
         ledger: Ledger,
         account: AccountId,
         state: LedgerState,
-        mut last: OwnedMutexGuard<Option<FinishedAudit>>,
+        audits: Arc<AccountAudits>,
+        _lock: OwnedMutexGuard<()>,
     ) -> Result<AuditReport, LedgerError> {
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
-        let (at, runtime) = (ledger.now(), Handle::current());
+        let number = self.begun.fetch_add(1, Ordering::SeqCst).saturating_add(1);
+        let (began_at, runtime) = (ledger.now(), Handle::current());
         // When the runtime ends, this task is dropped, and with it the audit, so that its thread does not delay the end.
         let (running, is_dropped) = oneshot::channel::<()>();
+        let audited = ledger.clone();
         let work = move || {
-            let audit = audit_within(&ledger, account, Some(TIME_MAX));
+            let audit = audit_within(&audited, account, Some(TIME_MAX));
             match runtime.block_on(select(audit, is_dropped)) {
                 Either::Left((report, _)) => Some(report),
                 Either::Right(_) => None,
@@ -146,23 +208,60 @@ impl AuditRunner {
         };
         let Some(outcome) = join(tokio::task::spawn_blocking(work)).await else { return Ok(AuditReport::running()) };
         drop(running);
-        *last = match &outcome {
-            Ok(report) => Some(FinishedAudit { report: report.clone(), state, at }),
-            Err(error) => {
-                tracing::warn!(%account, %error, "cannot audit the affiliate ledger");
-                None
-            }
-        };
-        outcome
+        if let Err(error) = &outcome {
+            tracing::warn!(%account, %error, "cannot audit the affiliate ledger");
+        }
+        let finished = Arc::new(FinishedAudit { outcome, state, number, began_at, ended_at: ledger.now() });
+        audits.set_last(Arc::clone(&finished));
+        finished.outcome()
     }
 
-    /// The last audit of an account. Results of accounts that nobody waits for make room for others.
-    fn slot(&self, account: AccountId) -> AccountAudit {
+    /// The audits of an account. Results of accounts that nobody waits for make room for others.
+    fn audits_of(&self, account: AccountId) -> Arc<AccountAudits> {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if accounts.len() >= ACCOUNTS_MAX && !accounts.contains_key(&account) {
-            let unused = accounts.iter().find(|(_, slot)| Arc::strong_count(slot) == 1).map(|(account, _)| *account);
+            let unused = accounts.iter().find(|(_, audits)| Arc::strong_count(audits) == 1);
+            let unused = unused.map(|(account, _)| *account);
             unused.map(|unused| accounts.remove(&unused));
         }
         Arc::clone(accounts.entry(account).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(second: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second)
+    }
+
+    fn state(program: u64) -> LedgerState {
+        LedgerState { program: Some(program), commission: None, referral: None, partner: None, payout_run: None }
+    }
+
+    /// The second audit, from second 0 to second 50, of a ledger in state 1.
+    fn finished(outcome: Result<AuditReport, LedgerError>) -> FinishedAudit {
+        FinishedAudit { outcome, state: state(1), number: 2, began_at: second(0), ended_at: second(50) }
+    }
+
+    #[test]
+    fn results_are_kept_for_a_time_after_the_end_of_the_audit() {
+        let report = finished(Ok(AuditReport::running()));
+        assert!(report.is_kept(second(650)) && !report.is_kept(second(651)));
+        let error = finished(Err(LedgerError::NotSetUp));
+        assert!(error.is_kept(second(80)) && !error.is_kept(second(81)));
+        assert!(matches!(error.outcome(), Err(LedgerError::NotSetUp)));
+    }
+
+    #[test]
+    fn requests_that_wait_use_no_audit_that_began_before_them() {
+        let last = finished(Ok(AuditReport::running()));
+        let answers =
+            |at: i64, begun: u64, program: u64| last.answers(AuditRequest { at: second(at), begun }, &state(program));
+        assert!(answers(20, 1, 1) && answers(20, 1, 2), "it waited for the audit before");
+        assert!(answers(2, 2, 1), "the audit had just begun");
+        assert!(!answers(2, 2, 2), "the ledger has changed");
+        assert!(!answers(3, 2, 1) && !answers(60, 2, 1), "the audit had begun before");
     }
 }

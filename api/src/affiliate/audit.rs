@@ -25,9 +25,10 @@ impl FromRequest for AuditQuery {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let wait = schema::query_parameter(
             "wait",
-            "`false`: answer at once, with a result of the last 10 minutes, or with `status` `running` while the audit \
-             goes on. By default the response waits for the audit; a result of the last 30 seconds is used again. If \
-             the newest rows of the ledger have changed, an earlier result is not used",
+            "`false`: answer at once, with the last result of the last 10 minutes, or without one with `status` \
+             `running`. Another audit begins if there is no result, or if the newest rows of the ledger have changed \
+             since. By default the response waits for an audit that begins after the request, or at most 2 seconds \
+             before it",
             json!({"type": "boolean", "default": true}),
         );
         RequestSpec { parameters: vec![wait], ..RequestSpec::default() }

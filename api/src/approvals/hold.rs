@@ -15,8 +15,9 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use mail::approval::{
-    Approval, ApprovalState, ApprovalStatus, BODY_BYTES_MAX, CONTENT_BYTES_MAX, ExecutionResult, HELD_PER_DAY_MAX,
-    HeldContent, HeldRequest, PENDING_BYTES_MAX, PENDING_MAX,
+    Approval, ApprovalState, ApprovalStatus, BODY_BYTES_MAX, CLIENT_HELD_PER_DAY_MAX, CLIENT_PENDING_BYTES_MAX,
+    CLIENT_PENDING_MAX, CONTENT_BYTES_MAX, ExecutionResult, HELD_PER_DAY_MAX, HeldContent, HeldRequest,
+    PENDING_BYTES_MAX, PENDING_MAX,
 };
 use mail::client_policy::{ApprovalKind, PolicyViolation};
 use mail::credential::CredentialId;
@@ -69,9 +70,10 @@ pub(crate) async fn hold(
     let body = read_body(&call.body)?;
     let request = held_request(operation, head)?;
     let request_hash = request.hash(&body);
-    if let Some(found) = find_by_key(state, tenant, client, &request).await? {
-        return repeated(state, &found, &request_hash).await;
-    }
+    let mut replaced = match find_by_key(state, tenant, client, &request).await? {
+        KeyUse::Used(found) => return repeated(state, &found, &request_hash).await,
+        KeyUse::Free { before } => before,
+    };
     let emails = check(state, tenant, operation, call).await?;
     let content = HeldContent { body, emails, response: String::new() };
     let (account, now) = (tenant.account().id, state.intake.clock().now());
@@ -95,19 +97,19 @@ pub(crate) async fn hold(
         return Err(Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, text));
     }
     let sends = content.emails.iter().map(|email| email.recipients.len()).sum::<usize>();
+    let sends = u32::try_from(sends).unwrap_or(u32::MAX);
     for _ in 0..TRIES_MAX {
-        match store_held(state, tenant, &held, &sealed, u32::try_from(sends).unwrap_or(u32::MAX)).await? {
+        match store_held(state, tenant, &held, (&sealed, sends), replaced).await? {
             true => {
                 let operation = operation.id;
                 tracing::info!(account.id = %account, approval.id = %held.id, operation, "request waits for approval");
                 return approval_required(state, &held);
             }
             // Another request was held at the same time, perhaps with the same key.
-            false => {
-                if let Some(found) = find_by_key(state, tenant, client, &held.request).await? {
-                    return repeated(state, &found, &held.request_hash).await;
-                }
-            }
+            false => match find_by_key(state, tenant, client, &held.request).await? {
+                KeyUse::Used(found) => return repeated(state, &found, &held.request_hash).await,
+                KeyUse::Free { before } => replaced = before,
+            },
         }
     }
     Err(Problem::busy())
@@ -133,18 +135,19 @@ async fn check(
     Ok(emails)
 }
 
-/// Stores an approval. Returns false if another request of the account was held at the same time.
+/// Stores an approval with its encrypted content and the number of its sends; its idempotency key led to `replaced`
+/// before. Returns false if another request of the account was held at the same time.
 async fn store_held(
     state: &AppState,
     tenant: &Tenant,
     held: &Approval,
-    sealed: &[u8],
-    sends: u32,
+    (sealed, sends): (&[u8], u32),
+    replaced: Option<ApprovalId>,
 ) -> Result<bool, Problem> {
     let (store, account, now) = (state.intake.store(), held.account, held.created_at);
-    let usage = store::approval::usage(store, account, now).await?;
+    let usage = store::approval::usage(store, account, held.client, now).await?;
     check_limits(&usage, sealed.len() as u64, now)?;
-    let mut batch = Batch::progress();
+    let mut batch = Batch::intake();
     let reserved_sends = match tenant.policy().sends_per_day {
         Some(limit) if held.kind == ApprovalKind::Send => {
             let client = LimitedClient { account, id: held.client, limit };
@@ -159,7 +162,7 @@ async fn store_held(
         _ => None,
     };
     let held = Approval { reserved_sends, ..held.clone() };
-    store::approval::create(&mut batch, &held, sealed.to_vec(), &usage);
+    store::approval::create(&mut batch, &held, sealed.to_vec(), replaced, &usage);
     let an_hour_ago = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN);
     let pending_lately = usage.pending_since.iter().filter(|since| **since > an_hour_ago).count();
     let alert = (pending_lately < MAILED_PENDING_MAX).then(|| state.intake.alert_partition());
@@ -181,21 +184,34 @@ async fn store_held(
     }
 }
 
+/// Checks the limits of the account and of the client.
 fn check_limits(usage: &ApprovalUsage, bytes: u64, now: Timestamp) -> Result<(), Problem> {
-    if usage.held_today >= HELD_PER_DAY_MAX {
-        let text = format!("{HELD_PER_DAY_MAX} requests of the account were held for approval today (UTC)");
+    let own = &usage.of_client;
+    let per_day = [
+        (usage.held_today, HELD_PER_DAY_MAX, "the account"),
+        (own.held_today, CLIENT_HELD_PER_DAY_MAX, "this key or grant"),
+    ];
+    if let Some((_, limit, of)) = per_day.into_iter().find(|(held, limit, _)| held >= limit) {
+        let text = format!("{limit} requests of {of} were held for approval today (UTC)");
         let tomorrow = now.to_zoned(TimeZone::UTC).tomorrow().and_then(|day| day.start_of_day());
         let wait_s = tomorrow.map_or(HOUR.as_secs(), |start| start.timestamp().duration_since(now).as_secs() + 1);
         return Err(Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, text).with_header(RETRY_AFTER, wait_s.to_string()));
     }
-    if usage.pending_since.len() >= PENDING_MAX {
-        let text = format!("{PENDING_MAX} requests already wait for approval; decide them or let them expire");
+    let pending = [
+        (usage.pending_since.len(), PENDING_MAX, "the account"),
+        (own.pending, CLIENT_PENDING_MAX, "this key or grant"),
+    ];
+    if let Some((_, limit, of)) = pending.into_iter().find(|(pending, limit, _)| pending >= limit) {
+        let text = format!("{limit} requests of {of} already wait for approval; decide them or let them expire");
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
-    if usage.pending_bytes.saturating_add(bytes) > PENDING_BYTES_MAX {
+    let used = [
+        (usage.pending_bytes, PENDING_BYTES_MAX, "the account"),
+        (own.pending_bytes, CLIENT_PENDING_BYTES_MAX, "this key or grant"),
+    ];
+    if let Some((_, limit, of)) = used.into_iter().find(|(used, limit, _)| used.saturating_add(bytes) > *limit) {
         let text = format!(
-            "The requests that wait for approval may have {PENDING_BYTES_MAX} bytes together; decide some or let them \
-             expire"
+            "The requests of {of} that wait for approval may have {limit} bytes together; decide some or let them expire"
         );
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
@@ -254,16 +270,29 @@ fn held_headers(operation: &Operation, head: &Parts) -> Result<Vec<(String, Stri
     Ok(held)
 }
 
+/// The use of an idempotency key.
+enum KeyUse {
+    Used(Box<Approval>),
+    /// It leads nowhere, or to an approval that ended so long ago that the key may be used again.
+    Free {
+        before: Option<ApprovalId>,
+    },
+}
+
 async fn find_by_key(
     state: &AppState,
     tenant: &Tenant,
     client: CredentialId,
     request: &HeldRequest,
-) -> Result<Option<Approval>, Problem> {
-    let Some(used) = &request.idempotency_key else { return Ok(None) };
-    let store = state.intake.store();
-    let account = tenant.account().id;
-    Ok(store::approval::find_by_idempotency_key(store, account, client, &request.operation, used).await?)
+) -> Result<KeyUse, Problem> {
+    let Some(used) = &request.idempotency_key else { return Ok(KeyUse::Free { before: None }) };
+    let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
+    let found = store::approval::find_by_idempotency_key(store, account, client, &request.operation, used).await?;
+    Ok(match found {
+        None => KeyUse::Free { before: None },
+        Some(found) if found.key_ends_at().is_some_and(|end| end <= now) => KeyUse::Free { before: Some(found.id) },
+        Some(found) => KeyUse::Used(Box::new(found)),
+    })
 }
 
 /// The response to a request that was held before.

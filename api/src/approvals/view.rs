@@ -106,13 +106,25 @@ pub(super) struct HeldEmailView {
     text: Option<String>,
     /// The HTML body
     html: Option<String>,
-    /// The attachments
+    /// The custom header fields
+    headers: Vec<HeldHeaderView>,
+    /// The attachments, without their contents
     attachments: Vec<HeldAttachmentView>,
     /// The category
     #[schema(enum = Category::WORDS)]
     category: &'static str,
     /// When it is sent, if not at once
     scheduled_at: Option<JsonTimestamp>,
+}
+
+/// A custom header field of such an email
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "ApprovalHeader")]
+struct HeldHeaderView {
+    /// The name
+    name: String,
+    /// The value
+    value: String,
 }
 
 /// An attachment of such an email
@@ -148,6 +160,7 @@ impl From<HeldEmail> for HeldEmailView {
             subject: email.subject,
             text: email.text,
             html: email.html,
+            headers: email.headers.into_iter().map(|(name, value)| HeldHeaderView { name, value }).collect(),
             attachments: attachments.collect(),
             category: category_word(email.category),
             scheduled_at: email.scheduled_at.map(JsonTimestamp),

@@ -277,16 +277,16 @@ struct ShownCounts {
     delivery_time: Option<DeliveryTimeView>,
 }
 
-/// How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %
+/// How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %, and those below 0.1 seconds count as 0.05
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "DeliveryTime")]
 struct DeliveryTimeView {
     /// Measured deliveries: all since the release that measures them
     measured: u64,
-    /// Half of the measured deliveries took at most this many seconds; null without any
+    /// Half of the measured deliveries took at most about this many seconds; null without any
     #[schema(minimum = 0)]
     p50_seconds: Option<f64>,
-    /// 99 of 100 measured deliveries took at most this many seconds; null without any
+    /// 99 of 100 measured deliveries took at most about this many seconds; null without any
     #[schema(minimum = 0)]
     p99_seconds: Option<f64>,
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use api::approval_executor::{end_contents, execute_approved};
 use http::{Method, StatusCode};
 use mail::approval::{
-    Approval, ApprovalState, DECISION_TIME, EXECUTED_CONTENT_TIME, HELD_PER_DAY_MAX, HeldRequest, PENDING_BYTES_MAX,
-    PENDING_MAX,
+    Approval, ApprovalState, CLIENT_HELD_PER_DAY_MAX, CLIENT_PENDING_BYTES_MAX, CLIENT_PENDING_MAX, DECISION_TIME,
+    EXECUTED_CONTENT_TIME, HELD_PER_DAY_MAX, HeldRequest, PENDING_BYTES_MAX, PENDING_MAX,
 };
 use mail::client_policy::ApprovalKind;
 use mail::credential::CredentialId;
@@ -249,8 +249,8 @@ async fn a_policy_is_loosened_only_with_a_recent_proof_of_identity() {
     world.end().await;
 }
 
-/// Stores pending approvals with contents of this length, as the API does.
-async fn fill(world: &World, number: u32, made_ago: Duration, content_bytes: usize) {
+/// Stores pending approvals of a key with contents of this length, as the API does.
+async fn fill(world: &World, key: ApiKeyId, number: u32, made_ago: Duration, content_bytes: usize) {
     let (store, now) = (world.intake.store(), world.intake.clock().now());
     let account = world.tenant().await.account().id;
     let created_at = now.checked_sub(made_ago).unwrap();
@@ -266,7 +266,7 @@ async fn fill(world: &World, number: u32, made_ago: Duration, content_bytes: usi
         let approval = Approval {
             id: ApprovalId::new(created_at, n.into()),
             account,
-            client: CredentialId::ApiKey(ApiKeyId::new(created_at, 1)),
+            client: CredentialId::ApiKey(key),
             kind: ApprovalKind::Send,
             moves_money: false,
             request_hash: String::new(),
@@ -276,9 +276,9 @@ async fn fill(world: &World, number: u32, made_ago: Duration, content_bytes: usi
             created_at,
             state: ApprovalState::Pending,
         };
-        let usage = store::approval::usage(store, account, now).await.unwrap();
+        let usage = store::approval::usage(store, account, approval.client, now).await.unwrap();
         let mut batch = Batch::progress();
-        store::approval::create(&mut batch, &approval, vec![0; content_bytes], &usage);
+        store::approval::create(&mut batch, &approval, vec![0; content_bytes], None, &usage);
         store.commit(batch).await.unwrap();
     }
 }
@@ -286,6 +286,7 @@ async fn fill(world: &World, number: u32, made_ago: Duration, content_bytes: usi
 #[tokio::test]
 async fn pending_requests_their_bytes_and_a_day_are_bounded() {
     let expired = DECISION_TIME + Duration::from_secs(1);
+    let other_key = ApiKeyId::from_bytes([1; 16]);
     let limit = u32::try_from(PENDING_MAX).unwrap();
     let bytes = usize::try_from(PENDING_BYTES_MAX).unwrap();
     for (number, made_ago, content_bytes, code) in [
@@ -295,7 +296,7 @@ async fn pending_requests_their_bytes_and_a_day_are_bounded() {
     ] {
         let world = World::start().await;
         let (_, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
-        fill(&world, number, made_ago, content_bytes).await;
+        fill(&world, other_key, number, made_ago, content_bytes).await;
         let mut email = email_to("grace@example.net");
         email["text"] = json!("x".repeat(if content_bytes > 1 { 20_000 } else { 1 }));
         let hold = async || world.call_as(&secret, Method::POST, "/emails", &email).await;
@@ -304,6 +305,33 @@ async fn pending_requests_their_bytes_and_a_day_are_bounded() {
         let refused = hold().await;
         assert_eq!(refused.code(), code, "{:?}", refused.json());
         assert_eq!(refused.headers.contains_key("retry-after"), code == "rate_limit_exceeded");
+        world.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_may_use_a_quarter_of_the_limits() {
+    let expired = DECISION_TIME + Duration::from_secs(1);
+    let limit = u32::try_from(CLIENT_PENDING_MAX).unwrap();
+    let bytes = usize::try_from(CLIENT_PENDING_BYTES_MAX).unwrap();
+    for (number, made_ago, content_bytes, code) in [
+        (limit - 1, Duration::ZERO, 1, "conflict"),
+        (7, Duration::ZERO, bytes / 7 - 2_000, "conflict"),
+        (CLIENT_HELD_PER_DAY_MAX - 1, expired, 1, "rate_limit_exceeded"),
+    ] {
+        let world = World::start().await;
+        let (id, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
+        let (_, other) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
+        fill(&world, id.parse().unwrap(), number, made_ago, content_bytes).await;
+        let mut email = email_to("grace@example.net");
+        email["text"] = json!("x".repeat(if content_bytes > 1 { 9_000 } else { 1 }));
+        let hold = async |secret: &str| world.call_as(secret, Method::POST, "/emails", &email).await;
+        // The first reaches a limit of numbers, and exceeds that of bytes.
+        if content_bytes == 1 {
+            assert_eq!(hold(&secret).await.status, StatusCode::ACCEPTED);
+        }
+        assert_eq!(hold(&secret).await.code(), code);
+        assert_eq!(hold(&other).await.status, StatusCode::ACCEPTED, "another client is not affected");
         world.end().await;
     }
 }

@@ -216,7 +216,7 @@ async fn an_idempotency_key_is_held_once() {
             .header("host", "test")
             .header("authorization", format!("Bearer {secret}"))
             .header("content-type", "application/json")
-            .header("idempotency-key", "once");
+            .header("idempotency-key", http::HeaderValue::from_bytes("día 1".as_bytes()).unwrap());
         world.send(request.body(http_body_util::Full::new(email.to_string().into())).unwrap()).await
     };
     let first = post(email_to("grace@example.net")).await.json();
@@ -229,6 +229,11 @@ async fn an_idempotency_key_is_held_once() {
     let replayed = post(email_to("grace@example.net")).await;
     assert_eq!((replayed.status, sent(&world).await), (StatusCode::OK, 1));
     assert_eq!(replayed.json()["id"], done["approval"]["response"]["id"]);
+    // The key may be used again after its time.
+    world.intake.clock().advance(mail::idempotency::RETENTION);
+    let later = post(email_to("eve@example.net")).await;
+    assert_eq!(later.status, StatusCode::ACCEPTED, "{:?}", later.json());
+    assert_ne!(later.json()["approval_id"], first["approval_id"]);
     world.end().await;
 }
 
@@ -247,30 +252,50 @@ async fn a_revoked_key_executes_nothing() {
     world.end().await;
 }
 
-/// A node that stops after the decision leaves the approval as it is here.
-#[tokio::test]
-async fn an_interrupted_execution_is_finished_once() {
-    let world = World::start().await;
-    let (_, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
-    let approval = hold(&world, &secret).await;
+/// Stores an approval as a node leaves it that stops after the decision.
+async fn interrupt(world: &World, approval: &Value) -> Approval {
     let id: ApprovalId = approval["id"].as_str().unwrap().parse().unwrap();
     let (store, account) = (world.intake.store().clone(), world.tenant().await.account().id);
     let before = store::approval::get(&store, account, id).await.unwrap().unwrap();
     let approved = Decision { by: UserId::from_bytes([1; 16]), at: before.created_at };
     let state = ApprovalState::Executing { approved, lease_until: before.created_at };
-    let mut batch = Batch::progress();
-    store::approval::update(&mut batch, &before, &Approval { state, ..before.clone() }, None);
+    let (mut batch, after) = (Batch::progress(), Approval { state, ..before.clone() });
+    store::approval::update(&mut batch, &before, &after, None);
     store.commit(batch).await.unwrap();
+    after
+}
 
+#[tokio::test]
+async fn an_interrupted_execution_is_finished_once() {
+    let world = World::start().await;
+    let (_, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
+    let left = interrupt(&world, &hold(&world, &secret).await).await;
     // Two servers on the same store look at the same time.
     let options = api::state::ApiOptions::new("https://api.example.test");
     let other = api::server::ApiServer::new(world.intake.clone(), options);
     let (one, two) = tokio::join!(execute_approved(&world.server), execute_approved(&other));
     assert_eq!((one, two), (Ok(()), Ok(())));
-    let found = store::approval::get(&store, account, id).await.unwrap().unwrap();
+    let found = store::approval::get(world.intake.store(), left.account, left.id).await.unwrap().unwrap();
     let ApprovalState::Executed { result, .. } = found.state else { panic!("{found:?}") };
     assert_eq!(result.status, 200, "{result:?}");
     assert_eq!(sent(&world).await, 1);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_interrupted_execution_that_cannot_be_repeated_is_in_the_audit_log() {
+    let world = World::start().await;
+    let (_, secret) = key_with_policy(&world, "full", json!({"approve": ["manage"]})).await;
+    let template = json!({"name": "t", "subject": "s", "text": "x"});
+    let held = world.call_as(&secret, Method::POST, "/templates", &template).await;
+    let left = interrupt(&world, &read_held(&world, &secret, &held).await).await;
+    execute_approved(&world.server).await.unwrap();
+    let shown = world.get(&format!("/approvals/{}", left.id)).await.json();
+    assert_eq!(shown["approval"]["status"], "interrupted", "{shown}");
+    assert_eq!(world.get("/templates").await.json()["templates"], json!([]));
+    let log = world.get("/audit-log?operation=create_template").await.json();
+    let seen: Vec<&Value> = log["entries"].as_array().unwrap().iter().map(|entry| &entry["error_code"]).collect();
+    assert!(seen.contains(&&json!("interrupted")), "{log}");
     world.end().await;
 }
 

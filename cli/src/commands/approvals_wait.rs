@@ -30,7 +30,7 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     let client = run.client()?;
     let id = run.text("id").unwrap_or_default();
     let longest = duration::parse(run.text("for").unwrap_or("24h"))?;
-    let late = || CliError::Failed(format!("{id} was not decided within {} s", longest.as_secs()));
+    let late = || CliError::Failed(format!("{id} was not decided and carried out within {} s", longest.as_secs()));
     let approval = tokio::time::timeout(longest, wait(&client, id)).await.map_err(|_| late())??;
     let status = approval["status"].as_str().unwrap_or_default();
     match status {
@@ -42,7 +42,7 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
             Err(CliError::Failed(format!("the request was approved and failed: {}", reason.unwrap_or_default())))
         }
         "interrupted" => {
-            let text = "the server stopped while it carried out the request: check whether it took effect";
+            let text = "the request was interrupted while it was carried out: check whether it took effect";
             Err(CliError::Failed(text.to_owned()))
         }
         _ => Err(CliError::Failed(format!("the request was not approved: it is {status}"))),

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use html::fragment::raw;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 
 use super::backend::{Backend, Call, Failure, Reply};
@@ -12,6 +12,8 @@ use super::viewer::Viewer;
 
 /// Most answers of a list that are read for one page, as long as they have no entries.
 const EMPTY_PAGES_MAX: usize = 5;
+/// No further answer is asked for when this time has passed since the first one.
+const EMPTY_PAGES_DURATION_MAX: SignedDuration = SignedDuration::from_millis(20);
 
 /// A routed request with its user and the operations.
 pub struct Context<'a> {
@@ -91,8 +93,8 @@ impl Context<'_> {
     }
 
     /// Reads a page of a list. With filters, an answer can have no entries though there are more, because a request looks
-    /// at a bounded number: the search then goes on, for a bounded number of requests. `page_of` returns the number of
-    /// entries and the next cursor of an answer.
+    /// at a bounded number: the search then goes on, for a bounded time and number of requests. `page_of` returns the
+    /// number of entries and the next cursor of an answer.
     ///
     /// # Errors
     /// The operation refused or failed.
@@ -102,8 +104,12 @@ impl Context<'_> {
         page_of: impl for<'p> Fn(&'p T) -> (usize, Option<&'p str>),
     ) -> Result<T, Failure> {
         let mut found: T = self.read(call).await?;
+        let first_at = self.now();
         for _ in 1..EMPTY_PAGES_MAX {
             let (0, Some(cursor)) = page_of(&found) else { break };
+            if self.now().duration_since(first_at) >= EMPTY_PAGES_DURATION_MAX {
+                break;
+            }
             let mut next = call.clone();
             next.query.retain(|(name, _)| name != "cursor");
             let next = next.query("cursor", cursor);

@@ -182,25 +182,29 @@ impl Worker {
         let (mut total, mut failed) = (PartitionProgress::Done, None);
         let mut failures: HashMap<[u8; 16], String> = HashMap::new();
         let ids: HashSet<_> = pending.iter().map(|pending| pending.id).collect();
-        for pending in pending {
+        for (index, command) in pending.iter().enumerate() {
             if self.stop.is_cancelled() {
                 return Ok(PartitionProgress::Busy);
             }
-            if !self.leases.is_active(pending.partition) {
+            if !self.leases.is_active(command.partition) {
                 continue;
             }
-            match self.execute_and_complete(&pending).await {
+            match self.execute_and_complete(command).await {
                 Ok(PartitionProgress::Done) => {}
                 Ok(PartitionProgress::Busy) => total = PartitionProgress::Busy,
                 Ok(PartitionProgress::Unknown) => {}
                 // An error in one partition must not block the others, but all of them share the store.
                 Err(error) => {
-                    let is_store_unavailable = error.is_store_unavailable();
-                    failures.insert(pending.id, error.to_string());
+                    let (is_store_unavailable, text) = (error.is_store_unavailable(), error.to_string());
                     failed = Some(error);
                     if is_store_unavailable {
+                        // The commands behind it wait for the same store.
+                        let rest = pending.get(index..).unwrap_or_default().iter();
+                        let own = rest.filter(|command| self.leases.is_active(command.partition));
+                        failures.extend(own.map(|command| (command.id, text.clone())));
                         break;
                     }
+                    failures.insert(command.id, text);
                 }
             }
             self.bulk_command_progressed.notify_waiters();
@@ -405,6 +409,7 @@ mod tests {
         let task = queued(&mut batch);
         worker.store.commit(batch).await.unwrap();
         let command = worker.command_matching(TaskFilter::default(), &QueueCommand::Fail).await.unwrap();
+        let behind = worker.command_matching(TaskFilter::default(), &QueueCommand::Release).await.unwrap();
         fill(&worker.store, &faults).await;
 
         for passes in 1..=2 {
@@ -412,6 +417,8 @@ mod tests {
             assert!(error.is_store_unavailable(), "{error}");
             let progress = command.progress().await.unwrap();
             assert_eq!((progress.done, progress.failure.unwrap().passes), (0, passes));
+            let progress = behind.progress().await.unwrap();
+            assert_eq!(progress.failure.unwrap().passes, passes, "the command behind it waits for the same store");
         }
         let open = store::task::list_all(&worker.store, None, 10).await.unwrap().tasks;
         assert_eq!(open[0].0, task, "the task stays as it is");
@@ -422,6 +429,8 @@ mod tests {
         }
         let progress = command.progress().await.unwrap();
         assert_eq!((progress.done, progress.partitions_left, progress.failure), (1, 0, None));
+        let progress = behind.progress().await.unwrap();
+        assert_eq!((progress.partitions_left, progress.failure), (0, None));
         assert!(store::task::list_all(&worker.store, None, 10).await.unwrap().tasks.is_empty());
     }
 

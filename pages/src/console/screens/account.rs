@@ -79,7 +79,34 @@ struct NearestQuota {
 #[serde(default)]
 struct QueuedMailCount {
     recipients: u64,
+    /// Acceptance time of the oldest recipient that was counted.
     oldest: Option<String>,
+    /// The queue was too long to be read whole: there may be more recipients.
+    has_more: bool,
+}
+
+impl QueuedMailCount {
+    /// `at least 12 recipients`.
+    fn words(&self) -> String {
+        let count = counted(self.recipients, "recipient");
+        match (self.recipients, self.has_more) {
+            (0, true) => "the recipients (not counted)".to_owned(),
+            (_, true) => format!("at least {count}"),
+            (_, false) => count,
+        }
+    }
+
+    /// The count with the time of the oldest recipient; `None` if nothing is queued.
+    fn summary(&self) -> Option<impl Renderable> {
+        let is_counted = self.recipients > 0;
+        let words =
+            if is_counted { sentence_case(&self.words()) } else { "Not counted: the queue is too long".to_owned() };
+        let of_these = if self.has_more { " of these" } else { "" };
+        let oldest = time_or_dash(self.oldest.as_deref());
+        (is_counted || self.has_more).then(|| {
+            maud! { (words) @if is_counted { "; the oldest" (of_these) " was accepted " (oldest) } }
+        })
+    }
 }
 
 fn show_call(context: &Context<'_>) -> Call {
@@ -98,7 +125,6 @@ impl AccountState {
     fn facts(&self) -> Facts {
         let account = &self.account;
         let quota = self.nearest_to_full.as_ref();
-        let queued = (self.queued.recipients > 0).then_some(&self.queued);
         Facts::new()
             .row("State", account.state())
             .row("Owner", &account.email)
@@ -109,12 +135,11 @@ impl AccountState {
             .optional("Payment method", account.payment_method.as_ref().and_then(Value::as_str))
             .optional(
                 "Nearest to its limit",
-                quota.map(|quota| format!("{}: {} of {}", sentence_case(&quota.limit), grouped(quota.used), grouped(quota.cap))),
+                quota.map(|quota| {
+                    format!("{}: {} of {}", sentence_case(&quota.limit), grouped(quota.used), grouped(quota.cap))
+                }),
             )
-            .optional(
-                "In the queue",
-                queued.map(|queued| maud! { (counted(queued.recipients, "recipient")) "; the oldest was accepted " (time_or_dash(queued.oldest.as_deref())) }),
-            )
+            .optional("In the queue", self.queued.summary())
     }
 }
 
@@ -212,9 +237,9 @@ async fn show_suspension(context: &Context<'_>) -> Result<View, Failure> {
     let account = &state.account;
     let form = suspension_form(account.suspended);
     let text = if account.suspended {
-        format!("New mail is accepted again, and {} in the queue go on.", counted(state.queued.recipients, "recipient"))
+        format!("New mail is accepted again, and {} in the queue go on.", state.queued.words())
     } else {
-        let queued = counted(state.queued.recipients, "recipient");
+        let queued = state.queued.words();
         format!(
             "New mail of the account is refused, and {queued} in the queue are held until the suspension is lifted. Held mail still expires."
         )

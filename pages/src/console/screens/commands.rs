@@ -87,9 +87,11 @@ impl CommandRun {
             let rows = number("rows").unwrap_or_default();
             return format!("{verdict}: {rows} rows and {} messages were read.", number("bodies").unwrap_or_default());
         }
-        let changed = match result["recipients"].as_u64() {
-            Some(1) => "1 recipient was changed.".to_owned(),
-            count => format!("{} recipients were changed.", grouped(count.unwrap_or(0))),
+        let changed = match (result["recipients"].as_u64().unwrap_or(0), result["has_more"] == true) {
+            (0, true) => "The recipients that were changed are not counted: the queue is too long.".to_owned(),
+            (count, true) => format!("At least {} recipients were changed.", grouped(count)),
+            (1, false) => "1 recipient was changed.".to_owned(),
+            (count, false) => format!("{} recipients were changed.", grouped(count)),
         };
         match result["being_tried"].as_u64() {
             Some(busy @ 1..) => format!("{changed} Being attempted, changed after that: {}.", grouped(busy)),

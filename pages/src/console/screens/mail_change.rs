@@ -8,7 +8,7 @@ use super::commands;
 use super::mail::{LIST, QueuedMail, RecipientTable};
 use super::queue::counted;
 use super::selection::{MailSelection, selection_query};
-use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::time::Time;
@@ -179,7 +179,8 @@ impl MailCount {
     }
 }
 
-/// The hidden field with the time at which the page was made: mail that arrives later is left alone.
+/// The hidden field with the time at which the page was made: mail that arrives later is left alone, unless the command
+/// [applies to all mail](applies_to_all).
 const SHOWN_AT: &str = "shown_at";
 
 /// The time at which the page of a form was made, as the server wrote it.
@@ -208,6 +209,12 @@ fn form(order: &'static QueueOrder, now: Timestamp) -> Form<'static> {
     form
 }
 
+/// True for the release of the whole queue. It lifts the hold that a restore set, which no time can restrict: the hold
+/// is one of all mail.
+fn applies_to_all(order: &QueueOrder, selection: &MailSelection) -> bool {
+    order.word == "release" && selection.is_everything()
+}
+
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let order = order(context)?;
     let selection = MailSelection::read_for_commands(context.query())?;
@@ -217,13 +224,15 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (context.read(&selection.list(SAMPLE, "")).await?, context.read(&selection.count()).await?);
     let (form, words, shown) = (form(order, now), selection.words(), sample.tasks.len() as u64);
     let is_empty = sample.tasks.is_empty() && order.word != "release";
+    let applies_to_all = applies_to_all(order, &selection);
     let body = maud_borrow! {
         div.card {
             p { strong { (count.words()) } @if selection.is_everything() { ": everything in the queue" } @else { ": " (words) } "." }
             p.soft { (order.effect) }
-            p.soft { "Mail that arrives after this page was made (" (Time(now)) ") is left alone." }
-            @if order.word == "release" && selection.is_everything() {
-                p.soft { "If the whole queue is held since a restore, that hold is lifted first." }
+            @if applies_to_all {
+                p.soft { "If the whole queue is held since a restore, that hold is lifted, for all mail. Mail that you held yourself stays held until you release it again." }
+            } @else {
+                p.soft { "Mail that arrives after this page was made (" (Time(now)) ") is left alone." }
             }
             @if is_empty { p.soft { "Nothing matches at the moment." } }
             (form.within(context))
@@ -248,6 +257,10 @@ async fn apply(context: &Context<'_>) -> Result<Outcome, Failure> {
         check_confirmation(context)?;
     }
     let selection = MailSelection::read_for_commands(context.query())?;
-    let call: Call = selection.command_before(&order_word(context, order.word)?, shown_at(context)?);
+    let (word, shown_at) = (order_word(context, order.word)?, shown_at(context)?);
+    let call = match applies_to_all(order, &selection) {
+        true => selection.command(&word),
+        false => selection.command_before(&word, shown_at),
+    };
     commands::start(context, &call).await
 }

@@ -214,7 +214,7 @@ impl Renderable for HoldNotice<'_> {
             div.notice.warning role="status" {
                 p {
                     "The whole queue is held since the store was restored, " (time_or_dash(hold.since.as_deref())) ": "
-                    @if hold.has_more { "more than " } (grouped(hold.recipients)) " recipients. " a href="/console/mail/release" { "Release it" }
+                    @if hold.has_more { "at least " } (grouped(hold.recipients)) " recipients. " a href="/console/mail/release" { "Release it" }
                 }
             }
         }

@@ -271,6 +271,46 @@ fn commands_leave_mail_alone_that_arrived_after_the_page() {
 }
 
 #[test]
+fn the_release_of_everything_applies_to_all_mail() {
+    let admin = full();
+    let page = html(admin.get("/mail/release"));
+    assert!(page.contains("that hold is lifted, for all mail") && !page.contains("is left alone"), "{page}");
+    admin.post("/mail/release", "apply", &[SHOWN_AT]);
+    assert_eq!(admin.bodies("queue_many"), [json!({"order": "release", "filter": {}})]);
+    let page = html(admin.get("/mail/release?to=a.example"));
+    assert!(page.contains("is left alone") && !page.contains("that hold is lifted"), "{page}");
+    admin.post("/mail/release?to=a.example", "apply", &[SHOWN_AT]);
+    let filter = json!({"to": "a.example", "accepted_before": SHOWN_AT.1});
+    assert_eq!(admin.bodies("queue_many")[1], json!({"order": "release", "filter": filter}));
+}
+
+#[test]
+fn counts_that_stopped_early_say_so() {
+    let queued = |recipients: u64, has_more: bool| {
+        let mut state = account();
+        state["queued"] = json!({"recipients": recipients, "oldest": null, "has_more": has_more});
+        full().answer("account_show", state)
+    };
+    let released = |recipients: u64| {
+        full().answer("command_run", json!({"number": 2, "request": {"ask": "queue_many", "order": "release", "filter": {}},
+            "ended_at": "2026-11-26T11:01:00Z", "result": {"recipients": recipients, "has_more": true, "being_tried": 0}}))
+    };
+    for (admin, path, expected) in [
+        (queued(2, false), "/accounts/acct_1", "2 recipients; the oldest was accepted"),
+        (queued(2, true), "/accounts/acct_1", "At least 2 recipients; the oldest of these was accepted"),
+        (queued(0, true), "/accounts/acct_1", "Not counted: the queue is too long"),
+        (queued(2, true), "/accounts/acct_1/suspension", "and at least 2 recipients in the queue are held"),
+        (queued(0, true), "/accounts/acct_1/suspension", "and the recipients (not counted) in the queue are held"),
+        (released(2), "/commands/2", "At least 2 recipients were changed."),
+        (released(0), "/commands/2", "The recipients that were changed are not counted"),
+    ] {
+        let page = html(admin.get(path));
+        assert!(page.contains(expected), "{path}: {expected}: {page}");
+    }
+    assert!(!html(queued(0, false).get("/accounts/acct_1")).contains("In the queue"));
+}
+
+#[test]
 fn only_mail_by_smtp_causes_bounce_messages() {
     let admin = full();
     for path in ["/mail/fail?to=a.example".to_owned(), format!("/emails/{EMAIL}/fail")] {

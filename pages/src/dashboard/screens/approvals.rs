@@ -36,6 +36,11 @@ const STATUSES: &[&str] =
 const CONTENT_WARNING: &str = "A program wrote this request, perhaps on the advice of a stranger's email. Read recipients \
                                and content before you approve it.";
 
+const INTERRUPTED: &str = "The request was interrupted while it was carried out: the server stopped, or it took too long. \
+                           Check whether it took effect; it is not repeated.";
+const ATTACHMENTS_NOTE: &str = "The contents of attachments are not shown. Compare the SHA-256 with that of the file you \
+                                expect.";
+
 pub const PAGES: &[PageRow] = &[
     PageRow {
         path: "/approvals",
@@ -117,9 +122,18 @@ struct HeldEmail {
     subject: String,
     text: Option<String>,
     html: Option<String>,
+    headers: Vec<HeldHeader>,
     attachments: Vec<HeldAttachment>,
     category: String,
     scheduled_at: Option<String>,
+}
+
+/// A custom header field.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct HeldHeader {
+    name: String,
+    value: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -128,15 +142,19 @@ struct HeldAttachment {
     name: String,
     content_type: String,
     size_bytes: u64,
+    sha256: String,
 }
 
 impl HeldEmail {
     fn facts(&self) -> Facts {
         let list = |all: &[String]| (!all.is_empty()).then(|| all.join(", "));
-        let files = self
-            .attachments
-            .iter()
-            .map(|file| format!("{} ({}, {})", file.name, file.content_type, file_size(file.size_bytes)));
+        let headers = self.headers.iter().map(|header| format!("{}: {}", header.name, header.value));
+        let headers = Some(headers.collect::<Vec<_>>()).filter(|all| !all.is_empty());
+        let headers = headers.map(|all| maud! { ul { @for one in &all { li { code { (one) } } } } });
+        let files = self.attachments.iter().map(|file| {
+            let HeldAttachment { name, content_type, size_bytes, sha256 } = file;
+            format!("{name} ({content_type}, {}, SHA-256 {sha256})", file_size(*size_bytes))
+        });
         let is_same = self.recipients.len() == self.to.len() + self.cc.len() + self.bcc.len();
         Facts::new()
             .row("Sent to", maud! { strong { (self.recipients.join(", ")) } })
@@ -148,6 +166,7 @@ impl HeldEmail {
             .row("Subject", self.subject.clone())
             .row("Category", self.category.clone())
             .optional("Sent at", self.scheduled_at.as_deref().map(|at| time_or_dash(Some(at))))
+            .optional("Header fields", headers)
             .optional("Attachments", list(&files.collect::<Vec<_>>()))
     }
 }
@@ -244,7 +263,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         @if is_pending { (Notice { tone: Tone::Warning, text: CONTENT_WARNING }) }
         @if approval.status == "interrupted" {
-            (Notice { tone: Tone::Warning, text: "The server stopped while it carried out the request. Check whether it took effect; it is not repeated." })
+            (Notice { tone: Tone::Warning, text: INTERRUPTED })
         }
         section.card { (facts(&approval)) }
         @for (number, email) in approval.emails().iter().enumerate() {
@@ -254,7 +273,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             section { h2 { "Request" } (Code::new("Content of the request", &body_text).wrapped()) }
         }
         @if approval.body.is_none() {
-            p.soft { "The content was deleted: it is kept until the decision, and 24 hours after the request was carried out." }
+            p.soft { "The content was deleted: it is kept until the request is rejected or expires, or for 24 hours after it was carried out or interrupted." }
         }
         @if let Some(response) = &response {
             section { h2 { "Result" } (Code::new("Response of the operation", response).wrapped()) }
@@ -285,6 +304,7 @@ fn email_section(context: &Context<'_>, approval: &Approval, number: usize, emai
         section.card {
             h2 { (heading) }
             (email.facts())
+            @if !email.attachments.is_empty() { p.soft { (ATTACHMENTS_NOTE) } }
             @if let Some(html) = &email.html { (MailFrame::new(context, &frame_path, html)) }
             @if let Some(text) = &email.text { (Code::new("Text of the email", text).wrapped()) }
         }

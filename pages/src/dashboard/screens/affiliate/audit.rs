@@ -45,6 +45,31 @@ pub struct AuditResult {
     pub invariants: Vec<AuditedInvariant>,
 }
 
+/// The state of the books according to an audit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditVerdict {
+    /// The audit has not ended.
+    Running,
+    /// An invariant is violated.
+    Broken,
+    /// No invariant is violated by the rows that were checked, but others were not checked.
+    Incomplete,
+    /// All rows were checked, and all invariants hold.
+    Holds,
+}
+
+impl AuditResult {
+    #[must_use]
+    pub fn verdict(&self) -> AuditVerdict {
+        match (self.status.as_str(), self.ok, self.complete) {
+            ("done", true, true) => AuditVerdict::Holds,
+            ("done", true, false) => AuditVerdict::Incomplete,
+            ("done", false, _) => AuditVerdict::Broken,
+            _ => AuditVerdict::Running,
+        }
+    }
+}
+
 /// An invariant of the ledger with its result.
 #[derive(Debug, Clone, Deserialize)]
 pub struct AuditedInvariant {
@@ -79,7 +104,7 @@ pub async fn run_audit(context: &Context<'_>) -> Result<AuditResult, Failure> {
     context.read(&Call::new("audit_affiliate_program")).await
 }
 
-/// A result of the last minutes; without one, an audit is begun that has not ended.
+/// The last result, if it is some minutes old at most; without one, an audit is begun that has not ended.
 ///
 /// # Errors
 /// There is no program, or the operation failed.
@@ -95,7 +120,8 @@ pub struct AuditView<'a> {
 impl Renderable for AuditView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let audit = self.audit;
-        if audit.status == "running" {
+        let verdict = audit.verdict();
+        if verdict == AuditVerdict::Running {
             maud! {
                 (Notice { tone: Tone::Active, text: "The audit is running. Reload this page in a moment to see its result." })
                 p { a.button href={ (PATH) "/audit" } { "Wait for the result" } }
@@ -115,8 +141,10 @@ impl Renderable for AuditView<'_> {
             @if !audit.complete {
                 (Notice { tone: Tone::Warning, text: "The ledger is so large that the audit was ended before all rows were checked. The newest were checked." })
             }
-            @if audit.ok {
+            @if verdict == AuditVerdict::Holds {
                 (Notice { tone: Tone::Good, text: &format!("The books add up: all {} invariants hold. {checked}", audit.invariants.len()) })
+            } @else if verdict == AuditVerdict::Incomplete {
+                p { "No violation was found so far. " (checked) }
             } @else {
                 div.notice.bad role="alert" {
                     p { "The books do not add up. Do not pay before the cause is found. " (checked) }
@@ -135,7 +163,8 @@ struct InvariantList<'a>(&'a AuditResult);
 impl Renderable for InvariantList<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let badge = |invariant: &AuditedInvariant| match invariant.violations {
-            0 => Badge::new("Holds", Tone::Good),
+            0 if self.0.complete => Badge::new("Holds", Tone::Good),
+            0 => Badge::new("No violation so far", Tone::Neutral),
             1 => Badge::new("Broken once", Tone::Bad),
             count => Badge::new(format!("Broken {count} times"), Tone::Bad),
         };
@@ -187,27 +216,53 @@ mod tests {
     use super::*;
     use crate::dashboard::page::render;
 
+    fn invariant(invariant: &str, violations: usize) -> AuditedInvariant {
+        AuditedInvariant { invariant: invariant.into(), description: "<b>".into(), violations }
+    }
+
+    /// A result of three invariants; the second one is violated twice unless `ok`.
+    fn ended(ok: bool, complete: bool) -> AuditResult {
+        let broken = BrokenInvariant { invariant: "I2".into(), subject: "pay_<1>".into(), message: "x".into() };
+        AuditResult {
+            status: "done".into(),
+            ok,
+            complete,
+            broken: if ok { Vec::new() } else { vec![broken.clone(), broken] },
+            invariants: vec![invariant("I1", 0), invariant("I2", if ok { 0 } else { 2 }), invariant("I12", 0)],
+            ..AuditResult::default()
+        }
+    }
+
     #[test]
     fn broken_invariants_are_shown_first_and_escaped() {
-        let broken = BrokenInvariant { invariant: "I2".into(), subject: "pay_<1>".into(), message: "x".into() };
-        let invariant = |invariant: &str, violations| AuditedInvariant {
-            invariant: invariant.into(),
-            description: "<b>".into(),
-            violations,
-        };
-        let invariants = vec![invariant("I1", 0), invariant("I2", 2), invariant("I12", 0)];
-        let broken = vec![broken.clone(), broken];
-        let html = render(AuditView { audit: &AuditResult { broken, invariants, ..AuditResult::default() } });
-        assert!(html.contains("before all rows were checked"));
+        let html = render(AuditView { audit: &ended(false, true) });
+        assert!(html.contains("The books do not add up") && !html.contains("before all rows were checked"));
         assert!(html.contains("Broken 2 times") && html.contains("pay_&lt;1&gt;") && !html.contains("<b>"));
         assert_eq!(html.matches("Holds").count(), 2);
-        let invariants = vec![invariant("I1", 0), invariant("I12", 0)];
-        let html = render(AuditView {
-            audit: &AuditResult { ok: true, complete: true, invariants, ..AuditResult::default() },
-        });
-        assert!(html.contains("all 2 invariants hold") && !html.contains("before all rows were checked"));
+    }
+
+    #[test]
+    fn books_add_up_only_if_all_rows_were_checked() {
+        let html = render(AuditView { audit: &ended(true, true) });
+        assert!(html.contains("all 3 invariants hold") && !html.contains("before all rows were checked"), "{html}");
+        assert_eq!(html.matches("Holds").count(), 3);
+        for ok in [true, false] {
+            let html = render(AuditView { audit: &ended(ok, false) });
+            assert!(html.contains("before all rows were checked") && !html.contains("books add up"), "{html}");
+            assert!(!html.contains("Holds") && html.contains("No violation so far"), "{html}");
+            assert_eq!(html.contains("The books do not add up"), !ok, "{html}");
+        }
+    }
+
+    #[test]
+    fn a_running_audit_says_nothing_about_the_books() {
         let running = AuditResult { status: "running".into(), ..AuditResult::default() };
         let html = render(AuditView { audit: &running });
         assert!(html.contains("The audit is running") && !html.contains("add up"), "{html}");
+        let verdicts = [(true, true), (true, false), (false, true), (false, false)].map(|(ok, complete)| {
+            (ended(ok, complete).verdict(), AuditResult { ok, complete, ..AuditResult::default() }.verdict())
+        });
+        let ended = [AuditVerdict::Holds, AuditVerdict::Incomplete, AuditVerdict::Broken, AuditVerdict::Broken];
+        assert_eq!(verdicts, ended.map(|verdict| (verdict, AuditVerdict::Running)));
     }
 }

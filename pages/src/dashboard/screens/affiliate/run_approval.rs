@@ -7,7 +7,7 @@ use hypertext::{Buffer, prelude::*};
 use serde_json::{Value, json};
 
 use super::PartnerNames;
-use super::audit::{AuditResult, AuditView, run_audit};
+use super::audit::{AuditResult, AuditVerdict, AuditView, run_audit};
 use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, TotalsView, WholePayoutRun, run_path};
 use super::run_page::{MethodTable, load_run, sums_by_method};
 use crate::dashboard::backend::{Call, Failure};
@@ -46,12 +46,32 @@ fn parse_totals(text: &str) -> Option<Value> {
     pairs.collect::<Option<serde_json::Map<_, _>>>().map(Value::Object)
 }
 
+/// The result of the audit that was seen.
+const AUDIT: &str = "audit";
+/// The value of [`AUDIT`] if all invariants hold for all rows.
+const AUDIT_HOLDS: &str = "holds";
+/// The tick of a person who approves with another audit.
+const AUDIT_ACCEPTED: &str = "audit_accepted";
+
+/// The box to tick before an approval with this audit; `None` if the audit is no reason not to approve.
+fn audit_box(audit: &AuditResult) -> Option<Field> {
+    let label = match audit.verdict() {
+        AuditVerdict::Holds => return None,
+        AuditVerdict::Running => "Approve although the audit has not ended",
+        AuditVerdict::Broken => "Approve although the audit found that the books do not add up",
+        AuditVerdict::Incomplete => "Approve although the audit did not check all rows",
+    };
+    Some(Field::new(AUDIT_ACCEPTED, label, Control::Checkbox).ignored())
+}
+
 /// The form with what was seen. The router checks the proof of identity before it calls [`approve`]; a user without a
 /// password is asked for a proof only if the API needs one.
-fn approve_form(run: &PayoutRun, has_password: bool) -> Form<'static> {
+fn approve_form(run: &PayoutRun, audit: &AuditResult, has_password: bool) -> Form<'static> {
+    let accepted = audit_box(audit);
     let seen = [
         Field::hidden("rev", run.rev.to_string()).ignored(),
         Field::hidden("totals", totals_text(&run.totals)).ignored(),
+        Field::hidden(AUDIT, if accepted.is_none() { AUDIT_HOLDS } else { "" }).ignored(),
     ];
     let proof = has_password.then(|| {
         Field::new(PROOF, "Your password, or a one-time password", Control::Password)
@@ -59,7 +79,7 @@ fn approve_form(run: &PayoutRun, has_password: bool) -> Form<'static> {
             .ignored()
             .autocomplete("current-password")
     });
-    Form::new("approve", "Approve the run", seen.into_iter().chain(proof).collect()).danger()
+    Form::new("approve", "Approve the run", seen.into_iter().chain(accepted).chain(proof).collect()).danger()
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -104,7 +124,7 @@ impl Renderable for ApprovalView<'_> {
             }
             section { h2 { "By method" } (MethodTable { sums: &sums_by_method(&whole.payouts) }) }
             section { h2 { "Left out" } (SkippedTable { skipped: &whole.skipped, partners }) }
-            section.card { h2 { "Confirm" } (Confirmation(self)) }
+            section.card { h2 { "Confirm" } (Confirmation { view: self, audit }) }
         }
         .render_to(buffer);
     }
@@ -130,11 +150,14 @@ fn effects(whole: &WholePayoutRun) -> Vec<String> {
     sentences
 }
 
-struct Confirmation<'r>(&'r ApprovalView<'r>);
+struct Confirmation<'r> {
+    view: &'r ApprovalView<'r>,
+    audit: &'r AuditResult,
+}
 
 impl Renderable for Confirmation<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let ApprovalView { context, run, .. } = *self.0;
+        let ApprovalView { context, run, .. } = *self.view;
         if run.comparing {
             let text = "The charges are still being compared with the processor. Reload this page in a moment.";
             Notice { tone: Tone::Active, text }.render_to(buffer);
@@ -149,7 +172,7 @@ impl Renderable for Confirmation<'_> {
             .render_to(buffer);
             return;
         }
-        let form = approve_form(run, context.viewer.is_some_and(|viewer| viewer.has_password));
+        let form = approve_form(run, self.audit, context.viewer.is_some_and(|viewer| viewer.has_password));
         maud! {
             p { "You approve exactly these totals. If the run changes before, for example by a refund, nothing happens and you see the new totals." }
             (form.within(context))
@@ -163,6 +186,10 @@ async fn approve(context: &Context<'_>) -> Result<Outcome, Failure> {
     // The router has checked the proof, if the form has one.
     if context.viewer.is_some_and(|viewer| viewer.has_password) && form.get(PROOF).is_empty() {
         return Err(Failure::field(PROOF, "Enter your password, or a one-time password, to approve the run"));
+    }
+    if form.get(AUDIT) != AUDIT_HOLDS && form.find(AUDIT_ACCEPTED).is_none() {
+        let text = "Tick this box to approve the run although the audit does not say that the books add up";
+        return Err(Failure::field(AUDIT_ACCEPTED, text));
     }
     let refuse = || Failure::field("totals", "The form is damaged; reload the page");
     let rev: u64 = form.get("rev").parse().map_err(|_| refuse())?;

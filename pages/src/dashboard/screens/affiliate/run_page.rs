@@ -94,7 +94,6 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         if is_draft && context.allows("audit_affiliate_program") { Some(read_audit(context).await) } else { None }
     };
     let (audit, names) = join(audit, load_names(context, &whole)).await;
-    let audit = audit.transpose()?;
     let files = load_files(context, &run).await;
     let view = RunView { run: &run, whole: &whole, audit: audit.as_ref(), names: &names, files: &files };
     let call = Call::new("get_affiliate_payout_run").id(&run.id);
@@ -136,7 +135,7 @@ impl Renderable for RunActions<'_> {
 struct RunView<'r> {
     run: &'r PayoutRun,
     whole: &'r WholePayoutRun,
-    audit: Option<&'r AuditResult>,
+    audit: Option<&'r Result<AuditResult, Failure>>,
     names: &'r PartnerNames,
     files: &'r [PayoutFile],
 }
@@ -147,7 +146,13 @@ impl Renderable for RunView<'_> {
         let shown = &whole.payouts[..whole.payouts.len().min(SHOWN_MAX)];
         maud! {
             @if let Some(audit) = self.audit {
-                section data-fragment="audit" { h2 { "Audit" } (AuditView { audit }) }
+                section data-fragment="audit" {
+                    h2 { "Audit" }
+                    @match audit {
+                        Ok(audit) => { (AuditView { audit }) }
+                        Err(failure) => { (Notice { tone: Tone::Bad, text: &format!("The audit failed: {}", failure.message) }) }
+                    }
+                }
             }
             div.flow data-fragment="progress" { (ComparisonNotice(run)) (self.progress()) }
             section.card data-fragment="totals" { h2 { "Totals" } p.formula { (TotalsView(&run.totals)) } (self.facts()) }

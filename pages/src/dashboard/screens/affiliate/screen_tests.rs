@@ -106,9 +106,16 @@ fn live() -> FakeBackend {
         .answer("list_affiliate_processor_events", list(event))
         .answer("list_affiliate_postbacks", list(json!({"type": HOSTILE, "status": "failed", "error": HOSTILE})))
         .answer("audit_affiliate_program", json!({
-            "ok": false, "checked": {}, "broken": [broken],
+            "status": "done", "ok": false, "complete": true, "checked": {}, "broken": [broken],
             "invariants": [{"invariant": "I2", "description": "Sums", "violations": 1}],
         }))
+}
+
+/// The program of [`live`], with an audit without violations.
+fn audited(status: &str, complete: bool) -> FakeBackend {
+    let is_done = status == "done";
+    let audit = json!({"status": status, "ok": is_done, "complete": complete, "checked": {}, "broken": []});
+    live().answer("audit_affiliate_program", audit)
 }
 
 #[test]
@@ -181,10 +188,12 @@ fn lists_say_to_set_the_program_up_first() {
 
 #[test]
 fn an_approval_sends_what_was_seen() {
-    let backend = live().answer("reauthenticate", json!({})).answer("approve_affiliate_payout_run", json!({}));
+    let backend =
+        audited("done", true).answer("reauthenticate", json!({})).answer("approve_affiliate_payout_run", json!({}));
     let page = html(backend.get("/affiliate/payouts/runs/prn_1/approve"));
     assert!(page.contains(r#"value="jpy=5,usd=980""#) && page.contains(r#"name="proof""#));
-    let fields = [("rev", "7"), ("totals", "jpy=5,usd=980"), ("proof", "secret")];
+    assert!(page.contains(r#"name="audit" value="holds""#) && !page.contains("Approve although"), "{page}");
+    let fields = [("rev", "7"), ("totals", "jpy=5,usd=980"), ("audit", "holds"), ("proof", "secret")];
     let answer = backend.post("/affiliate/payouts/runs/prn_1/approve", "approve", &fields);
     assert_eq!(location(answer), "/dashboard/affiliate/payouts/runs/prn_1?done=approved");
     let calls = backend.calls("approve_affiliate_payout_run");
@@ -195,7 +204,7 @@ fn an_approval_sends_what_was_seen() {
 fn an_approval_stops_at_a_wrong_password_or_a_changed_run() {
     let refused = Failure { status: 401, code: "unauthorized".into(), message: "Wrong".into(), ..Failure::default() };
     let backend = live().refuse("reauthenticate", refused);
-    let fields = [("rev", "7"), ("totals", "usd=980"), ("proof", "x")];
+    let fields = [("rev", "7"), ("totals", "usd=980"), ("audit_accepted", "true"), ("proof", "x")];
     let page = html(backend.post("/affiliate/payouts/runs/prn_1/approve", "approve", &fields));
     assert!(page.contains("Wrong") && backend.calls("approve_affiliate_payout_run").is_empty());
     let changed =
@@ -206,6 +215,36 @@ fn an_approval_stops_at_a_wrong_password_or_a_changed_run() {
         page.contains("The run changed") && !page.contains(r#"value="approve""#),
         "what was seen is not sent again"
     );
+}
+
+#[test]
+fn an_approval_despite_the_audit_takes_a_tick() {
+    let path = "/affiliate/payouts/runs/prn_1/approve";
+    let backends = [
+        (live(), "Approve although the audit found that the books do not add up"),
+        (audited("done", false), "Approve although the audit did not check all rows"),
+        (audited("running", false), "Approve although the audit has not ended"),
+    ];
+    for (backend, label) in backends {
+        let backend = backend.answer("reauthenticate", json!({})).answer("approve_affiliate_payout_run", json!({}));
+        let page = html(backend.get(path));
+        assert!(page.contains(label) && page.contains(r#"name="audit" value="""#), "{page}");
+        assert!(!page.contains("The books add up"), "{page}");
+        let fields = [("rev", "7"), ("totals", "usd=980"), ("audit", ""), ("proof", "x"), ("audit_accepted", "true")];
+        let page = html(backend.post(path, "approve", &fields[..4]));
+        assert!(page.contains(r#"id="approve-audit_accepted-error""#) && page.contains("Tick this box"), "{page}");
+        assert!(backend.calls("approve_affiliate_payout_run").is_empty(), "{label}");
+        let answer = backend.post(path, "approve", &fields);
+        assert_eq!(location(answer), "/dashboard/affiliate/payouts/runs/prn_1?done=approved");
+    }
+}
+
+#[test]
+fn the_page_of_a_run_shows_that_its_audit_failed() {
+    let failure =
+        Failure { status: 500, code: "internal_error".into(), message: "Damaged".into(), ..Failure::default() };
+    let page = html(live().refuse("audit_affiliate_program", failure).get("/affiliate/payouts/runs/prn_1"));
+    assert!(page.contains("The audit failed") && page.contains("Damaged") && page.contains("By method"), "{page}");
 }
 
 #[test]

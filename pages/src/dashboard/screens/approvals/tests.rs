@@ -14,7 +14,8 @@ fn approval(status: &str) -> Value {
         "emails": [{
             "from": HOSTILE, "recipients": ["eve@evil.example"], "to": [HOSTILE], "subject": HOSTILE, "text": HOSTILE,
             "html": format!("<p>{HOSTILE}</p>"), "category": "transactional",
-            "attachments": [{"name": HOSTILE, "content_type": "text/plain", "size_bytes": 7}],
+            "attachments": [{"name": HOSTILE, "content_type": "text/plain", "size_bytes": 7, "sha256": "cd".repeat(32)}],
+            "headers": [{"name": "X-Note", "value": HOSTILE}],
         }],
         "hash": "ab".repeat(32),
         "url": "https://x/", "created_at": "2026-11-26T10:00:00Z", "expires_at": "2026-11-27T10:00:00Z",
@@ -38,7 +39,7 @@ fn a_request_is_shown_whole_and_harmless() {
         assert!(html(backend.get("/approvals")).contains("Send email"));
         let page = html(backend.get("/approvals/apr_1"));
         assert_harmless(&page);
-        for part in ["eve@evil.example", "iframe sandbox=", "Idempotency key", "If-Match"] {
+        for part in ["eve@evil.example", "iframe sandbox=", "Idempotency key", "If-Match", "X-Note: ", "SHA-256 cdcd"] {
             assert!(page.contains(part), "{part}");
         }
         assert_eq!(page.contains("Approve and carry out"), status == "pending", "{status}");

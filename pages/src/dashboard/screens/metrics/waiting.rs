@@ -1,5 +1,6 @@
-//! The emails that are not delivered yet: scheduled, queued and deferred now.
+//! The emails without any delivered recipient that still wait: scheduled, queued and deferred now.
 
+use futures_util::future::try_join;
 use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
@@ -25,16 +26,16 @@ struct WaitingItem {
     last_event: String,
 }
 
-/// A count with an address of the list that shows its emails.
+/// A count, with the query of the list that shows its emails if the list has such a filter.
 struct WaitingTile {
     label: &'static str,
     count: usize,
     /// There may be more: counting stopped.
     has_more: bool,
-    query: &'static str,
+    query: Option<&'static str>,
 }
 
-/// The emails of the account that are not delivered yet.
+/// The emails of the account that wait, and have no delivered recipient.
 pub(super) struct WaitingEmails {
     tiles: Vec<WaitingTile>,
 }
@@ -45,16 +46,18 @@ pub(super) async fn read(context: &Context<'_>) -> Result<WaitingEmails, Failure
         return Ok(WaitingEmails { tiles: Vec::new() });
     }
     let list = |status: &str| Call::new("list_emails").query("status", status).query("limit", COUNTED_MAX);
-    let scheduled: WaitingList = context.read(&list("scheduled")).await?;
-    let accepted: WaitingList = context.read(&list("queued,sent")).await?;
+    let (scheduled, accepted) = (list("scheduled"), list("queued,sent"));
+    let (scheduled, accepted) =
+        try_join(context.read::<WaitingList>(&scheduled), context.read::<WaitingList>(&accepted)).await?;
     let is_deferred = |email: &&WaitingItem| email.last_event == DELAYED;
     let deferred = accepted.emails.iter().filter(is_deferred).count();
     let tile = |label, count, has_more, query| WaitingTile { label, count, has_more, query };
     Ok(WaitingEmails {
         tiles: vec![
-            tile("Scheduled", scheduled.emails.len(), scheduled.has_more, "status=scheduled"),
-            tile("Queued", accepted.emails.len() - deferred, accepted.has_more, "status=sent"),
-            tile("Deferred", deferred, accepted.has_more, "status=sent"),
+            tile("Scheduled", scheduled.emails.len(), scheduled.has_more, Some("status=scheduled")),
+            tile("Queued", accepted.emails.len() - deferred, accepted.has_more, Some("status=sent")),
+            // The list has no filter for them.
+            tile("Deferred", deferred, accepted.has_more, None),
         ],
     })
 }
@@ -63,18 +66,24 @@ impl Renderable for WaitingEmails {
     fn render_to(&self, buffer: &mut Buffer) {
         let shown = |tile: &WaitingTile| grouped(tile.count as u64) + if tile.has_more { "+" } else { "" };
         maud! {
-            @if self.tiles.iter().any(|tile| tile.count > 0) {
+            @if self.tiles.iter().any(|tile| tile.count > 0 || tile.has_more) {
                 section {
                     h2 { "Not delivered yet" }
                     dl.tiles {
                         @for tile in &self.tiles {
                             div {
-                                dt { a href={ "/dashboard/emails?" (tile.query) } { (tile.label) } }
+                                dt {
+                                    @if let Some(query) = tile.query {
+                                        a href={ "/dashboard/emails?" (query) } { (tile.label) }
+                                    } @else {
+                                        (tile.label)
+                                    }
+                                }
                                 dd.tile-value { (shown(tile)) }
                             }
                         }
                     }
-                    p.soft.small { "Emails now, of all domains, counted up to 100. Deferred emails were tried, and are tried again." }
+                    p.soft.small { "Emails without any delivered recipient, now, of all domains, counted up to 100. Deferred emails were tried, and are tried again." }
                 }
             }
         }
