@@ -127,7 +127,7 @@ def debian(binary, work):
     unit.write_text((ROOT / "etc/postrider.service").read_text().replace("/usr/bin/postrider", str(binary)))
     run("systemd-analyze", "verify", "--man=no", unit)
 
-    root = make_chroot(work)
+    root = make_chroot(work, "ca-certificates")
     for package in (first, second, third):
         shutil.copy(package, root / "srv")
     inside = lambda *words, ok=True: run("chroot", root, *words, ok=ok)
@@ -205,7 +205,7 @@ def installer(binary, work):
     run("minisign", "-G", "-W", "-f", "-p", work / "release.pub", "-s", work / "release.key")
     command = [ROOT / "packaging/release", "--from", "/releases"]
     run(*command, "--secret-key", work / "release.key", "--public-key", work / "release.pub", binary)
-    root = make_chroot(work, "minisign")
+    root = make_chroot(work, "ca-certificates", "minisign")
     latest = root / "releases/latest"
     shutil.copytree(PACKAGES / "release", latest)
     inside = lambda *words, ok=True: run("chroot", root, *words, ok=ok)
