@@ -1195,7 +1195,10 @@ type ApprovalEmail struct {
 	// The HTML body
 	HTML *string `json:"html"`
 
-	// The attachments
+	// The custom header fields
+	Headers []ApprovalHeader `json:"headers"`
+
+	// The attachments, without their contents
 	Attachments []ApprovalAttachment `json:"attachments"`
 
 	// The category
@@ -1215,6 +1218,28 @@ func (v ApprovalEmail) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON keeps unknown fields in Extra.
 func (v *ApprovalEmail) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// ApprovalHeader: A custom header field of such an email
+type ApprovalHeader struct {
+	// The name
+	Name string `json:"name"`
+
+	// The value
+	Value string `json:"value"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v ApprovalHeader) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ApprovalHeader) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
@@ -3780,15 +3805,16 @@ func (v *DeleteSuppressionParams) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// DeliveryTime: How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %
+// DeliveryTime: How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %,
+// and those below 0.1 seconds count as 0.05
 type DeliveryTime struct {
 	// Measured deliveries: all since the release that measures them
 	Measured int64 `json:"measured"`
 
-	// Half of the measured deliveries took at most this many seconds; null without any
+	// Half of the measured deliveries took at most about this many seconds; null without any
 	P50Seconds *float64 `json:"p50_seconds"`
 
-	// 99 of 100 measured deliveries took at most this many seconds; null without any
+	// 99 of 100 measured deliveries took at most about this many seconds; null without any
 	P99Seconds *float64 `json:"p99_seconds"`
 
 	// Extra has further fields.

@@ -156,8 +156,8 @@ def debian(binary, work):
         text = install(third, ok=False)
         expect("nonsense" in text and "Nothing was changed" in text, f"the refusal gives no reason:\n{text}")
         expect(version().startswith("0.1.1-1 install ok installed"), f"a refused upgrade leaves {version()}")
-        expect(server.answers(), "the server ended when an upgrade was refused")
         configuration.write_text(good)
+        expect(server.answers(), "the server ended when an upgrade was refused")
 
     undo = newer_format(root / "var/lib/postrider/store")
     text = install(third, ok=False)

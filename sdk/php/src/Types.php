@@ -345,9 +345,14 @@ namespace Postrider;
  *     subject: string,
  *     text: string|null,
  *     html: string|null,
+ *     headers: list<ApprovalHeader>,
  *     attachments: list<ApprovalAttachment>,
  *     category: 'transactional'|'product'|'newsletter'|string,
  *     scheduled_at: string|null,
+ * }
+ * @phpstan-type ApprovalHeader array{
+ *     name: string,
+ *     value: string,
  * }
  * @phpstan-type ApprovalKind 'send'|'delete'|'manage'|string
  * @phpstan-type ApprovalStatus 'pending'|'expired'|'rejected'|'approved'|'executing'|'executed'|'failed'|'interrupted'|string

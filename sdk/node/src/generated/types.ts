@@ -1299,12 +1299,22 @@ export interface ApprovalEmail {
   text: string | null;
   /** The HTML body */
   html: string | null;
-  /** The attachments */
+  /** The custom header fields */
+  headers: ApprovalHeader[];
+  /** The attachments, without their contents */
   attachments: ApprovalAttachment[];
   /** The category */
   category: EmailCategory;
   /** When it is sent, if not at once */
   scheduled_at: string | null;
+}
+
+/** A custom header field of such an email */
+export interface ApprovalHeader {
+  /** The name */
+  name: string;
+  /** The value */
+  value: string;
 }
 
 /** A response with a single object */
@@ -2109,13 +2119,16 @@ export interface CreateWebhookResponse {
   warnings?: string[];
 }
 
-/** How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 % */
+/**
+ * How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %, and
+ * those below 0.1 seconds count as 0.05
+ */
 export interface DeliveryTime {
   /** Measured deliveries: all since the release that measures them */
   measured: number;
-  /** Half of the measured deliveries took at most this many seconds; null without any */
+  /** Half of the measured deliveries took at most about this many seconds; null without any */
   p50_seconds: number | null;
-  /** 99 of 100 measured deliveries took at most this many seconds; null without any */
+  /** 99 of 100 measured deliveries took at most about this many seconds; null without any */
   p99_seconds: number | null;
 }
 

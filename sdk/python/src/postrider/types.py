@@ -745,6 +745,7 @@ _ApprovalEmailRequired = TypedDict(
         "subject": "str",
         "text": "Optional[str]",
         "html": "Optional[str]",
+        "headers": "List[ApprovalHeader]",
         "attachments": "List[ApprovalAttachment]",
         "category": "EmailCategory",
         "scheduled_at": "Optional[str]",
@@ -770,10 +771,20 @@ class ApprovalEmail(_ApprovalEmailRequired, _ApprovalEmailOptional):
     subject: The subject
     text: The plain-text body
     html: The HTML body
-    attachments: The attachments
+    headers: The custom header fields
+    attachments: The attachments, without their contents
     category: The category
     scheduled_at: When it is sent, if not at once
     """
+
+
+class ApprovalHeader(TypedDict):
+    """A custom header field of such an email"""
+
+    name: str
+    """The name"""
+    value: str
+    """The value"""
 
 
 class ApproveAffiliateParams(TypedDict, total=False):
@@ -2191,14 +2202,15 @@ class DeleteSuppressionParams(TypedDict, total=False):
 
 
 class DeliveryTime(TypedDict):
-    """How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %"""
+    """How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %, and those
+    below 0.1 seconds count as 0.05"""
 
     measured: int
     """Measured deliveries: all since the release that measures them"""
     p50_seconds: Optional[float]
-    """Half of the measured deliveries took at most this many seconds; null without any"""
+    """Half of the measured deliveries took at most about this many seconds; null without any"""
     p99_seconds: Optional[float]
-    """99 of 100 measured deliveries took at most this many seconds; null without any"""
+    """99 of 100 measured deliveries took at most about this many seconds; null without any"""
 
 
 class DnsChange(TypedDict):
