@@ -13,8 +13,6 @@
 //! is so with an idempotency key and for methods that are idempotent (RFC 9110 9.2.2). Otherwise the approval ends as
 //! interrupted. So a request is executed at most once.
 
-mod executions;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,9 +33,7 @@ use queue::submit_error::SubmitError;
 use store::access::{Actor, Tenant};
 use store::idempotency::ScopedIdempotencyKey;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use self::executions::Executions;
 use crate::access::{self, Principal};
 use crate::approval_change;
 use crate::approvals::{content, policy};
@@ -55,8 +51,6 @@ use crate::serve::router::RouteMatch;
 use crate::server::ApiServer;
 use crate::state::AppState;
 
-/// Interval at which approvals of other nodes are looked for.
-const INTERVAL: Duration = Duration::from_secs(30);
 /// An execution that takes longer is left to the lease's end, which is later.
 const EXECUTION_TIMEOUT: Duration = Duration::from_secs(100);
 /// Time after the approval in which transient errors are retried.
@@ -385,51 +379,8 @@ fn lease_until(now: Timestamp) -> Timestamp {
     now.checked_add(EXECUTION_LEASE).unwrap_or(Timestamp::MAX)
 }
 
-/// Executes approved requests until `stop`: at once after a decision at this node, and periodically those of others.
-/// Ends approvals and deletes contents meanwhile.
-pub(crate) async fn run(server: Arc<ApiServer>, stop: CancellationToken) {
-    tokio::join!(executions::run(&server, &stop), end_all(&server, &stop));
-}
-
-/// Executes requests that are approved, or that a node which stopped left behind, and waits for their end.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn execute_approved(server: &Arc<ApiServer>) -> Result<(), Problem> {
-    let mut executions = Executions::default();
-    loop {
-        executions.begin(server).await?;
-        if !executions.wait_for_one().await {
-            return Ok(());
-        }
-    }
-}
-
-async fn end_all(server: &ApiServer, stop: &CancellationToken) {
-    let state = &server.state;
-    loop {
-        if let Err(problem) = end_contents(server).await {
-            let cause = problem.cause().unwrap_or_default();
-            store::warn_unless_away!(state.intake.store(), cause, "cannot end approvals; retrying");
-        }
-        let next = state.intake.clock().now().checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = state.intake.clock().sleep_until(next) => {}
-        }
-    }
-}
-
-/// Ends approvals whose time for a decision is over, and deletes contents that are no longer needed.
-///
-/// # Errors
-/// The store cannot be read or written.
-pub async fn end_contents(server: &ApiServer) -> Result<(), Problem> {
-    approval_change::end_contents(&server.state).await
-}
-
 /// Returns whether a node may claim the request now.
-fn is_due(approval: &Approval, now: Timestamp) -> bool {
+pub(crate) fn is_due(approval: &Approval, now: Timestamp) -> bool {
     match approval.state {
         ApprovalState::Approved { .. } => true,
         ApprovalState::Executing { lease_until, .. } => lease_until <= now,
@@ -438,7 +389,7 @@ fn is_due(approval: &Approval, now: Timestamp) -> bool {
 }
 
 /// Claims an approved request, or one whose lease has ended, and executes it.
-async fn claim(server: &ApiServer, approval: &Approval) -> Result<(), Problem> {
+pub(crate) async fn claim(server: &ApiServer, approval: &Approval) -> Result<(), Problem> {
     let state = &server.state;
     let now = state.intake.clock().now();
     let (approved, attempt) = match approval.state {

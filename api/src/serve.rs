@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::connection_limiter::HttpConnectionLimiter;
 use self::listener::{HttpListenerConfig, TlsConfigReceiver, run_listener};
-use crate::approval_executor;
+use crate::approval_tasks;
 use crate::dispatch::dispatch;
 use crate::problem::{ErrorCode, Problem};
 use crate::server::ApiServer;
@@ -82,7 +82,7 @@ pub fn serve_api(
         let (log_state, log_stop) = (Arc::clone(&state), stop.clone());
         let log_writer =
             tokio::spawn(async move { log_state.request_log.run(log_state.intake.store(), log_stop).await });
-        tokio::spawn(approval_executor::run(Arc::clone(&server), stop.clone()));
+        tokio::spawn(approval_tasks::run(Arc::clone(&server), stop.clone()));
         let (closing, stopped) = (state.shutdown.clone(), stop.clone());
         tokio::spawn(async move {
             stopped.cancelled().await;

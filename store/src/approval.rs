@@ -59,7 +59,7 @@ pub(crate) struct HeldCount {
     by_client: Vec<(CredentialId, u32)>,
 }
 
-/// What a client uses of the limits of its account's approvals.
+/// Usage of a client: its part of the limits of its account's approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClientApprovalUsage {
     pub pending: usize,

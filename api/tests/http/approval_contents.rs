@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use api::approval_executor::{end_contents, execute_approved};
+use api::approval_tasks::{end_contents, execute_approved};
 use http::{Method, StatusCode};
 use mail::approval::{
     Approval, ApprovalState, CLIENT_HELD_PER_DAY_MAX, CLIENT_PENDING_BYTES_MAX, CLIENT_PENDING_MAX, DECISION_TIME,

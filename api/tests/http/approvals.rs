@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::approval_executor::execute_approved;
+use api::approval_tasks::execute_approved;
 use api::openapi::OpenApiDocument;
 use api::operation::operation;
 use api::operations::operation_table;

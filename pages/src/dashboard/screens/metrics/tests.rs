@@ -108,7 +108,7 @@ fn overflow_rows_are_named_and_have_no_link() {
         {"period_start": "2026-11-20T00:00:00.000Z", "value": "(other)", "sent": 70},
         {"period_start": "2026-11-20T00:00:00.000Z", "value": "newsletter", "sent": 10},
     ]);
-    let backend = FakeBackend::new().answer("get_email_metrics", metrics(rows)).answer("list_domains", json!({}));
+    let backend = backend().answer("get_email_metrics", metrics(rows));
     let page = html(backend.get("/metrics?only=domain:b.example&category=newsletter&by=category"));
     assert!(page.contains("Other categories") && page.contains("an hour counts 100 values apart"), "{page}");
     assert!(page.contains("70 recipients of this domain were counted under other categories"), "{page}");

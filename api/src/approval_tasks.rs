@@ -1,8 +1,9 @@
-//! Executions that run at once: bounded in all and for each account, so that slow requests of one account do not keep
-//! others waiting.
+//! Background tasks of approvals: they execute approved requests, end approvals and delete contents. Executions that run
+//! at once are bounded in all and for each account, so that slow requests of one account do not keep others waiting.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -12,10 +13,13 @@ use mail::approval::Approval;
 use mail::id::{AccountId, ApprovalId};
 use tokio_util::sync::CancellationToken;
 
-use super::{INTERVAL, claim, is_due};
+use crate::approval_change;
+use crate::approval_executor::{claim, is_due};
 use crate::problem::Problem;
 use crate::server::ApiServer;
 
+/// Interval at which approvals of other nodes are looked for.
+const INTERVAL: Duration = Duration::from_secs(30);
 const PAGE_APPROVALS: usize = 20;
 /// Maximum number of executions at once.
 const RUNNING_MAX: usize = 20;
@@ -24,7 +28,7 @@ const ACCOUNT_RUNNING_MAX: usize = 2;
 
 /// The executions of this node.
 #[derive(Default)]
-pub(super) struct Executions {
+struct Executions {
     running: HashMap<ApprovalId, AccountId>,
     ends: FuturesUnordered<BoxFuture<'static, ApprovalId>>,
     /// Begun since the last interval: they are not begun again before the next one.
@@ -38,7 +42,7 @@ impl Executions {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(super) async fn begin(&mut self, server: &Arc<ApiServer>) -> Result<(), Problem> {
+    async fn begin(&mut self, server: &Arc<ApiServer>) -> Result<(), Problem> {
         let state = &server.state;
         self.has_waiting = false;
         let mut after = None;
@@ -86,7 +90,7 @@ impl Executions {
     }
 
     /// Waits for the end of an execution. Returns false if none runs.
-    pub(super) async fn wait_for_one(&mut self) -> bool {
+    async fn wait_for_one(&mut self) -> bool {
         let Some(id) = self.ends.next().await else { return false };
         self.running.remove(&id);
         true
@@ -99,7 +103,7 @@ impl Executions {
 }
 
 /// Executes requests until `stop`.
-pub(super) async fn run(server: &Arc<ApiServer>, stop: &CancellationToken) {
+async fn execute_all(server: &Arc<ApiServer>, stop: &CancellationToken) {
     let state = &server.state;
     let next_interval = || state.intake.clock().now().checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
     let mut executions = Executions::default();
@@ -120,4 +124,47 @@ pub(super) async fn run(server: &Arc<ApiServer>, stop: &CancellationToken) {
             _ = executions.wait_for_one(), if has_running => must_begin = executions.has_waiting,
         }
     }
+}
+
+/// Executes approved requests until `stop`: at once after a decision at this node, and periodically those of others.
+/// Ends approvals and deletes contents meanwhile.
+pub(crate) async fn run(server: Arc<ApiServer>, stop: CancellationToken) {
+    tokio::join!(execute_all(&server, &stop), end_all(&server, &stop));
+}
+
+/// Executes requests that are approved, or that a node which stopped left behind, and waits for their end.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn execute_approved(server: &Arc<ApiServer>) -> Result<(), Problem> {
+    let mut executions = Executions::default();
+    loop {
+        executions.begin(server).await?;
+        if !executions.wait_for_one().await {
+            return Ok(());
+        }
+    }
+}
+
+async fn end_all(server: &ApiServer, stop: &CancellationToken) {
+    let state = &server.state;
+    loop {
+        if let Err(problem) = end_contents(server).await {
+            let cause = problem.cause().unwrap_or_default();
+            store::warn_unless_away!(state.intake.store(), cause, "cannot end approvals; retrying");
+        }
+        let next = state.intake.clock().now().checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = state.intake.clock().sleep_until(next) => {}
+        }
+    }
+}
+
+/// Ends approvals whose time for a decision is over, and deletes contents that are no longer needed.
+///
+/// # Errors
+/// The store cannot be read or written.
+pub async fn end_contents(server: &ApiServer) -> Result<(), Problem> {
+    approval_change::end_contents(&server.state).await
 }
