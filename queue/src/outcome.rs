@@ -384,6 +384,26 @@ pub(crate) mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
+    /// The recipient of a queued task.
+    pub(crate) fn queued_recipient(task: &Task) -> Recipient {
+        Recipient {
+            index: task.id.recipient,
+            address: task.address.clone(),
+            kind: RecipientKind::To,
+            state: RecipientState::Queued,
+            attempts: 0,
+            last_response: None,
+            error: None,
+            mx_host: None,
+            last_event: (mail::event::EventKind::Sent, task.accepted_at),
+            delivered_at: None,
+            bounced_at: None,
+            complained_at: None,
+            next_attempt_at: Some(task.due),
+            notify: task.notify.clone(),
+        }
+    }
+
     /// A task created and due in the first second.
     pub(crate) fn task() -> Task {
         Task {

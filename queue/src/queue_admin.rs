@@ -295,11 +295,10 @@ mod tests {
     use bytes::Bytes;
     use mail::account::{Account, Plan};
     use mail::email::{Email, Ingress};
-    use mail::recipient::RecipientKind;
     use store::engine::Store;
 
     use super::*;
-    use crate::outcome::tests::task;
+    use crate::outcome::tests::{queued_recipient, task};
     use crate::worker::tests::idle;
 
     /// Stores an email with one recipient in each of these partitions.
@@ -311,23 +310,7 @@ mod tests {
                 Task { id: TaskId { recipient, ..task.id }, partition, ..task }
             })
             .collect();
-        let recipient = |task: &Task| Recipient {
-            index: task.id.recipient,
-            address: task.address.clone(),
-            kind: RecipientKind::To,
-            state: RecipientState::Queued,
-            attempts: 0,
-            last_response: None,
-            error: None,
-            mx_host: None,
-            last_event: (EventKind::Sent, task.accepted_at),
-            delivered_at: None,
-            bounced_at: None,
-            complained_at: None,
-            next_attempt_at: Some(task.due),
-            notify: task.notify.clone(),
-        };
-        let recipients: Vec<Recipient> = tasks.iter().map(recipient).collect();
+        let recipients: Vec<Recipient> = tasks.iter().map(queued_recipient).collect();
         let (id, account, now) = (tasks[0].id.email, tasks[0].account, tasks[0].accepted_at);
         let owner: mail::address::Address = "owner@acme.example".parse().unwrap();
         let account = Account {

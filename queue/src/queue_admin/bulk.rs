@@ -344,35 +344,18 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
-    use mail::recipient::{Recipient, RecipientKind, RecipientState};
     use store::engine::fault_injection::FaultInjector;
     use store::engine::{RedbOptions, Store};
     use store::task::PARTITIONS;
 
     use super::*;
-    use crate::outcome::tests::task;
+    use crate::outcome::tests::{queued_recipient, task};
     use crate::worker::tests::idle;
 
     /// A queued task with its recipient.
     fn queued(batch: &mut Batch) -> Task {
         let task = task();
-        let recipient = Recipient {
-            index: 0,
-            address: task.address.clone(),
-            kind: RecipientKind::To,
-            state: RecipientState::Queued,
-            attempts: 0,
-            last_response: None,
-            error: None,
-            mx_host: None,
-            last_event: (mail::event::EventKind::Sent, task.accepted_at),
-            delivered_at: None,
-            bounced_at: None,
-            complained_at: None,
-            next_attempt_at: Some(task.due),
-            notify: task.notify.clone(),
-        };
-        store::email::put_recipient(batch, task.account, task.id.email, &recipient);
+        store::email::put_recipient(batch, task.account, task.id.email, &queued_recipient(&task));
         store::task::put_new(batch, &task);
         task
     }
