@@ -5,12 +5,13 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark fails by panicking, and prints its results")]
 
-use affiliate::service::no_extension;
+use affiliate::context::no_extension;
 use std::sync::Arc;
 use std::time::Instant;
 
 use affiliate::audit::audit;
-use affiliate::ledger::Ledger;
+use affiliate::context::Context;
+use affiliate::service::Ledger;
 use mail::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
 use mail::affiliate::commission::{
     Commission, CommissionOrigin, CommissionState, FreezeReasons, ReconciliationState, TermsSnapshot,
@@ -85,7 +86,7 @@ async fn program(ledger: &Ledger, account: AccountId, plan: CampaignId, now: jif
         updated_at: now,
     };
     campaign::create(&mut batch, &campaign);
-    ledger.store().commit(batch).await.unwrap();
+    ledger.context.store().commit(batch).await.unwrap();
 }
 
 /// Writes a partner with one lead and its earned bounty.
@@ -131,7 +132,7 @@ async fn partner_of(
     };
     partner::create(batch, &partner);
     let token = PartnerLinkToken::parse(&format!("p{number:06}")).unwrap();
-    let free = partner_link::find_free_token(ledger.store(), account, &token, now).await.unwrap().unwrap();
+    let free = partner_link::find_free_token(ledger.context.store(), account, &token, now).await.unwrap().unwrap();
     let link =
         PartnerLink { id: link, account, partner: id, token, destination_url: None, label: None, created_at: now };
     partner_link::create(batch, &link, free);
@@ -216,7 +217,7 @@ async fn measure(partners: usize) {
     let (clock, entropy) = (Clock::default(), Entropy::default());
     let now = clock.now();
     let (account, plan) = (AccountId::new(now, entropy.u128()), CampaignId::new(now, entropy.u128()));
-    let ledger = Ledger::new(store, clock, entropy, Arc::new(|| {}));
+    let ledger = Ledger::new(Context::new(store, clock, entropy, Arc::new(|| {})));
     program(&ledger, account, plan, now).await;
     let started = start();
     for chunk in (0..partners).collect::<Vec<_>>().chunks(AT_ONCE) {
@@ -224,24 +225,26 @@ async fn measure(partners: usize) {
         for number in chunk {
             partner_of(&ledger, &mut batch, account, plan, now, *number).await;
         }
-        ledger.store().commit(batch).await.unwrap();
+        ledger.context.store().commit(batch).await.unwrap();
     }
     report("made", partners, started);
     let started = start();
-    let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
+    let run = ledger.runs.begin_run(account, None, &no_extension).await.unwrap();
+    let run = ledger.runs.finish_draft(account, run).await.unwrap().run.unwrap();
     report("drafted", partners, started);
     assert_eq!(usize::try_from(run.payouts), Ok(partners));
     let started = start();
-    ledger.cancel_run(account, run.id, None, &no_extension).await.unwrap();
+    ledger.runs.cancel_run(account, run.id, None, &no_extension).await.unwrap();
     report("cancelled", partners, started);
-    let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
+    let run = ledger.runs.begin_run(account, None, &no_extension).await.unwrap();
+    let run = ledger.runs.finish_draft(account, run).await.unwrap().run.unwrap();
     let started = start();
-    ledger.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
+    ledger.runs.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
     report("approved", partners, started);
     if partners <= 10_000 {
-        assert!(audit(&ledger, account).await.unwrap().ok);
+        assert!(audit(&ledger.context, account).await.unwrap().ok);
     }
-    ledger.store().close().await;
+    ledger.context.store().close().await;
 }
 
 fn main() {

@@ -19,9 +19,8 @@ use serde::Serialize;
 use store::affiliate::commission::CommissionStatus;
 
 pub use crate::api_timestamp::ApiTimestamp;
-use crate::partner_emails::MailBlockReason;
-use crate::payouts::PayoutView;
-use crate::portal::host::PortalHostError;
+use crate::error::{MailBlockReason, PortalHostError};
+use crate::payouts::view::PayoutView;
 
 /// An affiliate program
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -227,7 +226,7 @@ impl LinkObject {
             id: link.id,
             affiliate_id: link.partner,
             token: link.token.as_str().to_owned(),
-            url: crate::links::link_url(&program.settings.website_url, link),
+            url: crate::link_url::link_url(&program.settings.website_url, link),
             destination_url: link.destination_url.clone(),
             label: link.label.clone(),
             is_primary: link.id == partner.primary_link,

@@ -34,7 +34,8 @@ use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::program;
 
 use crate::api_timestamp::ApiTimestamp;
-use crate::ledger::{Ledger, LedgerError};
+use crate::context::Context;
+use crate::error::LedgerError;
 
 /// Maximum number of reported violations.
 pub const VIOLATIONS_MAX: usize = 1_000;
@@ -189,7 +190,7 @@ fn invariants(counts: &[usize]) -> Vec<AuditedInvariant> {
 
 /// State of a running audit.
 struct Auditor<'l> {
-    ledger: &'l Ledger,
+    context: &'l Context,
     program: AffiliateProgram,
     /// The period for which every change must have its event.
     period: events::AuditedPeriod,
@@ -210,8 +211,8 @@ struct Auditor<'l> {
 ///
 /// # Errors
 /// The account has no program; the store cannot be read.
-pub fn audit(ledger: &Ledger, account: AccountId) -> BoxFuture<'_, Result<AuditReport, LedgerError>> {
-    audit_within(ledger, account, None)
+pub fn audit(context: &Context, account: AccountId) -> BoxFuture<'_, Result<AuditReport, LedgerError>> {
+    audit_within(context, account, None)
 }
 
 /// Audits an account's ledger as [`audit`], and ends early after a time.
@@ -219,16 +220,16 @@ pub fn audit(ledger: &Ledger, account: AccountId) -> BoxFuture<'_, Result<AuditR
 /// # Errors
 /// The account has no program; the store cannot be read.
 pub fn audit_within(
-    ledger: &Ledger,
+    context: &Context,
     account: AccountId,
     limit: Option<SignedDuration>,
 ) -> BoxFuture<'_, Result<AuditReport, LedgerError>> {
     Box::pin(async move {
-        let begun_at = ledger.now();
+        let begun_at = context.now();
         let mut auditor = Auditor {
-            ledger,
-            program: program::get(ledger.store(), account).await?.ok_or(LedgerError::NotSetUp)?,
-            period: events::audited_period(ledger, account).await?,
+            context,
+            program: program::get(&context.store, account).await?.ok_or(LedgerError::NotSetUp)?,
+            period: events::audited_period(context, account).await?,
             deadline: limit.and_then(|limit| begun_at.checked_add(limit).ok()),
             is_complete: true,
             barred: HashMap::new(),
@@ -261,7 +262,7 @@ impl Auditor<'_> {
 
     /// Returns whether the audit must end; its report is then not complete.
     fn is_over(&mut self) -> bool {
-        let is_over = self.deadline.is_some_and(|deadline| self.ledger.now() >= deadline);
+        let is_over = self.deadline.is_some_and(|deadline| self.context.now() >= deadline);
         self.is_complete &= !is_over;
         is_over
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! window of time ─► checkouts, customers, subscriptions, invoices, refunded charges, refunds, disputes, credit notes, and
 //!                   its events, as far as it retains them; each oldest first
-//!                     ─► [Ledger::ingest_fetched_object] ─► … ─► the next window, when this one is committed
+//!                     ─► [FactIngest::ingest_fetched_object] ─► … ─► the next window, when this one is committed
 //! ```
 //!
 //! The processor lists newest first, but the result depends on which of a customer's invoices is ingested first. So a
@@ -32,18 +32,23 @@ use mail::affiliate::commission::Commission;
 use mail::affiliate::program::AffiliateProgram;
 use mail::id::{AccountId, BackfillId};
 use queue::client::http::ResponsePermit;
+use queue::intake::Intake;
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{backfill, commission, program};
-use store::engine::{Batch, ReadError};
+use store::engine::{Batch, Key, ReadError};
 use tokio::time::timeout;
 
-use crate::error::{AffiliateError, AffiliateNoun, ConflictReason};
+use crate::context::{Context, ExtendCommit};
+use crate::enrichment::Enrichment;
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, LedgerError};
 use crate::fair_executor::{AccountJob, FairExecutor};
-use crate::ledger::{IngestOutcome, Ledger, LedgerError};
+use crate::ledger::ingest::{FactIngest, IngestOutcome};
 use crate::processor::ProcessorJson;
-use crate::reconciliation::dispute_event_type;
-use crate::service::{AffiliateService, CommitResult, ExtendCommit};
-use crate::stripe_client::{StripeAnswer, StripeClient, StripeError, StripeList, StripeRefusal, escaped};
+use crate::programs::Programs;
+use crate::stripe_client::{
+    StripeAnswer, StripeClient, StripeError, StripeList, StripeProcessor, StripeRefusal, escaped,
+};
+use crate::stripe_reconciler::dispute_event_type;
 
 /// Poll interval for running back-fills.
 const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
@@ -122,15 +127,6 @@ impl From<StripeError> for WindowError {
     }
 }
 
-impl From<StripeError> for AffiliateError {
-    fn from(error: StripeError) -> Self {
-        match error {
-            StripeError::MemoryBusy(budget_error) => Self::Ledger(LedgerError::Budget(budget_error)),
-            error => Self::Upstream(error.to_string()),
-        }
-    }
-}
-
 /// Whether a back-fill can do without a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListRequirement {
@@ -155,7 +151,15 @@ struct BackfillWindow {
     events: Vec<ProcessorJson>,
 }
 
-impl AffiliateService {
+/// The back-fills of programs.
+#[derive(Clone)]
+pub struct Backfills {
+    pub(crate) context: Context,
+    pub(crate) processor: StripeProcessor,
+    pub(crate) intake: Intake,
+}
+
+impl Backfills {
     /// Starts a back-fill from `since` on; from 2011 if it is `None`. With `silent`, no events are emitted.
     ///
     /// # Errors
@@ -168,7 +172,7 @@ impl AffiliateService {
         silent: bool,
         extend_commit: ExtendCommit<'_, Backfill>,
     ) -> Result<Backfill, AffiliateError> {
-        let program = self.get_program(account).await?;
+        let program = Programs { context: self.context.clone() }.get_program(account).await?;
         let processor = program.processor.as_ref().ok_or(ConflictReason::NotConnected)?;
         if processor.restricted_key.is_none() {
             return Err(ConflictReason::NoApiKey.into());
@@ -176,16 +180,14 @@ impl AffiliateService {
         if !program.missing_steps().is_empty() {
             return Err(AffiliateError::MissingSteps(program.missing_steps()));
         }
-        let now = self.now();
+        let now = self.context.now();
         let epoch = Timestamp::from_second(BEGINNING).unwrap_or(now);
-        let new = Backfill::new(BackfillId::new(now, self.random()), account, since, epoch, silent, now);
+        let new = Backfill::new(BackfillId::new(now, self.context.random()), account, since, epoch, silent, now);
         let mut batch = Batch::intake();
         backfill::create(&mut batch, &new);
         extend_commit(&mut batch, &new);
-        match self.commit(batch).await? {
-            CommitResult::Committed => Ok(new),
-            CommitResult::Conflict(_) => Err(ConflictReason::BackfillRunning.into()),
-        }
+        let refusal = |_: &Key| Some(ConflictReason::BackfillRunning);
+        self.context.commit_unless(batch, refusal).await.map(|_| new)
     }
 
     /// Fetches a back-fill.
@@ -193,12 +195,12 @@ impl AffiliateService {
     /// # Errors
     /// `NotFound` if there is no such back-fill; the store cannot be read.
     pub async fn backfill(&self, account: AccountId, id: BackfillId) -> Result<Backfill, AffiliateError> {
-        backfill::get(self.store(), account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Backfill))
+        backfill::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Backfill))
     }
 
     /// Runs the back-fills of this node's partitions until `stop`, one window of each at a time. On `stop`, releases
     /// the windows in progress, so that they do not count as failures.
-    pub fn run_backfills<'a>(&'a self, stop: impl Future<Output = ()> + Send + 'a) -> BoxFuture<'a, ()> {
+    pub fn run<'a>(&'a self, stop: impl Future<Output = ()> + Send + 'a) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let process = self.new_process_id();
             {
@@ -207,7 +209,7 @@ impl AffiliateService {
             }
             for partitions in self.intake.partition_ranges() {
                 if let Err(refusal) = self.release_backfills(partitions, &process).await {
-                    store::warn_unless_away!(self.store(), %refusal, "cannot release the running back-fills");
+                    store::warn_unless_away!(self.context.store, %refusal, "cannot release the running back-fills");
                 }
             }
         })
@@ -216,40 +218,40 @@ impl AffiliateService {
     async fn run_backfill_loop(&self, process: &str) {
         let mut lanes = FairExecutor::new(CONCURRENT_BACKFILLS_MAX, 1);
         loop {
-            let now = self.now();
+            let now = self.context.now();
             let mut due = Vec::new();
             for partitions in self.intake.partition_ranges() {
                 match self.due_backfills(partitions, now).await {
                     Ok(further) => due.extend(further),
                     Err(error) => {
-                        store::warn_unless_away!(self.store(), %error, "cannot list running back-fills")
+                        store::warn_unless_away!(self.context.store, %error, "cannot list running back-fills")
                     }
                 }
             }
             let next = now.checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
-            let time_is_up = self.intake.clock().sleep_until(next);
+            let time_is_up = self.context.clock.sleep_until(next);
             let progressed = lanes.run(due, |job| self.backfill_one(job, process), time_is_up).await;
             if lanes.is_idle() && !progressed.contains(&true) {
-                self.intake.clock().sleep_until(next).await;
+                self.context.clock.sleep_until(next).await;
             }
         }
     }
 
     /// Clears this process's claim on windows, so that their interruption is not counted as a crash.
     async fn release_backfills(&self, partitions: RangeInclusive<u16>, process: &str) -> Result<(), AffiliateError> {
-        for before in backfill::list_running(self.store(), partitions, OPEN_MAX).await? {
+        for before in backfill::list_running(&self.context.store, partitions, OPEN_MAX).await? {
             if before.process.as_deref() == Some(process) {
                 let after = Backfill { process: None, ..before.clone() };
                 let mut batch = Batch::progress();
                 backfill::update(&mut batch, &before, &after);
-                self.commit(batch).await?;
+                self.context.commit(batch).await?;
             }
         }
         Ok(())
     }
 
     fn new_process_id(&self) -> String {
-        format!("{:032x}", self.random())
+        format!("{:032x}", self.context.random())
     }
 
     /// Reads one window of each due back-fill of these partitions, under a new process id. Returns true if any made
@@ -270,19 +272,21 @@ impl AffiliateService {
         partitions: RangeInclusive<u16>,
         now: Timestamp,
     ) -> Result<Vec<AccountJob<BackfillId>>, ReadError> {
-        let mut open = backfill::list_running(self.store(), partitions, OPEN_MAX).await?;
+        let mut open = backfill::list_running(&self.context.store, partitions, OPEN_MAX).await?;
         open.retain(|backfill| backfill.not_before.is_none_or(|not_before| not_before <= now));
         Ok(open.into_iter().map(|backfill| (backfill.account, backfill.id)).collect())
     }
 
     /// Reads one window of a back-fill and logs errors. Returns true if the progress was stored.
-    async fn backfill_one(&self, (account, id): AccountJob<BackfillId>, process: &str) -> bool {
-        let result = self.continue_backfill((account, id), process).await;
-        result
-            .inspect_err(
-                |refusal| store::warn_unless_away!(self.store(), %account, %refusal, "back-fill window failed"),
-            )
-            .is_ok()
+    fn backfill_one<'a>(&'a self, (account, id): AccountJob<BackfillId>, process: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let result = self.continue_backfill((account, id), process).await;
+            result
+                .inspect_err(
+                    |refusal| store::warn_unless_away!(self.context.store, %account, %refusal, "back-fill window failed"),
+                )
+                .is_ok()
+        })
     }
 
     async fn continue_backfill(
@@ -296,7 +300,7 @@ impl AffiliateService {
         }
         // Stored before the work: if the process ends during the window, the next process counts it as a failure.
         let mut started = before.clone();
-        let has_begun = started.begin_window(process, self.now());
+        let has_begun = started.begin_window(process, self.context.now());
         if !self.write_backfill(&before, &started).await? || !has_begun {
             return Ok(());
         }
@@ -306,7 +310,7 @@ impl AffiliateService {
             Ok(read) => after.advance(read),
             Err(WindowError::TooLarge(reason)) => {
                 if !after.shorten_window() {
-                    after.fail(&format!("the processor {reason}, in the shortest window"), self.now());
+                    after.fail(&format!("the processor {reason}, in the shortest window"), self.context.now());
                 }
             }
             // The store or the memory budget failed. Neither is the processor's fault, so it does not count as a
@@ -316,11 +320,11 @@ impl AffiliateService {
                 | AffiliateError::Commit(_)
                 | AffiliateError::Ledger(LedgerError::Budget(_))),
             )) => {
-                after.defer(self.now());
+                after.defer(self.context.now());
                 self.write_backfill(&started, &after).await?;
                 return Err(refusal);
             }
-            Err(WindowError::Refused(refusal)) => after.fail(&refusal.to_string(), self.now()),
+            Err(WindowError::Refused(refusal)) => after.fail(&refusal.to_string(), self.context.now()),
             Err(WindowError::Denied(refusal)) => after.fail_permanently(&refusal.to_string()),
         }
         self.write_backfill(&started, &after).await?;
@@ -334,7 +338,7 @@ impl AffiliateService {
         }
         let mut batch = Batch::progress();
         backfill::update(&mut batch, before, after);
-        let is_committed = matches!(self.commit(batch).await?, CommitResult::Committed);
+        let is_committed = self.context.commit(batch).await?;
         if is_committed && after.status != BackfillStatus::Running {
             let (account, status) = (after.account, after.status.as_str());
             tracing::info!(%account, status, error = after.error, "back-fill ended");
@@ -344,24 +348,24 @@ impl AffiliateService {
 
     /// Fetches a window and ingests it.
     async fn read_window(&self, backfill: &Backfill) -> Result<WindowResult, WindowError> {
-        let program = program::get(self.store(), backfill.account).await?.ok_or(AffiliateError::NotSetUp)?;
+        let program = program::get(&self.context.store, backfill.account).await?.ok_or(AffiliateError::NotSetUp)?;
         let processor = program.processor.as_ref().ok_or(AffiliateError::Conflict(ConflictReason::NotConnected))?;
         if !processor.has_api_access() {
             return Err(AffiliateError::Conflict(ConflictReason::NoApiKey).into());
         }
-        let client = self.stripe_client(&program).ok_or(AffiliateError::Seal)?;
+        let client = self.processor.client_of(&program).ok_or(AffiliateError::Seal)?;
         // Everything is fetched before anything is committed: a window that is too long is shortened, not read twice.
         let mut permit = client.permit();
-        let window = WindowReader::for_backfill(&client, backfill, self.now()).read(&mut permit).await?;
-        let ledger = if backfill.silent { self.ledger().without_events() } else { self.ledger() };
-        let mut ingestion =
-            WindowIngest { service: self, client, ledger, program, backfill, read: WindowResult::default() };
+        let window = WindowReader::for_backfill(&client, backfill, self.context.now()).read(&mut permit).await?;
+        let context = if backfill.silent { self.context.clone().without_events() } else { self.context.clone() };
+        let ingest = FactIngest::new(&context, Some(Enrichment::new(&self.processor, &self.intake)));
+        let mut ingestion = WindowIngest { client, ingest, program, backfill, read: WindowResult::default() };
         ingestion.ingest_all(&window).await?;
         drop(permit);
         let mut read = ingestion.read;
         read.objects = window.objects();
         // Ids have millisecond resolution: include the rows written in the current millisecond.
-        let now = self.now();
+        let now = self.context.now();
         read.counted_at = Some(now.checked_add(SignedDuration::from_millis(1)).unwrap_or(now));
         read.lines = self.count_lines_written(backfill, read.counted_at).await?;
         Ok(read)
@@ -379,7 +383,7 @@ impl AffiliateService {
         let (mut before, mut lines) = (None, 0_u64);
         loop {
             let wanted = ListPageRequest { before, limit: LINES_AT_ONCE, from: None };
-            let page = commission::list(self.store(), backfill.account, &filter, wanted).await?;
+            let page = commission::list(&self.context.store, backfill.account, &filter, wanted).await?;
             // Later payments were ingested from live events.
             let paid_at =
                 |line: &Commission| line.earns_at.as_second() - i64::from(line.snapshot.hold_days) * SECONDS_OF_DAY;
@@ -538,9 +542,8 @@ impl<'a> WindowReader<'a> {
 
 /// Ingests the objects of a window as if they had arrived with events.
 struct WindowIngest<'a> {
-    service: &'a AffiliateService,
     client: StripeClient,
-    ledger: Ledger,
+    ingest: FactIngest,
     program: AffiliateProgram,
     backfill: &'a Backfill,
     read: WindowResult,
@@ -578,7 +581,7 @@ impl WindowIngest<'_> {
             self.ingest("credit_note.updated", note).await?;
         }
         for event in &window.events {
-            let outcome = self.ledger.ingest_fetched_event(&self.program, event, self.service).await;
+            let outcome = self.ingest.ingest_fetched_event(&self.program, event).await;
             self.check_outcome(event, outcome)?;
         }
         Ok(())
@@ -607,7 +610,7 @@ impl WindowIngest<'_> {
             };
             let id = format!("asked_{}", invoice.id().unwrap_or_default());
             let (account, error) = (self.program.account, LedgerError::Unanswered(reason));
-            let refused = self.ledger.record_unreadable(account, id, "invoice.paid", error).await;
+            let refused = self.ingest.record_unreadable(account, id, "invoice.paid", error).await;
             let IngestOutcome::Failed(fault) = refused else { continue };
             self.record_unread(invoice, &fault);
         }
@@ -631,8 +634,7 @@ impl WindowIngest<'_> {
 
     async fn ingest(&mut self, kind: &str, object: &ProcessorJson) -> Result<(), AffiliateError> {
         // The version is the time at which the back-fill was started.
-        let outcome =
-            self.ledger.ingest_fetched_object(&self.program, kind, object, self.backfill.until, self.service).await;
+        let outcome = self.ingest.ingest_fetched_object(&self.program, kind, object, self.backfill.until).await;
         self.check_outcome(object, outcome)
     }
 

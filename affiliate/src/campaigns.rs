@@ -5,10 +5,13 @@ use mail::affiliate::program::AffiliateProgram;
 use mail::id::{AccountId, CampaignId};
 use store::affiliate::campaign::{self, CAMPAIGNS_MAX};
 use store::affiliate::partner;
-use store::engine::Batch;
+use store::engine::{Batch, Key};
+use store::retry_on_conflict;
 
+use crate::context::{Context, ExtendCommit, no_extension};
 use crate::error::{AffiliateError, AffiliateNoun, ConflictReason};
-use crate::service::{AffiliateService, CommitResult, ExtendCommit, IfMatch, TRIES_MAX, no_extension};
+use crate::if_match::IfMatch;
+use crate::programs::Programs;
 
 /// Fields of a campaign to create, or its new values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,19 +44,26 @@ impl CampaignDraft {
 /// Builds a new campaign; returns field errors if it is invalid.
 pub type NewCampaign<'a> = dyn Fn() -> Result<CampaignDraft, AffiliateError> + Send + Sync + 'a;
 
-/// Upper bound of [`AffiliateService::count_partners`].
+/// Upper bound of [`Campaigns::count_partners`].
 pub const COUNTED_MAX: usize = 100_000;
 
 /// Computes the new fields of a campaign from its current ones.
 pub type CampaignChange<'a> = &'a (dyn Fn(&Campaign) -> Result<CampaignDraft, AffiliateError> + Send + Sync);
 
-impl AffiliateService {
+/// The campaigns of a program.
+#[derive(Clone)]
+pub struct Campaigns {
+    pub(crate) context: Context,
+    pub(crate) programs: Programs,
+}
+
+impl Campaigns {
     /// Fetches a campaign.
     ///
     /// # Errors
     /// `NotFound`; the store cannot be read.
     pub async fn campaign(&self, account: AccountId, id: CampaignId) -> Result<Campaign, AffiliateError> {
-        campaign::get(self.store(), account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Campaign))
+        campaign::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Campaign))
     }
 
     /// Finds the campaign that new partners join, by id or name; the program's default for `None`.
@@ -69,7 +79,7 @@ impl AffiliateService {
         let account = program.account;
         let found = match named {
             None => match program.default_campaign {
-                Some(id) => campaign::get(self.store(), account, id).await?,
+                Some(id) => campaign::get(&self.context.store, account, id).await?,
                 None => return Err(AffiliateError::NotSetUp),
             },
             Some(text) => self.find_campaign(account, text).await?,
@@ -93,8 +103,8 @@ impl AffiliateService {
         text: &str,
     ) -> Result<Option<Campaign>, AffiliateError> {
         Ok(match text.parse() {
-            Ok(id) => campaign::get(self.store(), account, id).await?,
-            Err(_) => campaign::find_by_name(self.store(), account, text).await?,
+            Ok(id) => campaign::get(&self.context.store, account, id).await?,
+            Err(_) => campaign::find_by_name(&self.context.store, account, text).await?,
         })
     }
 
@@ -103,7 +113,7 @@ impl AffiliateService {
     /// # Errors
     /// The store cannot be read.
     pub async fn count_partners(&self, campaign: &Campaign) -> Result<usize, AffiliateError> {
-        let counted = partner::count_of_campaign(self.store(), campaign.account, campaign.id, COUNTED_MAX);
+        let counted = partner::count_of_campaign(&self.context.store, campaign.account, campaign.id, COUNTED_MAX);
         Ok(counted.await?)
     }
 
@@ -118,7 +128,7 @@ impl AffiliateService {
         new: &NewCampaign<'_>,
         change: CampaignChange<'_>,
     ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
-        match self.get_program(account).await?.default_campaign {
+        match self.programs.get_program(account).await?.default_campaign {
             Some(id) => self.change_campaign(account, id, if_match, change).await,
             None => {
                 let draft = CampaignDraft { make_default: true, ..new()? };
@@ -132,7 +142,7 @@ impl AffiliateService {
     /// # Errors
     /// The store cannot be read.
     pub async fn list_campaigns(&self, account: AccountId) -> Result<Vec<Campaign>, AffiliateError> {
-        Ok(campaign::list(self.store(), account).await?)
+        Ok(campaign::list(&self.context.store, account).await?)
     }
 
     /// Creates a campaign. The program may still be incomplete.
@@ -145,14 +155,14 @@ impl AffiliateService {
         draft: CampaignDraft,
         extend_commit: ExtendCommit<'_, (Campaign, AffiliateProgram)>,
     ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
-        for _ in 0..TRIES_MAX {
-            let program = self.get_program(account).await?;
+        retry_on_conflict(|| async {
+            let program = self.programs.get_program(account).await?;
             if self.list_campaigns(account).await?.len() >= CAMPAIGNS_MAX {
                 return Err(ConflictReason::TooManyCampaigns.into());
             }
-            let now = self.now();
+            let now = self.context.now();
             let campaign = Campaign {
-                id: CampaignId::new(now, self.random()),
+                id: CampaignId::new(now, self.context.random()),
                 account,
                 name: draft.name.clone(),
                 visibility: draft.visibility,
@@ -168,15 +178,10 @@ impl AffiliateService {
             let program = self.apply_default(&mut batch, program, &campaign, draft.make_default)?;
             let created = (campaign, program);
             extend_commit(&mut batch, &created);
-            match self.commit(batch).await? {
-                CommitResult::Committed => return Ok(created),
-                CommitResult::Conflict(key) if campaign::is_name_conflict(&key) => {
-                    return Err(ConflictReason::NameTaken.into());
-                }
-                CommitResult::Conflict(_) => {}
-            }
-        }
-        Err(ConflictReason::Changed.into())
+            let refusal = |key: &Key| campaign::is_name_conflict(key).then_some(ConflictReason::NameTaken);
+            Ok(self.context.commit_unless(batch, refusal).await?.then_some(created))
+        })
+        .await
     }
 
     /// Changes a campaign. Does nothing if the change has no effect.
@@ -190,8 +195,8 @@ impl AffiliateService {
         if_match: Option<&IfMatch>,
         change: CampaignChange<'_>,
     ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
-        for _ in 0..TRIES_MAX {
-            let program = self.get_program(account).await?;
+        retry_on_conflict(|| async {
+            let program = self.programs.get_program(account).await?;
             let before = self.campaign(account, id).await?;
             IfMatch::check(if_match, before.rev, before.updated_at)?;
             let draft = change(&before)?;
@@ -205,22 +210,17 @@ impl AffiliateService {
             };
             let turns_default = draft.make_default && program.default_campaign != Some(id);
             if after == before && !turns_default {
-                return Ok((before, program));
+                return Ok(Some((before, program)));
             }
             after.rev = before.rev.saturating_add(1);
-            after.updated_at = self.now();
+            after.updated_at = self.context.now();
             let mut batch = Batch::progress();
             campaign::update(&mut batch, &before, &after);
             let program = self.apply_default(&mut batch, program, &after, draft.make_default)?;
-            match self.commit(batch).await? {
-                CommitResult::Committed => return Ok((after, program)),
-                CommitResult::Conflict(key) if campaign::is_name_conflict(&key) => {
-                    return Err(ConflictReason::NameTaken.into());
-                }
-                CommitResult::Conflict(_) => {}
-            }
-        }
-        Err(ConflictReason::Changed.into())
+            let refusal = |key: &Key| campaign::is_name_conflict(key).then_some(ConflictReason::NameTaken);
+            Ok(self.context.commit_unless(batch, refusal).await?.then_some((after, program)))
+        })
+        .await
     }
 
     /// Makes the campaign the default, in the same commit, if requested. Otherwise the commit requires that the program
@@ -243,7 +243,7 @@ impl AffiliateService {
         let after = AffiliateProgram {
             default_campaign: Some(campaign.id),
             rev: before.rev.saturating_add(1),
-            updated_at: self.now(),
+            updated_at: self.context.now(),
             ..before.clone()
         };
         store::affiliate::program::update(batch, &before, &after);

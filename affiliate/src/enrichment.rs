@@ -9,38 +9,59 @@
 //! No rows are held meanwhile. Without an answer or a permission the event fails, so that the processor sends it again.
 //! A definite refusal, e.g. that nothing exists, counts as an answer: the event is then booked as it is.
 
+use std::time::Duration;
+
 use mail::affiliate::program::AffiliateProgram;
-use mail::affiliate::sale::SaleLine;
 use mail::id::AccountId;
 use queue::client::http::ResponsePermit;
+use queue::intake::Intake;
+use tokio::time::Instant;
 
-use crate::ledger::{EnrichedFact, Enricher, Ledger, LedgerError, UnitOfWork};
+use crate::error::LedgerError;
+use crate::ledger::unit_of_work::ProcessorRows;
 use crate::processor::{
-    InvoicePayment, JsonReadError, MetadataKeys, ProcessorJson, ReadContext, StateVersion, WebhookFact, invoice_line,
+    InvoicePayment, JsonReadError, MetadataKeys, ProcessorJson, ReadContext, StateVersion, WebhookFact,
 };
-use crate::service::AffiliateService;
-use crate::stripe_client::{StripeClient, StripeError, StripeList, escaped};
+use crate::stripe_client::{PaymentLookup, StripeProcessor};
 
-/// Maximum pages of an invoice's lines. An invoice with more lines is booked by its total.
-const LINE_PAGES_MAX: usize = 10;
-/// Maximum pages of an invoice's payments; there are normally few.
-const PAYMENT_PAGES_MAX: usize = 5;
+/// Wait limit of [`Enrichment::reserve_memory`].
+const MEMORY_WAIT: Duration = Duration::from_secs(5);
 
-/// Filter of the processor's invoice payments.
-pub(crate) enum PaymentLookup<'a> {
-    Invoice(&'a str),
-    Payment(&'a str),
+/// The fact of an event, and the facts fetched for it.
+#[derive(Debug)]
+pub(crate) struct EnrichedFact {
+    /// Facts to apply before the event's own, in the same commit.
+    pub(crate) before: Vec<WebhookFact>,
+    pub(crate) fact: WebhookFact,
 }
 
-impl Enricher for AffiliateService {
-    async fn enrich(
+impl EnrichedFact {
+    /// Wraps a fact that needs no enrichment.
+    pub(crate) fn from_fact(fact: WebhookFact) -> Self {
+        Self { before: Vec::new(), fact }
+    }
+}
+
+/// Fetches from the processor what an event leaves out.
+#[derive(Clone)]
+pub struct Enrichment {
+    processor: StripeProcessor,
+    intake: Intake,
+}
+
+impl Enrichment {
+    pub(crate) fn new(processor: &StripeProcessor, intake: &Intake) -> Self {
+        Self { processor: processor.clone(), intake: intake.clone() }
+    }
+
+    /// Adds the facts that the event's fact needs and does not contain.
+    pub(crate) async fn enrich(
         &self,
-        ledger: &Ledger,
         program: &AffiliateProgram,
         fact: WebhookFact,
         keys: &MetadataKeys,
     ) -> Result<EnrichedFact, LedgerError> {
-        let Some(client) = self.stripe_client(program) else { return Ok(EnrichedFact::from_fact(fact)) };
+        let Some(client) = self.processor.client_of(program) else { return Ok(EnrichedFact::from_fact(fact)) };
         let (charge, payment) = match fact {
             WebhookFact::InvoicePaid(mut invoice) if !invoice.has_all_lines => {
                 if let Some(lines) = client.list_invoice_lines(&invoice.sale.invoice).await? {
@@ -55,7 +76,7 @@ impl Enricher for AffiliateService {
             WebhookFact::Dispute(ref dispute) => (dispute.charge.clone(), dispute.payment_intent.clone()),
             _ => return Ok(EnrichedFact::from_fact(fact)),
         };
-        let mut work = UnitOfWork::for_program(ledger, program.clone());
+        let mut work = ProcessorRows::of_account(&self.processor.context, program.account);
         let Some(payment) = work.find_unlinked_payment(charge, payment).await? else {
             return Ok(EnrichedFact::from_fact(fact));
         };
@@ -70,54 +91,13 @@ impl Enricher for AffiliateService {
         Ok(EnrichedFact { before, fact })
     }
 
-    async fn permit(&self, account: AccountId, bytes: usize) -> Result<Option<ResponsePermit>, LedgerError> {
-        self.reserve_memory(account, bytes).await.map(Some)
-    }
-}
-
-impl From<StripeError> for LedgerError {
-    fn from(error: StripeError) -> Self {
-        match error {
-            StripeError::NoResponse(error) | StripeError::KeyRejected(error) | StripeError::TooLarge(error) => {
-                Self::Unanswered(error)
-            }
-            StripeError::KeyNotPermitted(error) => Self::Barred(error),
-            StripeError::MemoryBusy(budget_error) => Self::Budget(budget_error),
-        }
-    }
-}
-
-impl StripeClient {
-    /// Lists the payments that paid an invoice; empty if the processor refuses, e.g. because it has no such list.
-    pub(crate) async fn list_payments(
-        &self,
-        lookup: PaymentLookup<'_>,
-        permit: &mut ResponsePermit,
-    ) -> Result<StripeList, StripeError> {
-        let path = match lookup {
-            PaymentLookup::Invoice(id) => format!("/v1/invoice_payments?invoice={}", escaped(id)),
-            PaymentLookup::Payment(id) => format!(
-                "/v1/invoice_payments?payment%5Btype%5D=payment_intent&payment%5Bpayment_intent%5D={}",
-                escaped(id)
-            ),
-        };
-        let fetched = self.list_objects(&path, PAYMENT_PAGES_MAX, permit).await?;
-        let mut fetched = fetched.unwrap_or_else(|_| StripeList::empty());
-        // The list also contains attempts that did not pay.
-        fetched.objects.retain(|payment| payment.text_in("status").is_none_or(|status| status == "paid"));
-        Ok(fetched)
-    }
-
-    /// Lists all lines of an invoice; `None` if the processor refuses or there are more than [`LINE_PAGES_MAX`] pages.
-    async fn list_invoice_lines(&self, invoice: &str) -> Result<Option<Vec<SaleLine>>, LedgerError> {
-        let path = format!("/v1/invoices/{}/lines?", escaped(invoice));
-        let mut permit = self.permit();
-        let fetched = self.list_objects(&path, LINE_PAGES_MAX, &mut permit).await?;
-        let Some(fetched) = fetched.ok().filter(|fetched| !fetched.has_more) else { return Ok(None) };
-        let read = |(nth, line): (usize, &ProcessorJson)| {
-            line.check_size()?;
-            invoice_line(line.text(), nth)
-        };
-        Ok(Some(fetched.objects.iter().enumerate().map(read).collect::<Result<_, JsonReadError>>()?))
+    /// Reserves memory for reading an event of an account; waits up to [`MEMORY_WAIT`].
+    ///
+    /// # Errors
+    /// The memory is not free in time.
+    pub(crate) async fn reserve_memory(&self, account: AccountId, bytes: usize) -> Result<ResponsePermit, LedgerError> {
+        let mut permit = self.intake.response_permit(account);
+        permit.grow_until(bytes, Instant::now() + MEMORY_WAIT).await?;
+        Ok(permit)
     }
 }

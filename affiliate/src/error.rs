@@ -1,15 +1,19 @@
 //! Errors of the affiliate service, worded for the caller.
 
+use mail::affiliate::arithmetic::ArithmeticError;
 use mail::affiliate::commission::CommissionError;
 use mail::affiliate::partner::{LINKS_MAX, PartnerTransitionError};
 use mail::affiliate::program::MissingStep;
 use mail::quota::{Noun as Quota, QuotaExceeded};
+use queue::client::http::ResponseBudgetError;
 use queue::storage_quota::StorageQuotaError;
+use store::Contended;
 use store::affiliate::campaign::CAMPAIGNS_MAX;
 use store::engine::{CommitError, ReadError};
 use thiserror::Error;
 
-use crate::ledger::LedgerError;
+use crate::ledger::processor_state::TooManyEntries;
+use crate::processor::JsonReadError;
 
 /// Kind of object in a "not found" error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +139,88 @@ pub enum ForbiddenReason {
     ProcessorPays,
 }
 
+/// Why a host cannot be the portal's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum PortalHostError {
+    /// No verified domain of the account covers the host.
+    #[error("must be at or below a verified domain of the account; verify the domain first")]
+    Unverified,
+    /// The host belongs to the service.
+    #[error("is a host of this service; choose a host of your own")]
+    Service,
+    /// Tracking links use this host.
+    #[error("is a tracking host; choose another host below your domain")]
+    Tracking,
+    /// Bounces are sent to this host.
+    #[error("is a return path (`rp`); choose another host below your domain")]
+    ReturnPath,
+    /// MTA-STS policies are served there.
+    #[error("is the host of an MTA-STS policy; choose another host below your domain")]
+    Policy,
+    /// The host receives mail.
+    #[error("receives mail; choose another host below your domain")]
+    Inbound,
+    /// The host cannot be a website's.
+    #[error("is not a valid website host; use up to 12 labels of letters, digits and hyphens")]
+    Malformed,
+}
+
+/// Why an email cannot be sent, with what the owner can do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum MailBlockReason {
+    /// The program has no `mail_from` on a verified domain.
+    #[error("not mailed: set `mail_from` of the affiliate program to an address on a verified domain of the account")]
+    NoSender,
+    /// The account may not write to people who did not request the email.
+    #[error("not mailed: the account needs production access to write to people who did not ask for the mail")]
+    NoProduction,
+    #[error("not mailed: the account was deleted")]
+    NoAccount,
+}
+
+/// Warning to the owner that a partner was not mailed as requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum MailWarning {
+    #[error("the partner was {0}")]
+    NotMailed(MailBlockReason),
+    /// The service writes instead of the program, with a fixed text.
+    #[error("the partner is mailed without the reason: sending it needs `mail_from` and production access")]
+    WithoutReason,
+}
+
+/// Why the ledger cannot apply a fact or perform an operation.
+#[derive(Debug, Clone, Error)]
+pub enum LedgerError {
+    /// The processor's JSON is invalid.
+    #[error(transparent)]
+    Unreadable(#[from] JsonReadError),
+    /// The amounts cannot be computed, e.g. because they overflow.
+    #[error(transparent)]
+    Arithmetic(#[from] ArithmeticError),
+    /// An object has more entries than are stored.
+    #[error(transparent)]
+    TooMany(#[from] TooManyEntries),
+    /// The processor did not answer the request that an event needs.
+    #[error("the processor {0}")]
+    Unanswered(String),
+    /// The program's key lacks the permission for the request that an event needs.
+    #[error("the processor {0}")]
+    Barred(String),
+    /// The memory budget for responses is used up.
+    #[error(transparent)]
+    Budget(#[from] ResponseBudgetError),
+    /// The account has no program, or it is incomplete.
+    #[error("the affiliate program is not set up")]
+    NotSetUp,
+    /// Concurrent changes to the same rows made every commit attempt conflict.
+    #[error("concurrent changes to the same rows, retry later")]
+    Contended,
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
 /// Error of an operation of the affiliate service.
 #[derive(Debug, Error)]
 pub enum AffiliateError {
@@ -212,5 +298,17 @@ impl From<LedgerError> for AffiliateError {
             LedgerError::Contended => Self::Conflict(ConflictReason::Changed),
             fault => Self::Ledger(fault),
         }
+    }
+}
+
+impl From<Contended> for LedgerError {
+    fn from(_: Contended) -> Self {
+        Self::Contended
+    }
+}
+
+impl From<Contended> for AffiliateError {
+    fn from(_: Contended) -> Self {
+        ConflictReason::Changed.into()
     }
 }

@@ -1,14 +1,18 @@
 //! Webhook events of the program, recorded in the commit of the change they report.
 
 use jiff::Timestamp;
+use mail::affiliate::commission::Commission;
+use mail::affiliate::payout::Payout;
 use mail::affiliate::program::AffiliateProgram;
+use mail::affiliate::referral::Referral;
 use mail::event::{Event, EventKind, Subject};
 use mail::id::{EventId, PartnerId};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::engine::Batch;
 
-use crate::service::AffiliateService;
+use crate::api_objects::CommissionObject;
+use crate::context::Context;
 
 /// Builds the data of an event.
 pub(crate) struct EventBuilder<'a> {
@@ -32,6 +36,12 @@ impl<'a> EventBuilder<'a> {
 }
 
 impl EventBuilder<'_> {
+    /// Adds the event to the commit of the change it reports, with a new id and the current time.
+    pub(crate) fn record_now(self, batch: &mut Batch, kind: EventKind, subject: impl Into<Subject>, context: &Context) {
+        let now = context.now();
+        self.record(batch, kind, subject, EventId::new(now, context.random()), now);
+    }
+
     /// Adds the event to the commit of the change it reports.
     pub(crate) fn record(
         self,
@@ -58,16 +68,24 @@ impl EventBuilder<'_> {
     }
 }
 
-impl AffiliateService {
-    /// Adds an event to the commit of the change it reports.
-    pub(crate) fn record_event(
-        &self,
-        batch: &mut Batch,
-        kind: EventKind,
-        subject: impl Into<Subject>,
-        builder: EventBuilder<'_>,
-    ) {
-        let now = self.now();
-        builder.record(batch, kind, subject, EventId::new(now, self.random()), now);
+/// Builds the event of a referral.
+pub(crate) fn referral_event<'a>(program: &'a AffiliateProgram, referral: &Referral) -> EventBuilder<'a> {
+    EventBuilder::for_partner(program, referral.partner).with("referral_id", &referral.id)
+}
+
+/// Builds the event of a line; includes `payout_id` if the line is in a payout.
+pub(crate) fn commission_event<'a>(program: &'a AffiliateProgram, line: &Commission) -> EventBuilder<'a> {
+    let builder = EventBuilder::for_partner(program, line.partner)
+        .with("referral_id", &line.referral)
+        .with("commission_id", &line.id)
+        .with("commission", &CommissionObject::from(line));
+    match line.status.payout() {
+        Some(payout) => builder.with("payout_id", &payout),
+        None => builder,
     }
+}
+
+/// Builds the event of a payout. It has only the id, by which a receiver fetches the current state.
+pub(crate) fn payout_event<'a>(program: &'a AffiliateProgram, payout: &Payout) -> EventBuilder<'a> {
+    EventBuilder::for_partner(program, payout.partner).with("payout_id", &payout.id)
 }

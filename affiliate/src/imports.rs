@@ -18,11 +18,11 @@ use schema::ToSchema;
 use serde::Serialize;
 use store::affiliate::{partner, partner_link};
 
-use crate::error::{AffiliateError, ConflictReason};
+use crate::context::no_extension;
+use crate::error::{AffiliateError, ConflictReason, MailWarning};
 use crate::links::VARIANTS_MAX;
-use crate::partner_emails::MailWarning;
-use crate::partners::{PARENTS_MAX, PartnerDraft};
-use crate::service::{AffiliateService, no_extension};
+
+use crate::partners::{PARENTS_MAX, PartnerDraft, Partners};
 
 /// Partners that are created concurrently: their commits share a disk write.
 const AT_ONCE: usize = 32;
@@ -120,7 +120,13 @@ fn email_key(email: &Address) -> String {
     email.to_string().to_lowercase()
 }
 
-impl AffiliateService {
+/// Imports of partners.
+#[derive(Clone)]
+pub struct PartnerImports {
+    pub(crate) partners: Partners,
+}
+
+impl PartnerImports {
     /// Imports a list of partners, or previews the import in a dry run.
     ///
     /// # Errors
@@ -170,7 +176,7 @@ impl AffiliateService {
     }
 
     async fn plan_import(&self, account: AccountId, rows: Vec<PartnerImportRow>) -> Result<ImportPlan, AffiliateError> {
-        let program = self.require_set_up(account).await?;
+        let program = self.partners.lookup.programs.require_set_up(account).await?;
         let (mut plan, mut emails, mut tokens) = (ImportPlan::default(), BTreeSet::new(), BTreeSet::new());
         let mut campaigns: BTreeMap<String, bool> = BTreeMap::new();
         for PartnerImportRow { number, email, partner } in rows {
@@ -185,14 +191,14 @@ impl AffiliateService {
                 plan.skip(number, email, "duplicate_in_file");
                 continue;
             }
-            if partner::find_by_email(self.store(), account, &listed.email).await?.is_some() {
+            if partner::find_by_email(&self.partners.context.store, account, &listed.email).await?.is_some() {
                 plan.skip(number, email, "already_partner");
                 continue;
             }
             if let Some(named) = &listed.campaign {
                 let is_known = match campaigns.get(named) {
                     Some(exists) => *exists,
-                    None => match self.find_campaign_for_partners(&program, Some(named)).await {
+                    None => match self.partners.campaigns.find_campaign_for_partners(&program, Some(named)).await {
                         Ok(_) => true,
                         Err(AffiliateError::Fields(_)) => false,
                         Err(refusal) => return Err(refusal),
@@ -218,19 +224,20 @@ impl AffiliateService {
         listed: &ImportedPartner,
         tokens: &mut BTreeSet<String>,
     ) -> Result<PartnerLinkToken, AffiliateError> {
-        let first = listed.token.clone().unwrap_or_else(|| self.default_token(&partner_draft(listed, None, false)));
-        let now = self.now();
+        let first =
+            listed.token.clone().unwrap_or_else(|| self.partners.default_token(&partner_draft(listed, None, false)));
+        let now = self.partners.context.now();
         for number in 1..=VARIANTS_MAX {
             let token = if number == 1 { first.clone() } else { first.variant(number) };
             if !tokens.contains(&token.as_str().to_lowercase())
-                && partner_link::find_free_token(self.store(), account, &token, now).await?.is_some()
+                && partner_link::find_free_token(&self.partners.context.store, account, &token, now).await?.is_some()
             {
                 tokens.insert(token.as_str().to_lowercase());
                 return Ok(token);
             }
         }
         // All numbered variants are taken: use a random suffix.
-        Ok(first.variant(u32::try_from(self.random() % 1_000_000_000).unwrap_or(u32::MAX)))
+        Ok(first.variant(u32::try_from(self.partners.context.random() % 1_000_000_000).unwrap_or(u32::MAX)))
     }
 
     /// Skips rows whose recruiter is neither a partner nor in the list, whose recruiters form a cycle, or whose chain
@@ -247,7 +254,7 @@ impl AffiliateService {
         for parent in planned.iter().filter_map(|partner| partner.listed.parent_email.as_ref()) {
             let key = email_key(parent);
             if !named.contains_key(key.as_str()) && !counts.contains_key(&key) {
-                let found = partner::find_by_email(self.store(), account, parent).await?;
+                let found = partner::find_by_email(&self.partners.context.store, account, parent).await?;
                 let above = match found {
                     Some(found) => Some(self.count_recruiters_above(&found).await?),
                     None => None,
@@ -270,7 +277,9 @@ impl AffiliateService {
         let mut next = partner.parent;
         for above in 0..=PARENTS_MAX {
             let Some(parent) = next else { return Ok(above) };
-            next = partner::get(self.store(), partner.account, parent).await?.and_then(|found| found.parent);
+            next = partner::get(&self.partners.context.store, partner.account, parent)
+                .await?
+                .and_then(|found| found.parent);
         }
         Ok(PARENTS_MAX + 1)
     }
@@ -286,13 +295,15 @@ impl AffiliateService {
             None => None,
             Some(email) => match ids.get(&email_key(email)) {
                 Some(id) => Some(*id),
-                None => partner::find_by_email(self.store(), account, email).await?.map(|partner| partner.id),
+                None => partner::find_by_email(&self.partners.context.store, account, email)
+                    .await?
+                    .map(|partner| partner.id),
             },
         };
         let mut draft = partner_draft(&planned_partner.listed, parent, options.send_invites);
         draft.token = Some(planned_partner.token.clone());
         for number in 2..=VARIANTS_MAX {
-            match self.create_partner_unlogged(account, &draft, &no_extension).await {
+            match self.partners.create_partner_unlogged(account, &draft, &no_extension).await {
                 Ok(view) => {
                     let token = view.links.first().map(|link| link.token.as_str().to_owned());
                     return Ok(CreatedPartner {

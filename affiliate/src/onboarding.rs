@@ -10,13 +10,21 @@ use mail::affiliate::program::{
     AffiliateProgram, PaymentProcessor, ProcessorMode, ProgramSettings, ProgramStatus, WEBHOOK_SECRETS_MAX,
 };
 use mail::id::{AccountId, ProgramId};
+use queue::intake::Intake;
 use store::affiliate::program;
-use store::engine::Batch;
+use store::engine::{Batch, Key};
+use store::retry_on_conflict;
 use url::Url;
 
+use crate::context::Context;
 use crate::error::{AffiliateError, ConflictReason};
-use crate::service::{AffiliateService, CommitResult, IfMatch, TRIES_MAX};
-use crate::stripe_client::StripeAccount;
+use crate::if_match::IfMatch;
+use crate::partner_emails::sender::is_verified_for;
+use crate::payouts::filter_methods::{filter_by_methods, mark_draft};
+use crate::portal::host::PortalHosts;
+use crate::programs::Programs;
+use crate::secrets;
+use crate::stripe_client::{StripeAccount, StripeProcessor};
 
 /// Parameters of a processor connection; all of them replace the former ones.
 #[derive(Clone, PartialEq, Eq)]
@@ -62,7 +70,17 @@ pub fn parse_origin(text: &str) -> Result<String, String> {
     Ok(url.origin().ascii_serialization())
 }
 
-impl AffiliateService {
+/// Sets programs up and changes their settings.
+#[derive(Clone)]
+pub struct Onboarding {
+    pub(crate) context: Context,
+    pub(crate) intake: Intake,
+    pub(crate) programs: Programs,
+    pub(crate) hosts: PortalHosts,
+    pub(crate) processor: StripeProcessor,
+}
+
+impl Onboarding {
     /// Creates the program of an account, in status `setup`.
     ///
     /// # Errors
@@ -74,14 +92,14 @@ impl AffiliateService {
         currency: Currency,
         mode: ProcessorMode,
     ) -> Result<AffiliateProgram, AffiliateError> {
-        let now = self.now();
+        let now = self.context.now();
         let program = AffiliateProgram {
-            id: ProgramId::new(now, self.random()),
+            id: ProgramId::new(now, self.context.random()),
             account,
             status: ProgramStatus::Setup,
             settings: ProgramSettings::new(website_url, currency, mode),
             default_campaign: None,
-            publishable_key: format!("pk_{:032x}", self.intake.entropy().u128()),
+            publishable_key: format!("pk_{:032x}", self.context.entropy.u128()),
             processor: None,
             rev: 1,
             created_at: now,
@@ -89,10 +107,7 @@ impl AffiliateService {
         };
         let mut batch = Batch::intake();
         program::create(&mut batch, &program);
-        match self.commit(batch).await? {
-            CommitResult::Committed => Ok(program),
-            CommitResult::Conflict(_) => Err(ConflictReason::ProgramExists.into()),
-        }
+        self.context.commit_unless(batch, |_| Some(ConflictReason::ProgramExists)).await.map(|_| program)
     }
 
     /// Applies a change to a program and commits it.
@@ -102,53 +117,51 @@ impl AffiliateService {
         if_match: Option<&IfMatch>,
         change: &(dyn Fn(&mut AffiliateProgram) -> Result<(), AffiliateError> + Send + Sync),
     ) -> Result<AffiliateProgram, AffiliateError> {
-        for _ in 0..TRIES_MAX {
-            let before = self.get_program(account).await?;
+        retry_on_conflict(|| async {
+            let before = self.programs.get_program(account).await?;
             IfMatch::check(if_match, before.rev, before.updated_at)?;
             let mut after = before.clone();
             change(&mut after)?;
             if after == before {
-                return Ok(before);
+                return Ok(Some(before));
             }
             if let Some(host) = &after.settings.portal_domain
                 && before.settings.portal_domain.as_ref() != Some(host)
             {
                 self.claim_host(account, host).await?;
             }
-            (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.now());
+            (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.context.now());
             let mut batch = Batch::progress();
             program::update(&mut batch, &before, &after);
-            let draft = self.ledger().mark_draft(&mut batch, &before, &after).await?;
+            let draft = mark_draft(&self.context, &mut batch, &before, &after).await?;
             let host = after.settings.portal_domain.as_ref();
-            match self.commit(batch).await? {
-                CommitResult::Committed => {
-                    if let Some(run) = draft {
-                        self.ledger().filter_by_methods(account, run).await;
-                    }
-                    return Ok(after);
+            let is_taken = |key: &Key| host.is_some_and(|host| program::is_host_conflict(key, host));
+            let refusal =
+                |key: &Key| is_taken(key).then(|| AffiliateError::field("portal_domain", "is used by another program"));
+            if self.context.commit_unless(batch, refusal).await? {
+                if let Some(run) = draft {
+                    filter_by_methods(&self.context, account, run).await;
                 }
-                CommitResult::Conflict(key) if host.is_some_and(|host| program::is_host_conflict(&key, host)) => {
-                    return Err(AffiliateError::field("portal_domain", "is used by another program"));
-                }
-                CommitResult::Conflict(_) => {}
+                return Ok(Some(after));
             }
-        }
-        Err(ConflictReason::Changed.into())
+            Ok(None)
+        })
+        .await
     }
 
     /// Checks a portal host, and takes it from another program that may no longer use it.
     async fn claim_host(&self, account: AccountId, host: &DomainName) -> Result<(), AffiliateError> {
-        if let Err(fault) = self.check_portal_host(account, host).await? {
+        if let Err(fault) = self.hosts.check_portal_host(account, host).await? {
             return Err(AffiliateError::field("portal_domain", fault.to_string()));
         }
-        if let Some(former) = self.former_program_of_host(account, host).await? {
+        if let Some(former) = self.hosts.former_program_of_host(account, host).await? {
             let mut after = former.clone();
             after.settings.portal_domain = None;
-            (after.rev, after.updated_at) = (former.rev.saturating_add(1), self.now());
+            (after.rev, after.updated_at) = (former.rev.saturating_add(1), self.context.now());
             let mut batch = Batch::progress();
             program::update(&mut batch, &former, &after);
             // If a concurrent change wins, the commit that follows reports the conflict.
-            self.commit(batch).await?;
+            self.context.commit(batch).await?;
         }
         Ok(())
     }
@@ -189,7 +202,7 @@ impl AffiliateService {
     /// # Errors
     /// A field error on `mail_from`; the store cannot be read.
     pub async fn check_sender(&self, account: AccountId, sender: &Address) -> Result<(), AffiliateError> {
-        if self.is_verified_for(account, sender.domain()).await? {
+        if is_verified_for(&self.context, account, sender.domain()).await? {
             return Ok(());
         }
         Err(AffiliateError::field("mail_from", "must be an address on a verified domain of the account"))
@@ -207,19 +220,19 @@ impl AffiliateService {
         connection: &ProcessorConnection,
     ) -> Result<AffiliateProgram, AffiliateError> {
         // Checked before the request is sent to the processor.
-        let before = self.get_program(account).await?;
+        let before = self.programs.get_program(account).await?;
         IfMatch::check(if_match, before.rev, before.updated_at)?;
         let id = before.id.to_bytes();
         if connection.webhook_secrets.is_empty() || connection.webhook_secrets.len() > WEBHOOK_SECRETS_MAX {
             let reason = format!("must be one secret, or {WEBHOOK_SECRETS_MAX} during a rotation");
             return Err(AffiliateError::field("webhook_secrets", reason));
         }
-        self.check_api_base(&connection.api_base)?;
+        self.processor.check_api_base(&connection.api_base)?;
         let fetched = match &connection.restricted_key {
-            Some(key) => Some(self.fetch_account(account, &connection.api_base, key).await?),
+            Some(key) => Some(self.processor.fetch_account(account, &connection.api_base, key).await?),
             None => None,
         };
-        let seal = |text: &String| self.seal(&id, text);
+        let seal = |text: &String| secrets::seal(&self.intake, &id, text);
         let processor = PaymentProcessor {
             api_base: connection.api_base.clone(),
             restricted_key: connection.restricted_key.as_ref().map(seal).transpose()?,
@@ -242,14 +255,14 @@ impl AffiliateService {
     /// # Errors
     /// `NotConnected`; `Upstream` if the processor does not answer as expected; the store failed.
     pub async fn test_processor(&self, account: AccountId) -> Result<StripeAccount, AffiliateError> {
-        let program = self.get_program(account).await?;
+        let program = self.programs.get_program(account).await?;
         let processor = program.processor.as_ref().ok_or(ConflictReason::NotConnected)?;
         let Some(sealed) = &processor.restricted_key else {
             let id = processor.account_id.clone().unwrap_or_default();
             return Ok(StripeAccount { id, livemode: processor.livemode });
         };
-        let key = self.open(&program.id.to_bytes(), sealed).ok_or(AffiliateError::Seal)?;
-        self.fetch_account(account, &processor.api_base, &key).await
+        let key = secrets::open(&self.intake, &program.id.to_bytes(), sealed).ok_or(AffiliateError::Seal)?;
+        self.processor.fetch_account(account, &processor.api_base, &key).await
     }
 
     /// Sets the program live. Idempotent.

@@ -11,8 +11,8 @@
 //! ([`PartnerEmailKind::is_current`]). A partner who opted out gets only requested and security emails
 //! ([`PartnerEmailKind::is_essential`]).
 
-mod email_texts;
-mod sender;
+pub mod email_texts;
+pub mod sender;
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -21,14 +21,13 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::{Address, DomainName};
 use mail::affiliate::partner::Partner;
-use mail::affiliate::partner_email::{PartnerEmail, PartnerEmailKind};
+use mail::affiliate::partner_email::PartnerEmailKind;
 use mail::affiliate::portal::{
     CONFIRMATION_TTL, INVITATION_TTL, MAILED_LINK_TTL, PortalLink, PortalLinkPurpose, PortalLinkSecret,
 };
 use mail::affiliate::program::AffiliateProgram;
-use mail::id::{AccountId, EventId, PartnerId};
 use mail::system_email::SystemEmail;
-use queue::intake::SubmitReceipt;
+use queue::intake::{Intake, SubmitReceipt};
 use queue::submit_error::SubmitError as Refused;
 use queue::system_mailer::SystemMailer;
 use store::affiliate::partner_email::{self, QueuedPartnerEmail};
@@ -37,12 +36,11 @@ use store::affiliate::{partner, program};
 use store::engine::{Batch, CommitError, ReadError};
 
 use self::email_texts::EmailFacts;
-use self::sender::{SenderChoice, SenderQuery};
-use crate::service::AffiliateService;
-
-pub(crate) use self::email_texts::PayoutEmailDetails;
-pub use self::email_texts::{destination_line, method_name};
-pub use self::sender::{MailBlockReason, MailWarning};
+use self::sender::{SenderChoice, SenderQuery, SenderRouting, is_verified_for, warn_unmailed};
+use crate::context::Context;
+use crate::error::MailBlockReason;
+use crate::portal::host::PortalHosts;
+use crate::portal::receipts::payout_email_details;
 
 /// Queued emails that are read at once.
 const SLICE: usize = 50;
@@ -71,41 +69,21 @@ fn not_needed(cause: &str) -> PartnerEmailError {
     PartnerEmailError::NotNeeded(cause.to_owned())
 }
 
-impl AffiliateService {
-    /// Adds an email to the commit of the change it reports, if it can be sent. Returns a warning for the owner
-    /// otherwise.
-    pub(crate) async fn queue_email_if_mailable(
-        &self,
-        batch: &mut Batch,
-        program: &AffiliateProgram,
-        partner: &Partner,
-        kind: PartnerEmailKind,
-    ) -> Result<Option<MailWarning>, ReadError> {
-        let warning = self.mail_warning(program, &partner.email, partner.source, &kind).await?;
-        if !matches!(warning, Some(MailWarning::NotMailed(_))) {
-            self.queue_email(batch, partner, kind);
-        }
-        Ok(warning)
-    }
+/// Sends partner emails.
+#[derive(Clone)]
+pub struct PartnerEmails {
+    pub(crate) context: Context,
+    pub(crate) intake: Intake,
+    pub(crate) senders: SenderRouting,
+    pub(crate) hosts: PortalHosts,
+}
 
-    /// Adds an email to the commit of the change it reports.
-    pub(crate) fn queue_email(&self, batch: &mut Batch, partner: &Partner, kind: PartnerEmailKind) {
-        let now = self.now();
-        let queued_email = PartnerEmail {
-            id: EventId::new(now, self.random()),
-            account: partner.account,
-            partner: partner.id,
-            tells: kind,
-            since: now,
-        };
-        partner_email::enqueue(batch, &queued_email);
-    }
-
+impl PartnerEmails {
     /// Sends the emails of this node's partitions until dropped.
-    pub fn run_partner_emails(&self) -> BoxFuture<'_, ()> {
+    pub(crate) fn run(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
-                let next = self.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
+                let next = self.context.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
                 for partitions in self.intake.partition_ranges() {
                     self.send_due_emails(partitions).await;
                 }
@@ -118,11 +96,11 @@ impl AffiliateService {
     pub async fn send_due_emails(&self, partitions: RangeInclusive<u16>) -> usize {
         let mut mailed = 0;
         loop {
-            let due = partner_email::list_due(self.store(), partitions.clone(), self.now(), SLICE).await;
+            let due = partner_email::list_due(&self.context.store, partitions.clone(), self.context.now(), SLICE).await;
             let due = match due {
                 Ok(due) => due,
                 Err(error) => {
-                    store::warn_unless_away!(self.store(), %error, "cannot list queued partner emails");
+                    store::warn_unless_away!(self.context.store, %error, "cannot list queued partner emails");
                     return mailed;
                 }
             };
@@ -142,7 +120,7 @@ impl AffiliateService {
 
     /// Sends an email, or defers or drops it. Returns true if it was sent.
     async fn send_or_defer(&self, found: &QueuedPartnerEmail) -> Result<bool, OutboxUnavailable> {
-        let (queued_email, now) = (&found.email, self.now());
+        let (queued_email, now) = (&found.email, self.context.now());
         let error = match self.send_email(found).await {
             Ok(()) => return Ok(true),
             Err(error) => error,
@@ -167,7 +145,7 @@ impl AffiliateService {
                 found.remove(&mut batch);
             }
         }
-        match self.store().commit(batch).await {
+        match &self.context.store.commit(batch).await {
             // On a conflict another node has handled the email.
             Ok(()) | Err(CommitError::Conflict { .. }) => Ok(false),
             Err(_) => Err(OutboxUnavailable),
@@ -177,7 +155,7 @@ impl AffiliateService {
     /// Submits the email, and deletes the queue row in the same commit.
     async fn send_email(&self, found: &QueuedPartnerEmail) -> Result<(), PartnerEmailError> {
         let queued_email = &found.email;
-        let store = self.store();
+        let store = &self.context.store;
         let program = program::get(store, queued_email.account).await.map_err(|error| retry_later(&error))?;
         let program = program.ok_or_else(|| not_needed("the program was deleted"))?;
         let partner = partner::get(store, queued_email.account, queued_email.partner)
@@ -192,7 +170,7 @@ impl AffiliateService {
         }
         let routed =
             SenderQuery { to: Some(&partner.email), is_requested: queued_email.tells.is_requested(partner.source) };
-        let route = self.choose_sender(&program, routed).await.map_err(|error| retry_later(&error))?;
+        let route = self.senders.choose_sender(&program, routed).await.map_err(|error| retry_later(&error))?;
         let route = route.map_err(PartnerEmailError::NotAllowed)?;
         let prepared = self.new_link_for(&partner, &queued_email.tells).await?;
         let link = prepared.as_ref().map(|(secret, _)| secret);
@@ -218,11 +196,11 @@ impl AffiliateService {
     /// Returns a verified domain that identifies the program: that of `mail_from`, else the portal's.
     async fn verified_host(&self, program: &AffiliateProgram) -> Result<Option<DomainName>, ReadError> {
         if let Some(from) = &program.settings.mail_from
-            && self.is_verified_for(program.account, from.domain()).await?
+            && is_verified_for(&self.context, program.account, from.domain()).await?
         {
             return Ok(Some(from.domain().clone()));
         }
-        self.portal_host(program).await
+        self.hosts.portal_host(program).await
     }
 
     /// Creates the link that an email of this kind carries, if any.
@@ -239,11 +217,11 @@ impl AffiliateService {
             }
             _ => return Ok(None),
         };
-        let now = self.now();
+        let now = self.context.now();
         let expires_at = now.checked_add(valid_for).map_err(|error| retry_later(&error))?;
         let link = PortalLink { account: partner.account, partner: partner.id, purpose, expires_at };
-        let secret = PortalLinkSecret::new(self.intake.entropy().secret());
-        let prepared = portal_link::prepare(self.store(), link, &secret, now).await;
+        let secret = PortalLinkSecret::new(self.context.entropy.secret());
+        let prepared = portal_link::prepare(&self.context.store, link, &secret, now).await;
         Ok(Some((secret, prepared.map_err(|error| retry_later(&error))?)))
     }
 
@@ -254,7 +232,7 @@ impl AffiliateService {
         kind: &PartnerEmailKind,
         link: Option<&PortalLinkSecret>,
     ) -> Result<EmailFacts, PartnerEmailError> {
-        let origin = self.portal_origin(program).await.map_err(|error| retry_later(&error))?;
+        let origin = self.hosts.portal_origin(program).await.map_err(|error| retry_later(&error))?;
         let origin = origin.ok_or_else(|| {
             // The HTTP listener, which has the portal's address, starts after the store.
             PartnerEmailError::RetryLater("the portal's address is not known yet".to_owned())
@@ -262,7 +240,7 @@ impl AffiliateService {
         let fragment = if matches!(kind, PartnerEmailKind::ConfirmPayout { .. }) { "payout" } else { "link" };
         let payout = match kind {
             PartnerEmailKind::PayoutPaid { payout } | PartnerEmailKind::PayoutFailed { payout } => {
-                self.payout_email_details(partner, *payout).await.map_err(|error| retry_later(&error))?
+                payout_email_details(&self.context, partner, *payout).await.map_err(|error| retry_later(&error))?
             }
             _ => None,
         };
@@ -323,18 +301,6 @@ impl AffiliateService {
             SenderChoice::Service(from) => SystemMailer::for_account_from_service(intake, program.account, from).await,
         };
         found.map_err(|error| retry_later(&error))
-    }
-}
-
-/// Logs that a partner is not mailed because the account may not write to it.
-fn warn_unmailed(account: AccountId, partner: PartnerId, cause: MailBlockReason) {
-    tracing::warn!(%cause, account.id = %account, affiliate.id = %partner, "partner not mailed: the account may not send this email");
-}
-
-/// Logs a warning of [`AffiliateService::mail_warning`].
-pub(crate) fn log_warning(partner: &Partner, warning: Option<MailWarning>) {
-    if let Some(MailWarning::NotMailed(cause)) = warning {
-        warn_unmailed(partner.account, partner.id, cause);
     }
 }
 

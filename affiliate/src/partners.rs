@@ -1,8 +1,5 @@
 //! Partners: creation, changes, status transitions, deletion and payout destination.
 
-use std::borrow::Cow;
-
-use jiff::{SignedDuration, Timestamp};
 use mail::address::Address;
 use mail::affiliate::money::BasisPoints;
 use mail::affiliate::partner::{
@@ -14,24 +11,32 @@ use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
 use mail::event::EventKind;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use mail::quota::Noun as Quota;
+use queue::intake::Intake;
 use queue::storage_quota::StorageReservation;
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::payout_job::PayoutJob;
 use store::affiliate::{partner, partner_link, payout, portal_link};
-use store::engine::Batch;
+use store::engine::{Batch, Key};
+use store::retry_on_conflict;
+use tokio::sync::OnceCell;
 
-use crate::api_objects::PartnerObject;
-use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason};
-use crate::events::EventBuilder;
-use crate::ledger::{Ledger, UnitOfWork};
-use crate::partner_emails::{MailWarning, log_warning};
-use crate::service::{AffiliateService, CommitResult, ExtendCommit, IfMatch, TRIES_MAX};
+use crate::campaigns::Campaigns;
+use crate::context::{Context, ExtendCommit};
+use crate::error::{AffiliateError, ConflictReason, ForbiddenReason};
+use crate::if_match::IfMatch;
+use crate::ledger::commit_batch::build_batch;
+use crate::ledger::settlement::{redirect_payouts, remove_from_drafts};
+use crate::ledger::unit_of_work::UnitOfWork;
+use crate::links::choose_free_token;
+use crate::partner_emails::sender::{SenderRouting, log_warning, queue_email};
+use crate::partner_lookup::{PartnerLookup, PartnerView};
+use crate::payouts::deleted_partner::{clean_up_deleted_partner, retire_links, reverse_partner_lines};
+use crate::portal::login::revoke_portal_access;
+use crate::secrets;
+use crate::stripe_client::StripeProcessor;
 
 /// Maximum length of a chain of recruiters.
 pub(crate) const PARENTS_MAX: usize = 64;
-/// Days during which a deleted partner's tokens cannot be used again.
-pub const TOKEN_QUARANTINE_DAYS: i64 = 90;
-
 /// Fields of a partner to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerDraft {
@@ -70,35 +75,6 @@ impl PartnerDraft {
             PartnerStatus::Suspended | PartnerStatus::Rejected => return None,
         };
         self.send_invite.then_some(kind)
-    }
-}
-
-/// A partner with its program and links: the primary one only, or all.
-#[derive(Debug, Clone)]
-pub struct PartnerView {
-    pub partner: Partner,
-    pub links: Vec<PartnerLink>,
-    pub program: AffiliateProgram,
-    /// Warning for the owner about the email of this operation.
-    pub warning: Option<MailWarning>,
-    /// True if the recruiter was deleted; it is then shown as none.
-    pub is_recruiter_gone: bool,
-}
-
-impl PartnerView {
-    #[must_use]
-    pub fn of(partner: Partner, links: Vec<PartnerLink>, program: AffiliateProgram) -> Self {
-        Self { partner, links, program, warning: None, is_recruiter_gone: false }
-    }
-
-    /// Builds the API object.
-    #[must_use]
-    pub fn object(&self) -> PartnerObject {
-        let mut partner = Cow::Borrowed(&self.partner);
-        if self.is_recruiter_gone {
-            partner.to_mut().parent = None;
-        }
-        PartnerObject::of(&partner, &self.links, &self.program)
     }
 }
 
@@ -168,35 +144,18 @@ pub struct PartnerChange {
     pub token: Option<PartnerLinkToken>,
 }
 
-impl AffiliateService {
-    /// Fetches a partner.
-    ///
-    /// # Errors
-    /// `NotFound`; the store cannot be read.
-    pub async fn get_partner(&self, account: AccountId, id: PartnerId) -> Result<Partner, AffiliateError> {
-        partner::get(self.store(), account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Partner))
-    }
+/// The partners of a program.
+#[derive(Clone)]
+pub struct Partners {
+    pub(crate) context: Context,
+    pub(crate) intake: Intake,
+    pub(crate) lookup: PartnerLookup,
+    pub(crate) campaigns: Campaigns,
+    pub(crate) senders: SenderRouting,
+    pub(crate) processor: StripeProcessor,
+}
 
-    /// Returns a partner with its program and all links.
-    ///
-    /// # Errors
-    /// `NotFound`; `NotSetUp`; the store cannot be read.
-    pub async fn get_partner_view(&self, account: AccountId, id: PartnerId) -> Result<PartnerView, AffiliateError> {
-        let program = self.require_set_up(account).await?;
-        let partner = self.get_partner(account, id).await?;
-        let links = self.list_links(account, id).await?;
-        let is_recruiter_gone = self.is_recruiter_gone(&partner).await?;
-        Ok(PartnerView { is_recruiter_gone, ..PartnerView::of(partner, links, program) })
-    }
-
-    /// True if the partner's recruiter was deleted.
-    async fn is_recruiter_gone(&self, partner: &Partner) -> Result<bool, AffiliateError> {
-        Ok(match partner.parent {
-            Some(parent) => partner::get(self.store(), partner.account, parent).await?.is_none(),
-            None => false,
-        })
-    }
-
+impl Partners {
     /// Creates a partner with its primary link.
     ///
     /// # Errors
@@ -220,16 +179,17 @@ impl AffiliateService {
         extend_commit: ExtendCommit<'_, PartnerView>,
     ) -> Result<PartnerView, AffiliateError> {
         let reservations = self.reserve_quota(account).await?;
-        for _ in 0..TRIES_MAX {
-            let program = self.require_set_up(account).await?;
-            let campaign = self.find_campaign_for_partners(&program, draft.campaign.as_deref()).await?;
-            if partner::find_by_email(self.store(), account, &draft.email).await?.is_some() {
+        let view = retry_on_conflict::<_, AffiliateError, _>(|| async {
+            let program = self.lookup.programs.require_set_up(account).await?;
+            let campaign = self.campaigns.find_campaign_for_partners(&program, draft.campaign.as_deref()).await?;
+            if partner::find_by_email(&self.context.store, account, &draft.email).await?.is_some() {
                 return Err(ConflictReason::EmailTaken.into());
             }
             let generate = || self.default_token(draft);
-            let (token, free) = self.choose_free_token(account, draft.token.as_ref(), generate).await?;
-            let now = self.now();
-            let (id, link) = (PartnerId::new(now, self.random()), PartnerLinkId::new(now, self.random()));
+            let (token, free) = choose_free_token(&self.context, account, draft.token.as_ref(), generate).await?;
+            let now = self.context.now();
+            let (id, link) =
+                (PartnerId::new(now, self.context.random()), PartnerLinkId::new(now, self.context.random()));
             let link = PartnerLink {
                 id: link,
                 account,
@@ -244,31 +204,26 @@ impl AffiliateService {
             partner::create(&mut batch, &partner);
             partner_link::create(&mut batch, &link, free);
             let mut view = PartnerView::of(partner, vec![link], program);
-            self.record_partner_event(&mut batch, EventKind::AffiliateCreated, &view);
+            view.record_event(&mut batch, EventKind::AffiliateCreated, &self.context);
             if view.partner.status == PartnerStatus::Active {
-                self.record_partner_event(&mut batch, EventKind::AffiliateApproved, &view);
+                view.record_event(&mut batch, EventKind::AffiliateApproved, &self.context);
             }
             if let Some(kind) = draft.email_kind() {
-                view.warning = self.queue_email_if_mailable(&mut batch, &view.program, &view.partner, kind).await?;
+                view.warning =
+                    self.senders.queue_email_if_mailable(&mut batch, &view.program, &view.partner, kind).await?;
             }
             extend_commit(&mut batch, &view);
-            match self.commit(batch).await? {
-                CommitResult::Committed => {
-                    reservations.into_iter().for_each(StorageReservation::confirm);
-                    return Ok(view);
-                }
-                CommitResult::Conflict(key) if partner::is_email_conflict(&key) => {
-                    return Err(ConflictReason::EmailTaken.into());
-                }
-                CommitResult::Conflict(_) => {}
-            }
-        }
-        Err(ConflictReason::Changed.into())
+            let refusal = |key: &Key| partner::is_email_conflict(key).then_some(ConflictReason::EmailTaken);
+            Ok(self.context.commit_unless(batch, refusal).await?.then_some(view))
+        })
+        .await?;
+        reservations.into_iter().for_each(StorageReservation::confirm);
+        Ok(view)
     }
 
     /// Reserves storage quota for a partner and a link.
     async fn reserve_quota(&self, account: AccountId) -> Result<Vec<StorageReservation>, AffiliateError> {
-        let Some(account) = store::account::get(self.store(), account).await? else { return Ok(Vec::new()) };
+        let Some(account) = store::account::get(&self.context.store, account).await? else { return Ok(Vec::new()) };
         let mut reservations = Vec::with_capacity(2);
         for quota in [Quota::Affiliates, Quota::AffiliateLinks] {
             let reserved = self.intake.storage_quotas().reserve(&account, quota, 1).await;
@@ -285,8 +240,8 @@ impl AffiliateService {
         campaign: mail::id::CampaignId,
         primary_link: PartnerLinkId,
     ) -> Result<Partner, AffiliateError> {
-        let now = self.now();
-        let secret = mail::webhook::format_secret(&self.intake.entropy().secret());
+        let now = self.context.now();
+        let secret = mail::webhook::format_secret(&self.context.entropy.secret());
         let payout = draft.paypal_email.as_ref().map(|email| PayoutDestination {
             method: PayoutMethod::Paypal,
             destination: email.to_string(),
@@ -310,7 +265,7 @@ impl AffiliateService {
             payouts_failed: 0,
             notes: draft.notes.clone(),
             postback_url: None,
-            postback_secret: self.seal(&id.to_bytes(), &secret)?,
+            postback_secret: secrets::seal(&self.intake, &id.to_bytes(), &secret)?,
             email_opt_out: false,
             commission_override: None,
             primary_link,
@@ -328,13 +283,8 @@ impl AffiliateService {
         let name: Vec<&str> = [&draft.first_name, &draft.last_name].into_iter().flatten().map(String::as_str).collect();
         PartnerLinkToken::from_text(&name.join(" "))
             .or_else(|| PartnerLinkToken::from_text(draft.email.local_part()))
-            .or_else(|| PartnerLinkToken::from_text(&format!("partner-{:x}", self.intake.entropy().u64() & 0xff_ffff)))
+            .or_else(|| PartnerLinkToken::from_text(&format!("partner-{:x}", self.context.entropy.u64() & 0xff_ffff)))
             .unwrap_or_else(|| unreachable!("a word and six digits are a token"))
-    }
-
-    pub(crate) fn record_partner_event(&self, batch: &mut Batch, kind: EventKind, view: &PartnerView) {
-        let builder = EventBuilder::for_partner(&view.program, view.partner.id).with("affiliate", &view.object());
-        self.record_event(batch, kind, view.partner.id, builder);
     }
 
     /// Changes a partner's fields, and its primary token.
@@ -348,21 +298,22 @@ impl AffiliateService {
         if_match: Option<&IfMatch>,
         change: &PartnerChange,
     ) -> Result<PartnerView, AffiliateError> {
-        for _ in 0..TRIES_MAX {
-            let PartnerView { partner: before, mut links, program, .. } = self.get_partner_view(account, id).await?;
+        retry_on_conflict(|| async {
+            let PartnerView { partner: before, mut links, program, .. } =
+                self.lookup.get_partner_view(account, id).await?;
             IfMatch::check(if_match, before.rev, before.updated_at)?;
             let mut after = before.clone();
             let recruiters = self.apply_change(&program, change, &mut after).await?;
-            let is_recruiter_gone = self.is_recruiter_gone(&after).await?;
+            let is_recruiter_gone = self.lookup.is_recruiter_gone(&after).await?;
             let primary = links.iter_mut().find(|link| link.id == before.primary_link);
             let renamed = match (&change.token, primary) {
                 (Some(token), Some(link)) if link.token != *token => Some((token, link)),
                 _ => None,
             };
             if after == before && renamed.is_none() {
-                return Ok(PartnerView { is_recruiter_gone, ..PartnerView::of(before, links, program) });
+                return Ok(Some(PartnerView { is_recruiter_gone, ..PartnerView::of(before, links, program) }));
             }
-            (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.now());
+            (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.context.now());
             let mut batch = Batch::progress();
             partner::update(&mut batch, &before, &after);
             recruiters.iter().for_each(|above| partner::check_unchanged(&mut batch, above));
@@ -374,21 +325,16 @@ impl AffiliateService {
                 let free = if is_same_token {
                     None
                 } else {
-                    Some(self.choose_free_token(account, Some(token), || token.clone()).await?.1)
+                    Some(choose_free_token(&self.context, account, Some(token), || token.clone()).await?.1)
                 };
                 partner_link::rename(&mut batch, &old, link, free);
             }
             let view = PartnerView { is_recruiter_gone, ..PartnerView::of(after, links, program) };
-            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &view);
-            match self.commit(batch).await? {
-                CommitResult::Committed => return Ok(view),
-                CommitResult::Conflict(key) if partner_link::is_token_conflict(&key) => {
-                    return Err(ConflictReason::TokenTaken.into());
-                }
-                CommitResult::Conflict(_) => {}
-            }
-        }
-        Err(ConflictReason::Changed.into())
+            view.record_event(&mut batch, EventKind::AffiliateUpdated, &self.context);
+            let refusal = |key: &Key| partner_link::is_token_conflict(key).then_some(ConflictReason::TokenTaken);
+            Ok(self.context.commit_unless(batch, refusal).await?.then_some(view))
+        })
+        .await
     }
 
     /// Applies a change. Returns the recruiters above, which must be unchanged at commit.
@@ -421,7 +367,7 @@ impl AffiliateService {
         if let Some(named) = &change.campaign
             && *named != partner.campaign.to_string()
         {
-            partner.campaign = self.find_campaign_for_partners(program, Some(named)).await?.id;
+            partner.campaign = self.campaigns.find_campaign_for_partners(program, Some(named)).await?.id;
         }
         let Some(parent) = change.parent.filter(|parent| *parent != partner.parent) else {
             return Ok(Vec::new());
@@ -442,7 +388,7 @@ impl AffiliateService {
             if above == partner.id {
                 return Err(invalid("would make the partner its own recruiter"));
             }
-            let Some(next) = partner::get(self.store(), partner.account, above).await? else {
+            let Some(next) = partner::get(&self.context.store, partner.account, above).await? else {
                 return if found.is_empty() { Err(invalid("is not a partner of this program")) } else { Ok(found) };
             };
             let parent = next.parent;
@@ -465,12 +411,12 @@ impl AffiliateService {
         status_change: &PartnerStatusChange,
         extend_commit: ExtendCommit<'_, PartnerView>,
     ) -> Result<PartnerView, AffiliateError> {
-        for _ in 0..TRIES_MAX {
+        retry_on_conflict(|| async {
             let PartnerView { partner: before, links, program, is_recruiter_gone, .. } =
-                self.get_partner_view(account, id).await?;
+                self.lookup.get_partner_view(account, id).await?;
             IfMatch::check(status_change.seen.as_ref(), before.rev, before.updated_at)?;
             let status = before.status.transition(status_change.action)?;
-            let now = self.now();
+            let now = self.context.now();
             let first = status == PartnerStatus::Active && before.approved_at.is_none();
             let after = Partner {
                 status,
@@ -483,13 +429,12 @@ impl AffiliateService {
                 updated_at: now,
                 ..before.clone()
             };
-            let ledger = self.ledger();
-            let mut work = UnitOfWork::for_program(&ledger, program.clone());
+            let mut work = UnitOfWork::for_program(&self.context, program.clone());
             if status_change.action == PartnerAction::Suspend {
                 // A suspended partner is not paid.
-                work.remove_from_drafts(id, SkipReason::NotActive).await?;
+                remove_from_drafts(&mut work, id, SkipReason::NotActive).await?;
             }
-            let mut batch = work.build_batch(Batch::progress()).await?;
+            let mut batch = build_batch(work, Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
             let mut view = PartnerView { is_recruiter_gone, ..PartnerView::of(after, links, program) };
             let kind = match status_change.action {
@@ -498,23 +443,23 @@ impl AffiliateService {
                     EventKind::AffiliateUpdated
                 }
             };
-            let mut builder =
-                EventBuilder::for_partner(&view.program, view.partner.id).with("affiliate", &view.object());
+            let mut builder = view.event();
             if let Some(reason) = &status_change.reason {
                 builder = builder.with("reason", reason);
             }
-            self.record_event(&mut batch, kind, view.partner.id, builder);
+            builder.record_now(&mut batch, kind, view.partner.id, &self.context);
             if let Some(email_kind) = status_change.email_kind() {
                 view.warning =
-                    self.queue_email_if_mailable(&mut batch, &view.program, &view.partner, email_kind).await?;
+                    self.senders.queue_email_if_mailable(&mut batch, &view.program, &view.partner, email_kind).await?;
             }
             extend_commit(&mut batch, &view);
-            if matches!(self.commit(batch).await?, CommitResult::Committed) {
+            if self.context.commit(batch).await? {
                 log_warning(&view.partner, view.warning);
-                return Ok(view);
+                return Ok(Some(view));
             }
-        }
-        Err(ConflictReason::Changed.into())
+            Ok(None)
+        })
+        .await
     }
 
     /// Lists partners, newest first.
@@ -527,10 +472,10 @@ impl AffiliateService {
         query: &PartnerQuery,
         wanted: ListPageRequest,
     ) -> Result<PartnerPage, AffiliateError> {
-        let (store, account) = (self.store(), program.account);
+        let (store, account) = (&self.context.store, program.account);
         let campaign = match &query.campaign {
             None => None,
-            Some(named) => match self.find_campaign(account, named).await? {
+            Some(named) => match self.campaigns.find_campaign(account, named).await? {
                 Some(found) => Some(found.id),
                 None => return Ok(PartnerPage { partners: Vec::new(), next: None }),
             },
@@ -549,7 +494,7 @@ impl AffiliateService {
         let links = partner_link::get_each(store, account, &keys).await?;
         let mut partners = Vec::with_capacity(page.rows.len());
         for (partner, link) in page.rows.into_iter().zip(links) {
-            let is_recruiter_gone = self.is_recruiter_gone(&partner).await?;
+            let is_recruiter_gone = self.lookup.is_recruiter_gone(&partner).await?;
             let view = PartnerView::of(partner, link.into_iter().collect(), program.clone());
             partners.push(PartnerView { is_recruiter_gone, ..view });
         }
@@ -558,7 +503,7 @@ impl AffiliateService {
 
     /// Deletes a partner. Its email is free at once, its tokens after [`TOKEN_QUARANTINE_DAYS`], and its open
     /// commissions are reversed with the reason `partner_deleted`. Commissions beyond one commit, and those written
-    /// concurrently, are reversed afterwards (`Ledger::clean_up_deleted_partner`).
+    /// concurrently, are reversed afterwards ([`clean_up_deleted_partner`]).
     ///
     /// # Errors
     /// `PaidPartner` if it was ever paid; `InPayout` if it has an open payout; `Changed` if `if_match` is stale;
@@ -569,29 +514,29 @@ impl AffiliateService {
         id: PartnerId,
         if_match: Option<&IfMatch>,
     ) -> Result<(), AffiliateError> {
-        for _ in 0..TRIES_MAX {
-            let PartnerView { partner, links, program, .. } = self.get_partner_view(account, id).await?;
+        retry_on_conflict(|| async {
+            let PartnerView { partner, links, program, .. } = self.lookup.get_partner_view(account, id).await?;
             IfMatch::check(if_match, partner.rev, partner.updated_at)?;
             if partner.was_paid {
                 return Err(ForbiddenReason::PaidPartner.into());
             }
-            let ledger = self.ledger();
-            let mut work = UnitOfWork::for_program(&ledger, program);
-            work.require_no_drafting().await?;
-            if !payout::list_open_by_partner(self.store(), account, id, None, 1).await?.is_empty() {
+            let mut work = UnitOfWork::for_program(&self.context, program);
+            work.payouts.require_no_drafting().await?;
+            if !payout::list_open_by_partner(&self.context.store, account, id, None, 1).await?.is_empty() {
                 return Err(ConflictReason::InPayout.into());
             }
-            Ledger::reverse_partner_lines(&mut work, id).await?;
-            work.schedule_job(PayoutJob::Partner(id), Some(self.now()));
-            let mut batch = work.build_batch(Batch::progress()).await?;
+            reverse_partner_lines(&mut work, id).await?;
+            work.payouts.schedule_job(PayoutJob::Partner(id), Some(self.context.now()));
+            let mut batch = build_batch(work, Batch::progress()).await?;
             partner::delete(&mut batch, &partner);
-            retire_links(&mut batch, &links, self.now());
-            if matches!(self.commit(batch).await?, CommitResult::Committed) {
-                self.revoke_portal_access(account, id).await?;
-                return Ok(ledger.clean_up_deleted_partner(account, id).await?);
+            retire_links(&mut batch, &links, self.context.now());
+            if self.context.commit(batch).await? {
+                revoke_portal_access(&self.context, account, id).await?;
+                return Ok(Some(clean_up_deleted_partner(&self.context, account, id).await?));
             }
-        }
-        Err(ConflictReason::Changed.into())
+            Ok(None)
+        })
+        .await
     }
 
     /// Sets a partner's payout destination. The partner and the former destination are notified by email. Payouts in
@@ -608,12 +553,16 @@ impl AffiliateService {
         if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, PartnerView>,
     ) -> Result<PartnerView, AffiliateError> {
-        let mut payout = payout.clone();
-        for attempt in 0..TRIES_MAX {
-            let PartnerView { partner: before, links, program, .. } = self.get_partner_view(account, id).await?;
+        let link_used = |key: &Key| portal_link::caused_conflict(key).then_some(ConflictReason::PortalLinkExpired);
+        // Queried once, whatever the number of conflicts.
+        let is_able = OnceCell::new();
+        retry_on_conflict(|| async {
+            let PartnerView { partner: before, links, program, .. } = self.lookup.get_partner_view(account, id).await?;
             IfMatch::check(if_match, before.rev, before.updated_at)?;
-            if attempt == 0 && !payout.method.is_manual() {
-                payout.is_able = self.takes_transfers(&program, &payout.destination).await;
+            let mut payout = payout.clone();
+            if !payout.method.is_manual() {
+                let query = || self.processor.takes_transfers(&program, &payout.destination);
+                payout.is_able = *is_able.get_or_init(query).await;
             }
             let payout = &payout;
             let previous = before.payout.as_ref();
@@ -622,57 +571,35 @@ impl AffiliateService {
             if previous == Some(payout) && before.payouts_failed == 0 {
                 let (view, mut batch) = (PartnerView::of(before, links, program), Batch::progress());
                 extend_commit(&mut batch, &view);
-                match self.commit(batch).await? {
-                    CommitResult::Committed => return Ok(view),
-                    CommitResult::Conflict(key) if portal_link::caused_conflict(&key) => {
-                        return Err(ConflictReason::PortalLinkExpired.into());
-                    }
-                    CommitResult::Conflict(_) => continue,
-                }
+                return Ok(self.context.commit_unless(batch, link_used).await?.then_some(view));
             }
             let after = Partner {
                 payout: Some(payout.clone()),
                 // The failures belong to the former destination.
                 payouts_failed: 0,
                 rev: before.rev.saturating_add(1),
-                updated_at: self.now(),
+                updated_at: self.context.now(),
                 ..before.clone()
             };
-            let ledger = self.ledger();
-            let mut work = UnitOfWork::for_program(&ledger, program.clone());
-            work.redirect_payouts(&after).await?;
-            let mut batch = work.build_batch(Batch::progress()).await?;
+            let mut work = UnitOfWork::for_program(&self.context, program.clone());
+            redirect_payouts(&mut work, &after).await?;
+            let mut batch = build_batch(work, Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
             let view = PartnerView::of(after, links, program);
-            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &view);
+            view.record_event(&mut batch, EventKind::AffiliateUpdated, &self.context);
             if !is_unchanged {
                 let kind = PartnerEmailKind::PayoutChanged { before: previous.map(destination_of) };
-                self.queue_email(&mut batch, &view.partner, kind);
+                queue_email(&self.context, &mut batch, &view.partner, kind);
             }
             extend_commit(&mut batch, &view);
-            match self.commit(batch).await? {
-                CommitResult::Committed => return Ok(view),
-                CommitResult::Conflict(key) if portal_link::caused_conflict(&key) => {
-                    return Err(ConflictReason::PortalLinkExpired.into());
-                }
-                CommitResult::Conflict(_) => {}
-            }
-        }
-        Err(ConflictReason::Changed.into())
+            Ok(self.context.commit_unless(batch, link_used).await?.then_some(view))
+        })
+        .await
     }
 
     /// Returns the signing secret of a partner's postbacks; `None` if it cannot be unsealed.
     #[must_use]
     pub fn postback_secret(&self, partner: &Partner) -> Option<String> {
-        self.open(&partner.id.to_bytes(), &partner.postback_secret)
-    }
-}
-
-/// Deletes the links of a deleted partner and quarantines their tokens.
-pub(crate) fn retire_links(batch: &mut Batch, links: &[PartnerLink], now: Timestamp) {
-    let quarantine = SignedDuration::from_hours(24 * TOKEN_QUARANTINE_DAYS);
-    let until = now.checked_add(quarantine).unwrap_or(Timestamp::MAX);
-    for link in links {
-        partner_link::delete(batch, link, Some(until));
+        secrets::open(&self.intake, &partner.id.to_bytes(), &partner.postback_secret)
     }
 }

@@ -35,34 +35,17 @@
 //! At most one run is open per account. Its row ([`store::affiliate::payout_run::find_open`]) is checked when a run
 //! starts.
 
-mod approval;
+pub(crate) mod deleted_partner;
 mod draft;
-mod files;
-mod filter_methods;
-mod jobs;
-mod outcome;
-mod reconcile;
+pub mod files;
+pub mod filter_methods;
+pub mod jobs;
+pub(crate) mod reconcile;
 mod release_lines;
 pub mod results;
-mod transfer_lookup;
+pub mod runs;
+pub mod settle;
+mod step;
+mod stripe_transfers;
 pub mod transfers;
 pub mod view;
-
-pub use self::draft::DraftResult;
-pub use self::files::{FileSelection, PayoutFile};
-pub use self::jobs::JobCounts;
-pub use self::view::{PayoutPage, PayoutQuery, PayoutView};
-
-use jiff::SignedDuration;
-
-/// Maximum lines that one commit drafts or releases.
-const LINES_AT_ONCE: usize = 400;
-/// Time during which no other worker continues a job that a request is running.
-const DRIVER_LEASE: SignedDuration = SignedDuration::from_secs(60);
-
-/// Result of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StepOutcome {
-    More,
-    Done,
-}

@@ -1,4 +1,5 @@
-//! Postbacks as the owner and the portal see them: the log of a partner's deliveries, and a test delivery.
+//! Postbacks as the owner and the portal see them: the log of a partner's deliveries, a test delivery,
+//! and the rotation of the secret.
 //!
 //! ```text
 //! event of a partner's referral or commission ─► outbox ─► delivery ─► signed POST with retries (queue/src/webhooks)
@@ -6,15 +7,22 @@
 //! ```
 
 use jiff::Timestamp;
+use mail::affiliate::partner::Partner;
 use mail::affiliate::postback;
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, DeliveryId, EventId, PartnerId, ReferralId};
 use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt};
+use queue::intake::Intake;
 use queue::webhooks::WebhookError;
 use serde_json::json;
+use store::affiliate::partner;
+use store::engine::Batch;
+use store::retry_on_conflict;
 
-use crate::error::{AffiliateError, AffiliateNoun, ConflictReason};
-use crate::service::AffiliateService;
+use crate::context::Context;
+use crate::error::{AffiliateError, ConflictReason};
+use crate::partner_lookup::{PartnerLookup, PartnerView};
+use crate::secrets;
 
 /// A delivery to a partner's address, sent or pending.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +33,15 @@ pub struct PostbackDelivery {
     pub attempts: Vec<WebhookDeliveryAttempt>,
 }
 
-impl AffiliateService {
+/// Postbacks to the addresses of partners.
+#[derive(Clone)]
+pub struct Postbacks {
+    pub(crate) context: Context,
+    pub(crate) intake: Intake,
+    pub(crate) lookup: PartnerLookup,
+}
+
+impl Postbacks {
     /// Lists the deliveries to a partner's address in the last 30 days, newest first, at most `limit`. Returns the
     /// cursor of the next page as well.
     ///
@@ -41,7 +57,7 @@ impl AffiliateService {
         let (found, next) = self.intake.list_postbacks(account, partner, before, limit).await?;
         let mut sent = Vec::with_capacity(found.len());
         for delivery in found {
-            let attempts = store::webhook_delivery::list_attempts(self.store(), &delivery).await?;
+            let attempts = store::webhook_delivery::list_attempts(&self.context.store, &delivery).await?;
             sent.push(PostbackDelivery { delivery, attempts });
         }
         Ok((sent, next))
@@ -56,14 +72,13 @@ impl AffiliateService {
         account: AccountId,
         id: PartnerId,
     ) -> Result<WebhookDelivery, AffiliateError> {
-        let program = self.get_program(account).await?;
-        let found = store::affiliate::partner::get(self.store(), account, id).await?;
-        let partner = found.ok_or(AffiliateError::NotFound(AffiliateNoun::Partner))?;
+        let program = self.lookup.programs.get_program(account).await?;
+        let partner = self.lookup.get_partner(account, id).await?;
         if partner.postback_url.is_none() {
             return Err(AffiliateError::field("postback_url", "is not set"));
         }
-        let now = self.now();
-        let event = example_event(account, program.id, id, now, self.random());
+        let now = self.context.now();
+        let event = example_event(account, program.id, id, now, self.context.random());
         let body = postback::postback_body(&event, program.settings.share_customer_email).unwrap_or_default();
         let attempt = self.intake.send_test_postback(account, id, event.id, event.kind.name(), &body).await;
         attempt.map_err(|error| match error {
@@ -71,6 +86,29 @@ impl AffiliateService {
             WebhookError::Commit(error) => AffiliateError::Commit(error),
             _ => ConflictReason::Changed.into(),
         })
+    }
+
+    /// Replaces the secret of a partner's postbacks and returns the new one. It is not shown to the partner again.
+    ///
+    /// # Errors
+    /// `NotFound`; `Changed` after too many conflicts; the store failed.
+    pub async fn rotate_postback_secret(&self, account: AccountId, id: PartnerId) -> Result<String, AffiliateError> {
+        retry_on_conflict(|| async {
+            let PartnerView { partner: before, links, program, .. } = self.lookup.get_partner_view(account, id).await?;
+            let secret = mail::webhook::format_secret(&self.context.entropy.secret());
+            let after = Partner {
+                postback_secret: secrets::seal(&self.intake, &id.to_bytes(), &secret)?,
+                rev: before.rev.saturating_add(1),
+                updated_at: self.context.now(),
+                ..before.clone()
+            };
+            let mut batch = Batch::progress();
+            partner::update(&mut batch, &before, &after);
+            let view = PartnerView::of(after, links, program);
+            view.record_event(&mut batch, EventKind::AffiliateUpdated, &self.context);
+            Ok(self.context.commit(batch).await?.then_some(secret))
+        })
+        .await
     }
 }
 

@@ -16,10 +16,12 @@ use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId};
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::referral::{self, ReferralClaim};
 use store::affiliate::{partner, partner_link, program};
+use store::retry_on_conflict;
 
+use crate::context::{Context, ExtendCommit};
 use crate::error::{AffiliateError, AffiliateNoun, ConflictReason};
-use crate::ledger::{Ledger, Prospect, ReferralCommit};
-use crate::service::{AffiliateService, ExtendCommit, TRIES_MAX};
+use crate::ledger::prospect::{Prospect, lowercase_address};
+use crate::ledger::referral_commit::{ReferralCommit, create_lead, follow_up};
 
 /// Identifies a partner in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,13 +52,19 @@ pub struct ReferralResult {
     pub created: bool,
 }
 
-impl AffiliateService {
+/// The referrals of a program.
+#[derive(Clone)]
+pub struct Referrals {
+    pub(crate) context: Context,
+}
+
+impl Referrals {
     /// Fetches a referral.
     ///
     /// # Errors
     /// `NotFound`; the store cannot be read.
     pub async fn get_referral(&self, account: AccountId, id: ReferralId) -> Result<Referral, AffiliateError> {
-        referral::get(self.store(), account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))
+        referral::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))
     }
 
     /// Lists referrals, newest first.
@@ -69,24 +77,9 @@ impl AffiliateService {
         filter: &referral::ReferralFilter,
         wanted: ListPageRequest,
     ) -> Result<ListPage<Referral>, AffiliateError> {
-        Ok(referral::list(self.store(), account, filter, wanted).await?)
+        Ok(referral::list(&self.context.store, account, filter, wanted).await?)
     }
 
-    /// See [`Ledger::refer`].
-    ///
-    /// # Errors
-    /// See [`Ledger::refer`].
-    pub async fn record_referral(
-        &self,
-        account: AccountId,
-        draft: &ReferralDraft,
-        extend_commit: ExtendCommit<'_, ReferralResult>,
-    ) -> Result<ReferralResult, AffiliateError> {
-        self.ledger().refer(account, draft, extend_commit).await
-    }
-}
-
-impl Ledger {
     /// Creates a referral, or returns the existing one of the same person.
     ///
     /// # Errors
@@ -97,44 +90,46 @@ impl Ledger {
         draft: &ReferralDraft,
         extend_commit: ExtendCommit<'_, ReferralResult>,
     ) -> Result<ReferralResult, AffiliateError> {
-        let (mut tries, mut created_id) = (0, None);
-        while tries < TRIES_MAX {
-            let program = program::get(self.store(), account).await?.ok_or(AffiliateError::NotSetUp)?;
-            if !program.missing_steps().is_empty() {
-                return Err(AffiliateError::NotSetUp);
-            }
-            if program.status != ProgramStatus::Live {
-                return Err(ConflictReason::NotLive.into());
-            }
-            let (partner, link) = self.find_active_partner(account, &draft.partner).await?;
-            let now = self.now();
-            let (existing, lapsed_referral) = self.find_claims(account, draft, now).await?;
-            let created = existing.as_ref().is_none_or(|existing| created_id == Some(existing.id));
-            let ReferralCommit { mut batch, referral, is_whole } = match existing {
-                Some(referral) => self.follow_up(program, referral, draft.customer.as_deref()).await?,
-                None => {
-                    let prospect = Prospect {
-                        customer: draft.customer.clone(),
-                        sub_id: draft.sub_id.clone(),
-                        link,
-                        ..Prospect::new(ReferralSource::Api, Some(lowercase_address(&draft.email)))
-                    };
-                    self.create_lead(program, &partner, prospect, lapsed_referral).await?
+        let mut created_id = None;
+        loop {
+            let (referred, is_whole) = retry_on_conflict(|| async {
+                let program = program::get(&self.context.store, account).await?.ok_or(AffiliateError::NotSetUp)?;
+                if !program.missing_steps().is_empty() {
+                    return Err(AffiliateError::NotSetUp);
                 }
-            };
-            let referred = ReferralResult { referral, created };
-            // The caller's idempotency record is committed with the last part, so that a retry after an interruption
-            // continues.
+                if program.status != ProgramStatus::Live {
+                    return Err(ConflictReason::NotLive.into());
+                }
+                let (partner, link) = self.find_active_partner(account, &draft.partner).await?;
+                let now = self.context.now();
+                let (existing, lapsed_referral) = self.find_claims(account, draft, now).await?;
+                let created = existing.as_ref().is_none_or(|existing| created_id == Some(existing.id));
+                let ReferralCommit { mut batch, referral, is_whole } = match existing {
+                    Some(referral) => follow_up(&self.context, program, referral, draft.customer.as_deref()).await?,
+                    None => {
+                        let prospect = Prospect {
+                            customer: draft.customer.clone(),
+                            sub_id: draft.sub_id.clone(),
+                            link,
+                            ..Prospect::new(ReferralSource::Api, Some(lowercase_address(&draft.email)))
+                        };
+                        create_lead(&self.context, program, &partner, prospect, lapsed_referral).await?
+                    }
+                };
+                let referred = ReferralResult { referral, created };
+                // The caller's idempotency record is committed with the last part, so that a retry after an interruption
+                // continues.
+                if is_whole {
+                    extend_commit(&mut batch, &referred);
+                }
+                Ok(self.context.commit(batch).await?.then_some((referred, is_whole)))
+            })
+            .await?;
             if is_whole {
-                extend_commit(&mut batch, &referred);
+                return Ok(referred);
             }
-            match self.commit(batch).await? {
-                true if is_whole => return Ok(referred),
-                true => (tries, created_id) = (0, created.then_some(referred.referral.id)),
-                false => tries += 1,
-            }
+            created_id = referred.created.then_some(referred.referral.id);
         }
-        Err(ConflictReason::Changed.into())
     }
 
     /// Returns the active partner, and its link if a token was given.
@@ -146,13 +141,13 @@ impl Ledger {
         let (id, link) = match selector {
             PartnerSelector::Id(id) => (Some(*id), None),
             PartnerSelector::Token(token) => {
-                let link = partner_link::find_by_token(self.store(), account, token).await?;
+                let link = partner_link::find_by_token(&self.context.store, account, token).await?;
                 link.map_or((None, None), |link| (Some(link.partner), Some(link.id)))
             }
             PartnerSelector::Nobody => (None, None),
         };
         let found = match id {
-            Some(id) => partner::get(self.store(), account, id).await?,
+            Some(id) => partner::get(&self.context.store, account, id).await?,
             None => None,
         };
         let active = found.filter(|partner| partner.status == PartnerStatus::Active);
@@ -168,19 +163,15 @@ impl Ledger {
     ) -> Result<(Option<Referral>, Option<Referral>), AffiliateError> {
         if let Some(customer) = &draft.customer {
             let claim = ReferralClaim::Customer(customer.clone());
-            if let Some(held) = referral::find_claim_holder(self.store(), account, &claim).await? {
+            if let Some(held) = referral::find_claim_holder(&self.context.store, account, &claim).await? {
                 return Ok((Some(held), None));
             }
         }
         let claim = ReferralClaim::Email(draft.email.clone());
-        let held = referral::find_claim_holder(self.store(), account, &claim).await?;
+        let held = referral::find_claim_holder(&self.context.store, account, &claim).await?;
         Ok(match held {
             Some(held) if held.has_lapsed(now) => (None, Some(held)),
             held => (held, None),
         })
     }
-}
-
-pub(crate) fn lowercase_address(address: &Address) -> Address {
-    address.to_string().to_lowercase().parse().unwrap_or_else(|_| address.clone())
 }

@@ -1,232 +1,228 @@
-//! The affiliate service: all operations on an account's affiliate program, and how they commit.
-//!
-//! An operation reads rows, decides, and commits on the condition that the rows are unchanged; after a conflict it
-//! retries. Each change is one commit together with its events.
+//! The subsystems of the affiliate program: one list of what exists, how it is built, and which loops it runs.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use mail::affiliate::program::AffiliateProgram;
-use mail::domain::SealedSecret;
-use mail::id::{AccountId, ProgramId};
-use mail::quota::Noun as Quota;
+use futures_util::future::{BoxFuture, join, join_all, select};
+use mail::id::{AccountId, PayoutRunId};
 use queue::intake::Intake;
-use store::affiliate::processor_event::ProcessorEvent;
-use store::engine::{Batch, CommitError, Key, Store};
 
-use crate::error::{AffiliateError, ConflictReason};
-use crate::ledger::{IngestOutcome, Ledger};
-use crate::processor::signature;
+use crate::backfill::Backfills;
+use crate::campaigns::Campaigns;
+use crate::context::Context;
+use crate::enrichment::Enrichment;
+use crate::error::AffiliateError;
+use crate::imports::PartnerImports;
+use crate::ledger::balances::PartnerSums;
+use crate::ledger::hold_release::HoldRelease;
+use crate::ledger::ingest::FactIngest;
+use crate::ledger::manual_actions::ManualActions;
+use crate::links::Links;
+use crate::onboarding::Onboarding;
+use crate::partner_emails::PartnerEmails;
+use crate::partner_emails::sender::SenderRouting;
+use crate::partner_lookup::PartnerLookup;
+use crate::partners::Partners;
+use crate::payouts::files::PayoutFiles;
+use crate::payouts::jobs::PayoutJobs;
+use crate::payouts::reconcile::finish_and_reconcile;
+use crate::payouts::runs::{DraftResult, PayoutRuns};
+use crate::payouts::settle::Payouts;
+use crate::portal::application::Applications;
+use crate::portal::host::PortalHosts;
+use crate::portal::login::PortalSessions;
+use crate::portal::payout_destination::DestinationChanges;
+use crate::portal::receipts::Receipts;
+use crate::portal::statistics::PartnerStatistics;
+use crate::postbacks::Postbacks;
+use crate::processor_events::ProcessorEvents;
+use crate::programs::Programs;
+use crate::reconciliation::Reconciliation;
+use crate::referrals::Referrals;
+use crate::stripe_client::StripeProcessor;
+use crate::visits::Visits;
+use crate::visits::click_counting::ClickCounter;
+use crate::visits::identification::VisitorStatements;
 
-/// Attempts to commit after conflicts. Of concurrent commits one always succeeds. A partner's links and leads are
-/// limited, so this many attempts are enough.
-pub(crate) const TRIES_MAX: usize = 64;
+/// The subsystems that need a store, a clock and randomness only.
+#[derive(Clone)]
+pub struct Ledger {
+    pub context: Context,
+    /// Without enrichment.
+    pub ingest: FactIngest,
+    pub actions: ManualActions,
+    pub holds: HoldRelease,
+    pub sums: PartnerSums,
+    pub referrals: Referrals,
+    pub visits: Visits,
+    pub statements: VisitorStatements,
+    pub clicks: ClickCounter,
+    pub runs: PayoutRuns,
+    pub payouts: Payouts,
+    pub files: PayoutFiles,
+}
 
-/// Entry point to all operations of the affiliate program.
+impl Ledger {
+    #[must_use]
+    pub fn new(context: Context) -> Self {
+        let of = || context.clone();
+        let runs = PayoutRuns { context: of() };
+        Self {
+            ingest: FactIngest::new(&context, None),
+            actions: ManualActions { context: of() },
+            holds: HoldRelease { context: of() },
+            sums: PartnerSums { context: of() },
+            referrals: Referrals { context: of() },
+            visits: Visits { context: of() },
+            statements: VisitorStatements { context: of() },
+            clicks: ClickCounter { context: of() },
+            payouts: Payouts { context: of() },
+            files: PayoutFiles { runs: runs.clone() },
+            runs,
+            context,
+        }
+    }
+}
+
+/// The pages of partners.
+#[derive(Clone)]
+pub struct Portal {
+    pub hosts: PortalHosts,
+    pub sessions: PortalSessions,
+    pub applications: Applications,
+    pub destinations: DestinationChanges,
+    pub receipts: Receipts,
+    pub statistics: PartnerStatistics,
+}
+
+/// All subsystems of the affiliate program.
 #[derive(Clone)]
 pub struct AffiliateService {
-    pub(crate) intake: Intake,
+    pub ledger: Ledger,
+    pub programs: Programs,
+    pub onboarding: Onboarding,
+    pub campaigns: Campaigns,
+    pub lookup: PartnerLookup,
+    pub partners: Partners,
+    pub links: Links,
+    pub imports: PartnerImports,
+    pub postbacks: Postbacks,
+    pub senders: SenderRouting,
+    pub emails: PartnerEmails,
+    pub portal: Portal,
+    pub events: ProcessorEvents,
+    pub backfills: Backfills,
+    processor: StripeProcessor,
+    intake: Intake,
 }
-
-/// Result of a commit.
-pub(crate) enum CommitResult {
-    Committed,
-    /// Another commit changed the row with this key.
-    Conflict(Key),
-}
-
-/// Rows that a caller adds to an operation's commit, e.g. its idempotency record.
-pub type ExtendCommit<'a, T> = &'a (dyn Fn(&mut Batch, &T) + Send + Sync);
-
-/// Approximate size of the row of a processed event, for the storage quota.
-const EVENT_ROW_BYTES: u64 = 300;
-
-/// An [`ExtendCommit`] that adds nothing.
-pub fn no_extension<T>(_: &mut Batch, _: &T) {}
 
 impl AffiliateService {
-    /// Creates the service on top of the mail intake, which has store, clock and HTTP client.
+    /// Creates the subsystems on top of the mail intake, which has store, clock and HTTP client.
     #[must_use]
     pub fn new(intake: Intake) -> Self {
-        Self { intake }
-    }
-
-    #[must_use]
-    pub fn store(&self) -> &Store {
-        self.intake.store()
-    }
-
-    /// Returns the ledger, which wakes the outbox dispatcher after each commit.
-    #[must_use]
-    pub fn ledger(&self) -> Ledger {
-        let intake = self.intake.clone();
-        Ledger::new(
-            intake.store().clone(),
-            intake.clock().clone(),
-            intake.entropy().clone(),
-            Arc::new(move || intake.notify_outbox()),
-        )
-    }
-
-    /// Verifies and ingests a webhook body; `header` is the value of [`crate::processor::signature::HEADER`].
-    ///
-    /// # Errors
-    /// The store cannot be read; a webhook secret cannot be unsealed; the storage quota is used up.
-    pub async fn receive_webhook(
-        &self,
-        program: ProgramId,
-        header: &str,
-        body: &[u8],
-    ) -> Result<IngestOutcome, AffiliateError> {
-        let found = store::affiliate::program::find_by_id_or_key(self.store(), &program.to_string()).await?;
-        let Some(program) = found else { return Ok(IngestOutcome::Unknown) };
-        let Some(processor) = &program.processor else { return Ok(IngestOutcome::Unknown) };
-        let id = program.id.to_bytes();
-        let open = |secret: &SealedSecret| self.open(&id, secret).ok_or(AffiliateError::Seal);
-        let secrets: Vec<String> = processor.webhook_secrets.iter().map(open).collect::<Result<_, _>>()?;
-        // An unsigned request must not consume the account's quota, nor reveal whether it has any.
-        if let Err(error) = signature::verify(header, body, &secrets, self.now()) {
-            return Ok(IngestOutcome::BadSignature(error));
-        }
-        let reservation = match store::account::get(self.store(), program.account).await? {
-            Some(account) => {
-                let quotas = self.intake.storage_quotas();
-                Some(quotas.reserve(&account, Quota::AffiliateEventBytes, EVENT_ROW_BYTES).await?)
-            }
-            None => None,
+        let notified = intake.clone();
+        let committed = move || {
+            notified.notify_outbox();
+            // Sent after every commit: that costs no more than checking whether an email was queued.
+            notified.notify_partner_email();
         };
-        let answer = self.ledger().receive(&program, &secrets, header, body, self).await;
-        match (&answer, reservation) {
-            (IngestOutcome::Done | IngestOutcome::Ignored(_), Some(reservation)) => reservation.confirm(),
-            (IngestOutcome::Failed(_), Some(reservation)) => {
-                reservation.confirm();
-                // The body of a failed event is stored for a replay.
-                self.intake.storage_quotas().record(program.account, Quota::AffiliateEventBytes, body.len() as u64);
-            }
-            (IngestOutcome::Duplicate | IngestOutcome::Unknown | IngestOutcome::BadSignature(_), _) | (_, None) => {}
+        let context =
+            Context::new(intake.store().clone(), intake.clock().clone(), intake.entropy().clone(), Arc::new(committed));
+        let (of, intake_of) = (|| context.clone(), || intake.clone());
+        let ledger = Ledger::new(of());
+        let processor = StripeProcessor::new(&context, &intake);
+        let programs = Programs { context: of() };
+        let lookup = PartnerLookup { context: of(), programs: programs.clone() };
+        let campaigns = Campaigns { context: of(), programs: programs.clone() };
+        let senders = SenderRouting { context: of(), intake: intake_of() };
+        let hosts = PortalHosts { context: of(), intake: intake_of() };
+        let partners = Partners {
+            context: of(),
+            intake: intake_of(),
+            lookup: lookup.clone(),
+            campaigns: campaigns.clone(),
+            senders: senders.clone(),
+            processor: processor.clone(),
+        };
+        let sessions =
+            PortalSessions { context: of(), intake: intake_of(), lookup: lookup.clone(), hosts: hosts.clone() };
+        let enrichment = Enrichment::new(&processor, &intake);
+        Self {
+            onboarding: Onboarding {
+                context: of(),
+                intake: intake_of(),
+                programs: programs.clone(),
+                hosts: hosts.clone(),
+                processor: processor.clone(),
+            },
+            links: Links { context: of(), lookup: lookup.clone() },
+            imports: PartnerImports { partners: partners.clone() },
+            postbacks: Postbacks { context: of(), intake: intake_of(), lookup: lookup.clone() },
+            emails: PartnerEmails {
+                context: of(),
+                intake: intake_of(),
+                senders: senders.clone(),
+                hosts: hosts.clone(),
+            },
+            senders,
+            portal: Portal {
+                hosts,
+                applications: Applications { partners: partners.clone(), sessions: sessions.clone() },
+                destinations: DestinationChanges { partners: partners.clone(), sessions: sessions.clone() },
+                receipts: Receipts { payouts: ledger.payouts.clone() },
+                statistics: PartnerStatistics { sums: ledger.sums.clone(), clicks: ledger.clicks.clone() },
+                sessions,
+            },
+            events: ProcessorEvents {
+                context: of(),
+                intake: intake_of(),
+                ingest: FactIngest::new(&context, Some(enrichment)),
+            },
+            backfills: Backfills { context: of(), processor: processor.clone(), intake: intake_of() },
+            ledger,
+            programs,
+            campaigns,
+            lookup,
+            partners,
+            processor,
+            intake,
         }
-        Ok(answer)
     }
 
-    /// Ingests a failed event again; `None` if there is no such event.
+    /// Completes a draft and reconciles its charges, for at most 20 seconds; the rest is reconciled in the background.
     ///
     /// # Errors
-    /// The store cannot be read.
-    pub async fn replay_event(&self, account: AccountId, id: &str) -> Result<Option<ProcessorEvent>, AffiliateError> {
-        Ok(self.ledger().replay(account, id, self).await?)
+    /// `NotFound` if the run does not exist; the store failed.
+    pub async fn finish_draft(&self, account: AccountId, id: PayoutRunId) -> Result<DraftResult, AffiliateError> {
+        finish_and_reconcile(&self.ledger.runs, &self.processor, account, id).await
     }
 
-    pub(crate) fn now(&self) -> Timestamp {
-        self.intake.clock().now()
+    /// Runs the loops over the partitions that this node owns, until `stop`. Back-fills store their position on `stop`,
+    /// so they are awaited; the other loops are dropped.
+    pub async fn run<F: Future<Output = ()> + Send>(&self, stop: impl Fn() -> F) {
+        let (reconciliation, jobs) = (self.reconciliation(), self.payout_jobs());
+        let loops: Vec<BoxFuture<'_, ()>> = vec![
+            self.ledger.holds.run(&self.intake),
+            reconciliation.run(&self.intake),
+            jobs.run(&self.intake),
+            self.ledger.clicks.run(&self.intake),
+            self.emails.run(),
+        ];
+        let stopped = pin!(stop());
+        let others = async { drop(select(join_all(loops), stopped).await) };
+        join(self.backfills.run(stop()), others).await;
     }
 
-    pub(crate) fn random(&self) -> u128 {
-        self.intake.entropy().unique_bits()
-    }
-
-    pub(crate) fn seal(&self, row: &[u8], text: &str) -> Result<SealedSecret, AffiliateError> {
-        use base64::Engine as _;
-        let blob = self.intake.vault().seal(row, text.as_bytes()).map_err(|_| AffiliateError::Seal)?;
-        Ok(SealedSecret(base64::engine::general_purpose::STANDARD.encode(blob)))
-    }
-
-    /// Unseals a secret; `None` if it cannot be opened.
-    pub(crate) fn open(&self, row: &[u8], sealed: &SealedSecret) -> Option<String> {
-        use base64::Engine as _;
-        let blob = base64::engine::general_purpose::STANDARD.decode(&sealed.0).ok()?;
-        String::from_utf8(self.intake.vault().open(row, &blob).ok()?).ok()
-    }
-
-    pub(crate) async fn commit(&self, batch: Batch) -> Result<CommitResult, AffiliateError> {
-        match self.store().commit(batch).await {
-            Ok(()) => {
-                self.intake.notify_outbox();
-                // Sent after every commit: that costs no more than checking whether an email was queued.
-                self.intake.notify_partner_email();
-                Ok(CommitResult::Committed)
-            }
-            // A concurrent request with the same idempotency key committed first; a retry finds its response.
-            Err(CommitError::Conflict { key }) if store::idempotency::caused_conflict(&key) => {
-                Err(ConflictReason::Changed.into())
-            }
-            Err(CommitError::Conflict { key }) => Ok(CommitResult::Conflict(key)),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Returns an account's program, in any status.
-    ///
-    /// # Errors
-    /// `NotSetUp` without a program; the store cannot be read.
-    pub async fn get_program(&self, account: AccountId) -> Result<AffiliateProgram, AffiliateError> {
-        let found = store::affiliate::program::get(self.store(), account).await?;
-        found.ok_or(AffiliateError::NotSetUp)
-    }
-
-    /// Returns the program if its setup is complete.
-    ///
-    /// # Errors
-    /// `NotSetUp` without a program or with missing steps; the store cannot be read.
-    pub async fn require_set_up(&self, account: AccountId) -> Result<AffiliateProgram, AffiliateError> {
-        let program = self.get_program(account).await?;
-        if program.missing_steps().is_empty() { Ok(program) } else { Err(AffiliateError::NotSetUp) }
-    }
-}
-
-/// Version of a row that the caller has seen, from `If-Match`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IfMatch {
-    /// Version number (`rev`).
-    Rev(u64),
-    /// Time of the last change (`updated_at`).
-    At(Timestamp),
-    /// Any of several versions.
-    OneOf(Vec<Self>),
-}
-
-impl IfMatch {
-    /// Parses the header's value: a list of numbers or times, with or without quotation marks (RFC 9110 13.1.1).
+    /// Returns the reconciliation with the programs' processors.
     #[must_use]
-    pub fn read(text: &str) -> Option<Self> {
-        let mut versions = text.split(',').map(Self::read_one).collect::<Option<Vec<_>>>()?;
-        if versions.len() == 1 { versions.pop() } else { Some(Self::OneOf(versions)) }
+    pub fn reconciliation(&self) -> Reconciliation<'_> {
+        Reconciliation::new(&self.ledger.context, &self.processor)
     }
 
-    fn read_one(text: &str) -> Option<Self> {
-        let text = text.trim().trim_start_matches("W/").trim_matches('"');
-        text.parse().map(Self::Rev).ok().or_else(|| text.parse().map(Self::At).ok())
-    }
-
-    /// Checks that a row still has the version that was seen.
-    ///
-    /// # Errors
-    /// `Changed` if it does not.
-    pub fn check(if_match: Option<&Self>, rev: u64, updated_at: Timestamp) -> Result<(), ConflictReason> {
-        Self::check_version(if_match, rev, Some(updated_at))
-    }
-
-    /// Checks that a row without `updated_at` still has the version that was seen. A time matches no version of it.
-    ///
-    /// # Errors
-    /// `Changed` if it does not.
-    pub fn check_rev(if_match: Option<&Self>, rev: u64) -> Result<(), ConflictReason> {
-        Self::check_version(if_match, rev, None)
-    }
-
-    fn check_version(if_match: Option<&Self>, rev: u64, updated_at: Option<Timestamp>) -> Result<(), ConflictReason> {
-        if if_match.is_none_or(|if_match| if_match.matches(rev, updated_at)) {
-            Ok(())
-        } else {
-            Err(ConflictReason::Changed)
-        }
-    }
-
-    fn matches(&self, rev: u64, updated_at: Option<Timestamp>) -> bool {
-        match self {
-            Self::Rev(number) => *number == rev,
-            // The API shows times in milliseconds.
-            Self::At(time) => updated_at.is_some_and(|at| time.as_millisecond() == at.as_millisecond()),
-            Self::OneOf(versions) => versions.iter().any(|version| version.matches(rev, updated_at)),
-        }
+    /// Returns the payout jobs, with transfers by the programs' processors.
+    #[must_use]
+    pub fn payout_jobs(&self) -> PayoutJobs<'_> {
+        PayoutJobs::new(&self.ledger.context, &self.processor)
     }
 }

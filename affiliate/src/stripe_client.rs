@@ -15,19 +15,21 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::affiliate::program::AffiliateProgram;
+use mail::affiliate::sale::SaleLine;
 use mail::id::AccountId;
 use queue::client::http::{HttpClientError, HttpGet, HttpResponse, ResponseBudgetError, ResponsePermit};
+use queue::clock::Clock;
+use queue::intake::Intake;
 use thiserror::Error;
-use tokio::time::Instant;
 
-use crate::error::AffiliateError;
-use crate::ledger::LedgerError;
+use crate::context::Context;
+use crate::error::{AffiliateError, LedgerError};
 use crate::offload::offload;
 use crate::processor::{
-    ConnectedAccount, MetadataKeys, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, ProcessorJson, ReadContext,
-    ResponsePage, StateVersion,
+    ConnectedAccount, JsonReadError, MetadataKeys, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, ProcessorJson,
+    ReadContext, ResponsePage, StateVersion, invoice_line,
 };
-use crate::service::AffiliateService;
+use crate::secrets;
 
 /// Default base URL of the processor's API.
 pub const API_BASE: &str = "https://api.stripe.com";
@@ -35,8 +37,11 @@ pub const API_BASE: &str = "https://api.stripe.com";
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum characters of the processor's error message that a refusal quotes.
 const WORDS_MAX: usize = 200;
-/// Wait limit of [`AffiliateService::reserve_memory`].
-const MEMORY_WAIT: Duration = Duration::from_secs(5);
+
+/// Maximum pages of an invoice's lines. An invoice with more lines is booked by its total.
+const LINE_PAGES_MAX: usize = 10;
+/// Maximum pages of an invoice's payments; there are normally few.
+const PAYMENT_PAGES_MAX: usize = 5;
 
 /// A definite response of the processor.
 #[derive(Debug)]
@@ -76,6 +81,33 @@ pub(crate) enum StripeError {
     TooLarge(String),
 }
 
+impl From<StripeError> for AffiliateError {
+    fn from(error: StripeError) -> Self {
+        match error {
+            StripeError::MemoryBusy(budget_error) => Self::Ledger(LedgerError::Budget(budget_error)),
+            error => Self::Upstream(error.to_string()),
+        }
+    }
+}
+
+impl From<StripeError> for LedgerError {
+    fn from(error: StripeError) -> Self {
+        match error {
+            StripeError::NoResponse(error) | StripeError::KeyRejected(error) | StripeError::TooLarge(error) => {
+                Self::Unanswered(error)
+            }
+            StripeError::KeyNotPermitted(error) => Self::Barred(error),
+            StripeError::MemoryBusy(budget_error) => Self::Budget(budget_error),
+        }
+    }
+}
+
+/// Filter of the processor's invoice payments.
+pub(crate) enum PaymentLookup<'a> {
+    Invoice(&'a str),
+    Payment(&'a str),
+}
+
 /// The objects of one or more pages of a list.
 pub(crate) struct StripeList {
     /// Newest first, as the processor lists them.
@@ -94,8 +126,10 @@ impl StripeList {
 
 /// API client of one program's processor; authenticates with the program's restricted key.
 pub(crate) struct StripeClient {
-    service: AffiliateService,
+    pub(crate) intake: Intake,
+    clock: Clock,
     account: AccountId,
+    /// Without a trailing slash.
     api_base: String,
     key: String,
 }
@@ -108,7 +142,18 @@ pub struct StripeAccount {
     pub livemode: Option<bool>,
 }
 
-impl AffiliateService {
+/// The connections to the processors of all programs.
+#[derive(Clone)]
+pub struct StripeProcessor {
+    pub(crate) context: Context,
+    intake: Intake,
+}
+
+impl StripeProcessor {
+    pub(crate) fn new(context: &Context, intake: &Intake) -> Self {
+        Self { context: context.clone(), intake: intake.clone() }
+    }
+
     /// Checks `api_base` against the rules for webhook addresses.
     ///
     /// # Errors
@@ -117,79 +162,20 @@ impl AffiliateService {
         self.intake.check_webhook_url(api_base).map_err(|reason| AffiliateError::field("api_base", reason))
     }
 
-    /// Sends a GET request for `path` and returns the response, whatever its status.
-    ///
-    /// # Errors
-    /// The connection failed, timed out, or the response exceeds the memory budget.
-    fn get<'a>(
-        &'a self,
-        api_base: &'a str,
-        key: &'a str,
-        path: &'a str,
-        answer_bytes_max: usize,
-        permit: &'a mut ResponsePermit,
-    ) -> BoxFuture<'a, Result<HttpResponse, HttpClientError>> {
-        Box::pin(async move {
-            let get = HttpGet {
-                url: format!("{}{path}", api_base.trim_end_matches('/')),
-                headers: vec![("authorization", format!("Bearer {key}")), ("accept", "application/json".to_owned())],
-                timeout: TIMEOUT,
-                response_bytes_max: answer_bytes_max,
-            };
-            self.intake.fetch_url_with_permit(get, permit).await
-        })
-    }
-
-    /// Fetches one object as JSON.
-    ///
-    /// # Errors
-    /// `Upstream` if the request fails, or the response is not a complete JSON body with status 200.
-    async fn fetch_object(
-        &self,
-        account: AccountId,
-        api_base: &str,
-        key: &str,
-        path: &str,
-    ) -> Result<ProcessorJson, AffiliateError> {
-        let mut permit = self.intake.response_permit(account);
-        let result = self.get(api_base, key, path, OBJECT_BYTES_MAX, &mut permit).await;
-        let answer = result.map_err(|error| AffiliateError::Upstream(request_error(path, &error)))?;
-        if answer.status != 200 {
-            let reason = format!("{}{}", answered_with(path, answer.status), error_message_of(answer.body));
-            return Err(AffiliateError::Upstream(reason));
-        }
-        if !answer.is_complete {
-            return Err(AffiliateError::Upstream(too_long_message(path, OBJECT_BYTES_MAX)));
-        }
-        ProcessorJson::read(answer.body).map_err(|_| AffiliateError::Upstream(no_json(path)))
-    }
-
-    /// Reserves memory for reading an event of an account; waits up to [`MEMORY_WAIT`].
-    ///
-    /// # Errors
-    /// The memory is not free in time.
-    pub(crate) async fn reserve_memory(&self, account: AccountId, bytes: usize) -> Result<ResponsePermit, LedgerError> {
-        let mut permit = self.intake.response_permit(account);
-        permit.grow_until(bytes, Instant::now() + MEMORY_WAIT).await?;
-        Ok(permit)
-    }
-
     /// Returns the client of a program's processor; `None` without an API key, or if the key cannot be unsealed.
-    pub(crate) fn stripe_client(&self, program: &AffiliateProgram) -> Option<StripeClient> {
+    pub(crate) fn client_of(&self, program: &AffiliateProgram) -> Option<StripeClient> {
         let processor = program.processor.as_ref()?;
-        let key = self.open(&program.id.to_bytes(), processor.restricted_key.as_ref()?)?;
-        let (service, account) = (self.clone(), program.account);
-        Some(StripeClient { service, account, api_base: processor.api_base.clone(), key })
+        let key = secrets::open(&self.intake, &program.id.to_bytes(), processor.restricted_key.as_ref()?)?;
+        Some(self.client_with(program.account, &processor.api_base, key))
     }
 
     /// True if the processor reports that a connected account takes transfers. Returns false without an API key, and if
     /// the request fails: a later `account.updated` event corrects it.
     pub(crate) async fn takes_transfers(&self, program: &AffiliateProgram, account: &str) -> bool {
-        let Some(StripeClient { api_base, key, .. }) = self.stripe_client(program) else { return false };
-        let path = format!("/v1/accounts/{account}");
-        let fetched = self.fetch_object(program.account, &api_base, &key, &path).await;
+        let Some(client) = self.client_of(program) else { return false };
+        let fetched = client.fetch_object(&format!("/v1/accounts/{account}")).await;
         let keys = MetadataKeys::default();
-        let reading = ReadContext { keys: &keys, as_of: StateVersion::fetched(self.now()) };
+        let reading = ReadContext { keys: &keys, as_of: StateVersion::fetched(self.context.now()) };
         match fetched.map(|fetched| ConnectedAccount::read(fetched.text(), &reading)) {
             Ok(Ok(fetched)) => fetched.id == account && fetched.takes_transfers,
             Ok(Err(error)) => {
@@ -213,18 +199,64 @@ impl AffiliateService {
         api_base: &str,
         key: &str,
     ) -> Result<StripeAccount, AffiliateError> {
-        let fetched = self.fetch_object(account, api_base, key, "/v1/account").await?;
+        let fetched = self.client_with(account, api_base, key.to_owned()).fetch_object("/v1/account").await?;
         let id = fetched.id().filter(|id| is_id(id));
         let id = id.ok_or_else(|| AffiliateError::Upstream("answered without the account's id".to_owned()))?;
         let livemode = fetched.flag_in("livemode").or_else(|| livemode_of_key(key));
         Ok(StripeAccount { id: id.into_owned(), livemode })
+    }
+
+    /// Returns the client of an API key.
+    fn client_with(&self, account: AccountId, api_base: &str, key: String) -> StripeClient {
+        let (intake, clock) = (self.intake.clone(), self.context.clock.clone());
+        StripeClient { intake, clock, account, api_base: api_base.trim_end_matches('/').to_owned(), key }
     }
 }
 
 impl StripeClient {
     /// Returns an empty memory permit for responses.
     pub(crate) fn permit(&self) -> ResponsePermit {
-        self.service.intake.response_permit(self.account)
+        self.intake.response_permit(self.account)
+    }
+
+    pub(crate) fn headers(&self) -> Vec<(&'static str, String)> {
+        vec![("authorization", format!("Bearer {}", self.key)), ("accept", "application/json".to_owned())]
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.api_base)
+    }
+
+    /// Sends a GET request for `path` and returns the response, whatever its status.
+    ///
+    /// # Errors
+    /// The connection failed, timed out, or the response exceeds the memory budget.
+    fn get<'a>(
+        &'a self,
+        path: &'a str,
+        response_bytes_max: usize,
+        permit: &'a mut ResponsePermit,
+    ) -> BoxFuture<'a, Result<HttpResponse, HttpClientError>> {
+        let get = HttpGet { url: self.url(path), headers: self.headers(), timeout: TIMEOUT, response_bytes_max };
+        Box::pin(async move { self.intake.fetch_url_with_permit(get, permit).await })
+    }
+
+    /// Fetches one object as JSON.
+    ///
+    /// # Errors
+    /// `Upstream` if the request fails, or the response is not a complete JSON body with status 200.
+    async fn fetch_object(&self, path: &str) -> Result<ProcessorJson, AffiliateError> {
+        let mut permit = self.permit();
+        let result = self.get(path, OBJECT_BYTES_MAX, &mut permit).await;
+        let answer = result.map_err(|error| AffiliateError::Upstream(request_error(path, &error)))?;
+        if answer.status != 200 {
+            let reason = format!("{}{}", answered_with(path, answer.status), error_message_of(answer.body));
+            return Err(AffiliateError::Upstream(reason));
+        }
+        if !answer.is_complete {
+            return Err(AffiliateError::Upstream(too_long_message(path, OBJECT_BYTES_MAX)));
+        }
+        ProcessorJson::read(answer.body).map_err(|_| AffiliateError::Upstream(no_json(path)))
     }
 
     /// Fetches the object at `path`. The permit pays for its bytes: hold it as long as the object.
@@ -251,8 +283,8 @@ impl StripeClient {
         bytes_max: usize,
         permit: &mut ResponsePermit,
     ) -> Result<StripeAnswer<Bytes>, StripeError> {
-        let requested_at = self.service.now();
-        match self.service.get(&self.api_base, &self.key, path, bytes_max, permit).await {
+        let requested_at = self.clock.now();
+        match self.get(path, bytes_max, permit).await {
             Ok(HttpResponse { status: 200, is_complete: false, body, .. }) => Err(if body.len() < bytes_max {
                 StripeError::NoResponse(format!("closed the connection while sending {}", without_query(path)))
             } else {
@@ -300,7 +332,7 @@ impl StripeClient {
         pages_max: usize,
         permit: &mut ResponsePermit,
     ) -> Result<Result<StripeList, StripeRefusal>, StripeError> {
-        let mut fetched = StripeList { at: self.service.now(), has_more: true, objects: Vec::new() };
+        let mut fetched = StripeList { at: self.clock.now(), has_more: true, objects: Vec::new() };
         let mut after = String::new();
         for _ in 0..pages_max {
             let path = format!("{path}&limit={PAGE_OBJECTS}{after}");
@@ -334,6 +366,39 @@ impl StripeClient {
             }
         }
         Ok(Ok(fetched))
+    }
+
+    /// Lists the payments that paid an invoice; empty if the processor refuses, e.g. because it has no such list.
+    pub(crate) async fn list_payments(
+        &self,
+        lookup: PaymentLookup<'_>,
+        permit: &mut ResponsePermit,
+    ) -> Result<StripeList, StripeError> {
+        let path = match lookup {
+            PaymentLookup::Invoice(id) => format!("/v1/invoice_payments?invoice={}", escaped(id)),
+            PaymentLookup::Payment(id) => format!(
+                "/v1/invoice_payments?payment%5Btype%5D=payment_intent&payment%5Bpayment_intent%5D={}",
+                escaped(id)
+            ),
+        };
+        let fetched = self.list_objects(&path, PAYMENT_PAGES_MAX, permit).await?;
+        let mut fetched = fetched.unwrap_or_else(|_| StripeList::empty());
+        // The list also contains attempts that did not pay.
+        fetched.objects.retain(|payment| payment.text_in("status").is_none_or(|status| status == "paid"));
+        Ok(fetched)
+    }
+
+    /// Lists all lines of an invoice; `None` if the processor refuses or there are more than [`LINE_PAGES_MAX`] pages.
+    pub(crate) async fn list_invoice_lines(&self, invoice: &str) -> Result<Option<Vec<SaleLine>>, LedgerError> {
+        let path = format!("/v1/invoices/{}/lines?", escaped(invoice));
+        let mut permit = self.permit();
+        let fetched = self.list_objects(&path, LINE_PAGES_MAX, &mut permit).await?;
+        let Some(fetched) = fetched.ok().filter(|fetched| !fetched.has_more) else { return Ok(None) };
+        let read = |(nth, line): (usize, &ProcessorJson)| {
+            line.check_size()?;
+            invoice_line(line.text(), nth)
+        };
+        Ok(Some(fetched.objects.iter().enumerate().map(read).collect::<Result<_, JsonReadError>>()?))
     }
 }
 

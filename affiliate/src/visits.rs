@@ -30,13 +30,13 @@ use store::affiliate::click::{self, LinkClick};
 use store::affiliate::visit::{StoredCurrentVisit, VisitorIdentity};
 use store::affiliate::{campaign, click_count, partner, partner_link, program};
 use store::engine::Batch;
+use store::retry_on_conflict;
 use store::task::PARTITIONS;
 use url::Url;
 
+use crate::context::Context;
 use crate::error::{AffiliateError, ConflictReason};
-use crate::ledger::Ledger;
-use crate::links;
-use crate::service::{AffiliateService, TRIES_MAX};
+use crate::link_url::parse_destination;
 
 /// Maximum clicks of a program per day, because each may store a visit; further ones are rejected.
 pub const CLICKS_A_DAY_MAX: u64 = 250_000;
@@ -81,7 +81,13 @@ struct VisitDecision {
     visit: PartnerVisit,
 }
 
-impl Ledger {
+/// The visits of a program.
+#[derive(Clone)]
+pub struct Visits {
+    pub(crate) context: Context,
+}
+
+impl Visits {
     /// Records an arrival and returns the visitor's current visit. `None` if the token or visit is unknown or the
     /// program not live; nothing is stored then.
     ///
@@ -92,14 +98,14 @@ impl Ledger {
         account: AccountId,
         arrival: &VisitRequest,
     ) -> Result<Option<CapturedVisit>, AffiliateError> {
-        for _ in 0..TRIES_MAX {
-            let Some(program) = program::get(self.store(), account).await? else { return Ok(None) };
+        retry_on_conflict(|| async {
+            let Some(program) = program::get(&self.context.store, account).await? else { return Ok(Some(None)) };
             if program.status != ProgramStatus::Live {
-                return Ok(None);
+                return Ok(Some(None));
             }
             let visitor = arrival.visitor.clone().map(VisitorIdentity::Visitor);
             let current = match &visitor {
-                Some(visitor) => store::affiliate::visit::find_current(self.store(), account, visitor).await?,
+                Some(visitor) => store::affiliate::visit::find_current(&self.context.store, account, visitor).await?,
                 None => StoredCurrentVisit::default(),
             };
             let decided = match &arrival.brought {
@@ -110,13 +116,14 @@ impl Ledger {
                     self.visit_from_other_domain(&program, *id, visitor.as_ref(), &current).await?
                 }
             };
-            let Some(VisitDecision { batch, visit }) = decided else { return Ok(None) };
-            if batch.is_empty() || self.commit(batch).await? {
-                let partner = partner::get(self.store(), account, visit.partner).await?;
-                return Ok(Some(CapturedVisit { visit, partner }));
+            let Some(VisitDecision { batch, visit }) = decided else { return Ok(Some(None)) };
+            if batch.is_empty() || self.context.commit(batch).await? {
+                let partner = partner::get(&self.context.store, account, visit.partner).await?;
+                return Ok(Some(Some(CapturedVisit { visit, partner })));
             }
-        }
-        Err(ConflictReason::Changed.into())
+            Ok(None)
+        })
+        .await
     }
 
     /// Decides about a click on a link.
@@ -133,11 +140,11 @@ impl Ledger {
             return Ok(None);
         };
         let held = self.valid_visit(account, current).await?;
-        let (now, mut batch) = (self.now(), Batch::intake());
+        let (now, mut batch) = (self.context.now(), Batch::intake());
         if let Some(held) = held.filter(|held| held.is_reload(link.id, now)) {
             return Ok(Some(VisitDecision { batch, visit: held.clone() }));
         }
-        let today = click_count::program_clicks_on(self.store(), account, Hour::containing(now).day()).await?;
+        let today = click_count::program_clicks_on(&self.context.store, account, Hour::containing(now).day()).await?;
         if today >= CLICKS_A_DAY_MAX {
             return Err(ConflictReason::TooManyClicks.into());
         }
@@ -165,10 +172,10 @@ impl Ledger {
         account: AccountId,
         token: &PartnerLinkToken,
     ) -> Result<Option<(PartnerLink, Partner)>, AffiliateError> {
-        let Some(link) = partner_link::find_by_token(self.store(), account, token).await? else {
+        let Some(link) = partner_link::find_by_token(&self.context.store, account, token).await? else {
             return Ok(None);
         };
-        let found = partner::get(self.store(), account, link.partner).await?;
+        let found = partner::get(&self.context.store, account, link.partner).await?;
         let active = found.filter(|partner| partner.status == PartnerStatus::Active);
         Ok(active.map(|partner| (link, partner)))
     }
@@ -179,11 +186,11 @@ impl Ledger {
         account: AccountId,
         current: &'v StoredCurrentVisit,
     ) -> Result<Option<&'v PartnerVisit>, AffiliateError> {
-        let now = self.now();
+        let now = self.context.now();
         let Some(held) = current.visit.as_ref().filter(|held| !held.has_lapsed(now)) else {
             return Ok(None);
         };
-        let partner = partner::get(self.store(), account, held.partner).await?;
+        let partner = partner::get(&self.context.store, account, held.partner).await?;
         Ok(partner.map(|_| held))
     }
 
@@ -194,8 +201,8 @@ impl Ledger {
         partner: &Partner,
         arrival: &VisitRequest,
     ) -> Result<PartnerVisit, AffiliateError> {
-        let now = self.now();
-        let found = campaign::get(self.store(), program.account, partner.campaign).await?;
+        let now = self.context.now();
+        let found = campaign::get(&self.context.store, program.account, partner.campaign).await?;
         let days = found.map_or(1, |campaign| campaign.terms.cookie_days);
         let flags = [
             (FraudFlag::PaidClick, is_paid_click(&arrival.url)),
@@ -203,7 +210,7 @@ impl Ledger {
         ];
         let cut = |text: &String| text.chars().take(SUB_ID_CHARS_MAX).collect::<String>();
         Ok(PartnerVisit {
-            id: VisitId::new(now, self.random()),
+            id: VisitId::new(now, self.context.random()),
             account: program.account,
             partner: partner.id,
             link: link.id,
@@ -227,10 +234,10 @@ impl Ledger {
         identity: Option<&VisitorIdentity>,
         current: &StoredCurrentVisit,
     ) -> Result<Option<VisitDecision>, AffiliateError> {
-        let (account, now) = (program.account, self.now());
-        let found = store::affiliate::visit::get(self.store(), account, id).await?;
+        let (account, now) = (program.account, self.context.now());
+        let found = store::affiliate::visit::get(&self.context.store, account, id).await?;
         let Some(carried) = found.filter(|carried| !carried.has_lapsed(now)) else { return Ok(None) };
-        if partner::get(self.store(), account, carried.partner).await?.is_none() {
+        if partner::get(&self.context.store, account, carried.partner).await?.is_none() {
             return Ok(None);
         }
         let held = self.valid_visit(account, current).await?;
@@ -251,38 +258,6 @@ impl Ledger {
         let standing_visit = standing_visit.clone();
         Ok(Some(VisitDecision { batch, visit: standing_visit }))
     }
-}
-
-/// Redirect of a link that works without the script.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LinkTarget {
-    pub location: String,
-    /// The visit, if one was recorded.
-    pub visit: Option<VisitId>,
-}
-
-impl AffiliateService {
-    /// Finds a program by its publishable key.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn find_program_by_key(&self, key: &str) -> Result<Option<AffiliateProgram>, AffiliateError> {
-        let found = program::find_by_id_or_key(self.store(), key).await?;
-        // The lookup also accepts program ids, which are not public keys.
-        Ok(found.filter(|program| program.publishable_key == key))
-    }
-
-    /// See [`Ledger::capture`].
-    ///
-    /// # Errors
-    /// See [`Ledger::capture`].
-    pub async fn capture(
-        &self,
-        account: AccountId,
-        arrival: &VisitRequest,
-    ) -> Result<Option<CapturedVisit>, AffiliateError> {
-        self.ledger().capture(account, arrival).await
-    }
 
     /// Returns the redirect of a link and records the visit, if `arrival` is given (bots have none). An unknown token
     /// redirects to the website, and nothing is stored.
@@ -297,12 +272,12 @@ impl AffiliateService {
     ) -> Result<LinkTarget, AffiliateError> {
         let website = || LinkTarget { location: program.settings.website_url.clone(), visit: None };
         let Some(token) = token else { return Ok(website()) };
-        let link = partner_link::find_by_token(self.store(), program.account, token).await?;
+        let link = partner_link::find_by_token(&self.context.store, program.account, token).await?;
         let Some(link) = link else { return Ok(website()) };
         let captured = match arrival {
             // Visitors above the daily limit are redirected, too.
             Some(arrival) => self.capture(program.account, arrival).await.unwrap_or_else(|refusal| {
-                store::warn_unless_away!(self.store(), %refusal, "click not recorded");
+                store::warn_unless_away!(self.context.store, %refusal, "click not recorded");
                 None
             }),
             None => None,
@@ -312,9 +287,17 @@ impl AffiliateService {
     }
 }
 
+/// Redirect of a link that works without the script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkTarget {
+    pub location: String,
+    /// The visit, if one was recorded.
+    pub visit: Option<VisitId>,
+}
+
 /// Returns the link's destination with the visit's id.
 fn landing_url(website_url: &str, link: &PartnerLink, visit: Option<VisitId>) -> String {
-    let found = links::parse_destination(website_url, link.destination_url.as_deref().unwrap_or_default());
+    let found = parse_destination(website_url, link.destination_url.as_deref().unwrap_or_default());
     let found = found.or_else(|_| Url::parse(website_url));
     let Ok(mut url) = found else { return website_url.to_owned() };
     if let Some(id) = visit {

@@ -102,12 +102,12 @@ async fn require_partner_session(
 ) -> Result<Result<(PartnerSession, PortalToken), PortalPage>, Problem> {
     let fault = |refusal| refusal_problem(state, refusal);
     let at_host = match &request.host {
-        Some(host) => state.affiliate.find_program_by_host(host).await.map_err(fault)?,
+        Some(host) => state.affiliate.portal.hosts.find_program_by_host(host).await.map_err(fault)?,
         None => None,
     };
     let token = cookie::token(&request.headers, is_secure(state));
     if let Some(token) = &token {
-        let partner_session = state.affiliate.authenticate(token).await.map_err(fault)?;
+        let partner_session = state.affiliate.portal.sessions.authenticate(token).await.map_err(fault)?;
         // A program's own host serves only that program's partners.
         let is_of_program = |partner_session: &PartnerSession| {
             at_host.as_ref().is_none_or(|program| program.account == partner_session.program.account)
@@ -118,7 +118,7 @@ async fn require_partner_session(
     }
     let program = match (at_host, token) {
         (Some(program), _) => Some(program),
-        (None, Some(token)) => state.affiliate.require_set_up(token.account).await.ok(),
+        (None, Some(token)) => state.affiliate.programs.require_set_up(token.account).await.ok(),
         (None, None) => None,
     };
     Ok(Err(PortalPage::new(StatusCode::UNAUTHORIZED, sign_in::signed_out_page(program.as_ref()))))
@@ -231,7 +231,7 @@ async fn sign_in_with_link(
 ) -> Result<PortalPage, Problem> {
     let visitor = cookie::values(&request.headers, VISITOR_COOKIE).next().map(str::to_owned);
     let context = SignInContext { visitor, from: request.client_ip };
-    match state.affiliate.sign_in(secret, &context).await {
+    match state.affiliate.portal.sessions.sign_in(secret, &context).await {
         Ok((token, partner_session)) => {
             let (now, email) = (state.intake.clock().now(), partner_session.partner.email.to_string());
             state.sign_in_limiter.remember_partner_network(request.client_ip, partner_session.program.id, &email, now);
@@ -262,7 +262,7 @@ pub async fn enter_by_link(
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     if !request.is_prefetch {
         let found =
-            state.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
+            state.affiliate.portal.sessions.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
         // A mailed link needs its button, even if it is placed in this URL.
         let is_login = |target: &::affiliate::portal::login::LoginTarget| {
             target.link.purpose == mail::affiliate::portal::PortalLinkPurpose::Login
@@ -272,7 +272,7 @@ pub async fn enter_by_link(
             None => Ok(refused_link(&state, &request)),
         };
     }
-    let found = state.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let found = state.affiliate.portal.sessions.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
     if found.is_none() {
         return Ok(expired_link_page());
     }
@@ -286,7 +286,7 @@ pub async fn enter_by_link(
 /// The store cannot be read.
 pub async fn show_link(state: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    let found = state.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let found = state.affiliate.portal.sessions.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(match found.filter(|target| target.link.purpose.signs_in()) {
         Some(target) => PortalPage::new(StatusCode::OK, sign_in::link_page(&target)),
         None => expired_link_page(),
@@ -312,7 +312,7 @@ pub async fn use_link(state: Arc<AppState>, UsePortalLink(request): UsePortalLin
 pub async fn show_payout(state: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     let change =
-        state.affiliate.find_payout_change(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
+        state.affiliate.portal.destinations.find_payout_change(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(match change {
         Some((target, payout)) => PortalPage::new(StatusCode::OK, settings::confirm_payout_page(&target, &payout)),
         None => expired_link_page(),
@@ -331,7 +331,7 @@ pub async fn confirm_payout(
         return Ok(forged_form_page(PARENT_PATH));
     }
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    match state.affiliate.confirm_payout_change(&secret).await {
+    match state.affiliate.portal.destinations.confirm_payout_change(&secret).await {
         Ok(view) => Ok(PortalPage::new(StatusCode::OK, settings::payout_changed_page(&view))),
         Err(refusal) => match refusal_text(&state, refusal)? {
             (StatusCode::GONE, _) => Ok(expired_link_page()),

@@ -55,6 +55,7 @@ pub mod queue_walk;
 pub mod quota;
 pub mod received_email;
 pub mod request_log;
+mod retry;
 pub mod schedule;
 pub mod session;
 pub mod setting;
@@ -71,3 +72,5 @@ pub mod usage;
 pub mod user;
 pub mod webhook;
 pub mod webhook_delivery;
+
+pub use retry::{Contended, retry_on_conflict};

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use affiliate::ledger::IngestOutcome;
+use affiliate::context::no_extension;
+use affiliate::ledger::ingest::IngestOutcome;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
-use affiliate::service::no_extension;
 use jiff::Timestamp;
 use mail::affiliate::commission::{Commission, CommissionOrigin, CommissionState, FreezeReasons};
 use mail::affiliate::money::Currency;
@@ -102,13 +102,13 @@ async fn model(fixture: &Fixture, scale: &Scale, fate: Fate, partner: u64) -> Mo
     let email = format!("{stem}@buyers.example").parse().unwrap();
     let selector = PartnerSelector::Id(scale.partner_id(partner));
     let draft = ReferralDraft { partner: selector, email, customer: customer.clone(), sub_id: None };
-    let id = ledger.refer(account, &draft, &no_extension).await.unwrap().referral.id;
+    let id = ledger.referrals.refer(account, &draft, &no_extension).await.unwrap().referral.id;
     let (mut objects, mut lines, mut invoices) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(customer) = customer {
         // Invoices must be later than the referral, and writing the partners may have taken a while.
         let from = Clock::default().now().as_second();
         for event in events(scale, fate, &stem, from) {
-            let answer = ledger.ingest(account, event.to_string().as_bytes()).await;
+            let answer = ledger.ingest.ingest(account, event.to_string().as_bytes()).await;
             assert!(matches!(answer, IngestOutcome::Done), "{event}: {answer:?}");
         }
         invoices = processor_state::list_customer_invoices(store, account, &customer, None, usize::MAX).await.unwrap();

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use affiliate::ledger::Ledger;
-use affiliate::service::AffiliateService;
+use affiliate::service::{AffiliateService, Ledger};
 use jiff::Timestamp;
 use mail::classify::ReplyRules;
 use mail::domain_setup::ServiceHosts;
@@ -41,11 +40,11 @@ impl Fixture {
     }
 
     pub(crate) fn store(&self) -> &Store {
-        self.service.store()
+        self.service.ledger.context.store()
     }
 
     pub(crate) fn ledger(&self) -> Ledger {
-        self.service.ledger()
+        self.service.ledger.clone()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use affiliate::ledger::IngestOutcome;
+use affiliate::ledger::ingest::IngestOutcome;
 use serde_json::Value;
 use store::affiliate::commission;
 
@@ -19,7 +19,7 @@ async fn ingest_all(fixture: &Fixture, name: &str, events: &[Value]) {
     let (before, all) = (cpu(), start());
     for body in &bodies {
         let started = start();
-        let answer = ledger.ingest(fixture.account, body).await;
+        let answer = ledger.ingest.ingest(fixture.account, body).await;
         times.push(started.elapsed());
         assert!(matches!(answer, IngestOutcome::Done | IngestOutcome::Duplicate), "{answer:?}");
     }

@@ -2,8 +2,9 @@
 //! objects. Pages have the maximum size and start at random positions.
 
 use affiliate::api_objects::{CommissionObject, LinkObject, PayoutObject, PayoutRunObject, ReferralObject};
-use affiliate::partners::{PartnerQuery, PartnerView};
-use affiliate::payouts::PayoutQuery;
+use affiliate::partner_lookup::PartnerView;
+use affiliate::partners::PartnerQuery;
+use affiliate::payouts::settle::PayoutQuery;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::partner::PartnerStatus;
 use mail::affiliate::payout::PayoutStatus;
@@ -120,9 +121,9 @@ impl Lists<'_> {
             let partner = spread(number) % self.scale.partners / 50 * 50 + 10;
             assert!(has_all_links(partner));
             let partner_key = (self.fixture.account, self.scale.partner_id(partner));
-            self.fixture.service.require_set_up(partner_key.0).await.unwrap();
+            self.fixture.service.programs.require_set_up(partner_key.0).await.unwrap();
             let PartnerView { partner, links, program, .. } =
-                self.fixture.service.get_partner_view(partner_key.0, partner_key.1).await.unwrap();
+                self.fixture.service.lookup.get_partner_view(partner_key.0, partner_key.1).await.unwrap();
             let objects: Vec<_> = links.iter().map(|link| LinkObject::of(link, &partner, &program)).collect();
             page_size(&objects, false)
         })
@@ -130,8 +131,8 @@ impl Lists<'_> {
     }
 
     async fn partner_page(&self, query: &PartnerQuery, wanted: ListPageRequest) -> PageSize {
-        let program = self.fixture.service.require_set_up(self.fixture.account).await.unwrap();
-        let page = self.fixture.service.list_partners(&program, query, wanted).await.unwrap();
+        let program = self.fixture.service.programs.require_set_up(self.fixture.account).await.unwrap();
+        let page = self.fixture.service.partners.list_partners(&program, query, wanted).await.unwrap();
         let objects: Vec<_> = page.partners.iter().map(PartnerView::object).collect();
         page_size(&objects, page.next.is_some())
     }
@@ -184,8 +185,9 @@ impl Lists<'_> {
     }
 
     async fn referral_page(&self, filter: &referral::ReferralFilter, wanted: ListPageRequest) -> PageSize {
-        self.fixture.service.require_set_up(self.fixture.account).await.unwrap();
-        let page = self.fixture.service.list_referrals(self.fixture.account, filter, wanted).await.unwrap();
+        self.fixture.service.programs.require_set_up(self.fixture.account).await.unwrap();
+        let page =
+            self.fixture.service.ledger.referrals.list_referrals(self.fixture.account, filter, wanted).await.unwrap();
         let objects: Vec<_> = page.rows.iter().map(ReferralObject::from).collect();
         page_size(&objects, page.next.is_some())
     }
@@ -246,7 +248,7 @@ impl Lists<'_> {
     }
 
     async fn commission_page(&self, filter: &commission::CommissionFilter, wanted: ListPageRequest) -> PageSize {
-        self.fixture.service.require_set_up(self.fixture.account).await.unwrap();
+        self.fixture.service.programs.require_set_up(self.fixture.account).await.unwrap();
         let page = commission::list(self.fixture.store(), self.fixture.account, filter, wanted).await.unwrap();
         let objects: Vec<_> = page.rows.iter().map(CommissionObject::from).collect();
         page_size(&objects, page.next.is_some())
@@ -281,8 +283,8 @@ impl Lists<'_> {
     }
 
     async fn payout_page(&self, query: &PayoutQuery, wanted: ListPageRequest) -> PageSize {
-        self.fixture.service.require_set_up(self.fixture.account).await.unwrap();
-        let page = self.fixture.ledger().list_payouts(self.fixture.account, query, wanted).await.unwrap();
+        self.fixture.service.programs.require_set_up(self.fixture.account).await.unwrap();
+        let page = self.fixture.ledger().payouts.list_payouts(self.fixture.account, query, wanted).await.unwrap();
         let objects: Vec<_> = page.payouts.iter().map(PayoutObject::from).collect();
         page_size(&objects, page.next.is_some())
     }
@@ -292,8 +294,8 @@ impl Lists<'_> {
         let (affiliate, account) = (&self.fixture.service, self.fixture.account);
         time("owner: campaigns, each with its affiliates", async |_| {
             let mut counts = Vec::new();
-            for campaign in affiliate.list_campaigns(account).await.unwrap() {
-                counts.push(affiliate.count_partners(&campaign).await.unwrap());
+            for campaign in affiliate.campaigns.list_campaigns(account).await.unwrap() {
+                counts.push(affiliate.campaigns.count_partners(&campaign).await.unwrap());
             }
             page_size(&counts, false)
         })
@@ -318,14 +320,15 @@ impl Lists<'_> {
             time(name, async |number| {
                 let month = (self.fixture.now - days(30), self.fixture.now);
                 let after = (between(month, number), String::new());
-                let page = affiliate.list_processor_events(account, &statuses, Some(&after), LIMIT).await.unwrap();
+                let page =
+                    affiliate.events.list_processor_events(account, &statuses, Some(&after), LIMIT).await.unwrap();
                 (page.events.len(), page.next.is_some())
             })
             .await;
         }
         time("owner: payout runs", async |_| {
             let wanted = ListPageRequest { before: None, limit: LIMIT, from: None };
-            let page = self.fixture.ledger().list_runs(account, wanted).await.unwrap();
+            let page = self.fixture.ledger().runs.list_runs(account, wanted).await.unwrap();
             let objects: Vec<_> = page.rows.iter().map(PayoutRunObject::from).collect();
             page_size(&objects, page.next.is_some())
         })
@@ -333,7 +336,7 @@ impl Lists<'_> {
         time("owner: a part of a run's payouts", async |number| {
             let after = Some(PayoutId::new(between((drafted.run.created_at, drafted.until), number), 0));
             let ledger = self.fixture.ledger();
-            let (payouts, next) = ledger.list_payouts_of_run(&drafted.run, after, LIMIT).await.unwrap();
+            let (payouts, next) = ledger.runs.list_payouts_of_run(&drafted.run, after, LIMIT).await.unwrap();
             let objects: Vec<_> = payouts.iter().map(PayoutObject::from).collect();
             page_size(&objects, next.is_some())
         })

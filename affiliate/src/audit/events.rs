@@ -22,7 +22,8 @@ use mail::id::AccountId;
 use store::affiliate::backfill;
 
 use super::{Auditor, Invariant};
-use crate::ledger::{Ledger, LedgerError};
+use crate::context::Context;
+use crate::error::LedgerError;
 
 /// Maximum number of events read per object. Objects with more are not checked.
 const EVENTS_MAX: usize = 500;
@@ -51,9 +52,9 @@ impl AuditedPeriod {
 }
 
 /// Computes the audited period: from the event retention to the first silent back-fill.
-pub(super) async fn audited_period(ledger: &Ledger, account: AccountId) -> Result<AuditedPeriod, LedgerError> {
-    let from = ledger.now().checked_sub(mail::event::RETENTION).unwrap_or(Timestamp::MIN);
-    let until = backfill::silent_since(ledger.store(), account).await?;
+pub(super) async fn audited_period(context: &Context, account: AccountId) -> Result<AuditedPeriod, LedgerError> {
+    let from = context.now().checked_sub(mail::event::RETENTION).unwrap_or(Timestamp::MIN);
+    let until = backfill::silent_since(&context.store, account).await?;
     Ok(AuditedPeriod { from, until })
 }
 
@@ -117,7 +118,7 @@ impl Auditor<'_> {
         if !wanted.iter().any(is_within) {
             return Ok(());
         }
-        let events = store::event::list(self.ledger.store(), self.account(), subject, EVENTS_MAX).await?;
+        let events = store::event::list(&self.context.store, self.account(), subject, EVENTS_MAX).await?;
         if events.len() == EVENTS_MAX {
             return Ok(());
         }

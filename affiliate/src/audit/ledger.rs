@@ -12,12 +12,14 @@ use store::affiliate::referral::ReferralClaim;
 use store::affiliate::{commission, referral};
 
 use super::{Auditor, Invariant, PAGE_ROWS, REMEMBERED_MAX, next_page};
+use crate::error::LedgerError;
 use crate::ledger::processor_state::{CustomerState, InvoiceState};
-use crate::ledger::{LedgerError, UnitOfWork};
+use crate::ledger::recompute::recompute_invoice;
+use crate::ledger::unit_of_work::UnitOfWork;
 
 impl Auditor<'_> {
     pub(super) async fn referrals(&mut self) -> Result<(), LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let mut page = None;
         while let Some(wanted) = next_page(page.as_ref()) {
             let next = referral::list(store, account, &referral::ReferralFilter::default(), wanted).await?;
@@ -45,7 +47,7 @@ impl Auditor<'_> {
         }
         let email = referral.email.clone().map(ReferralClaim::Email);
         for claim in email.into_iter().chain(referral.customers().cloned().map(ReferralClaim::Customer)) {
-            let claim_holder = referral::find_claim_holder(self.ledger.store(), self.account(), &claim).await?;
+            let claim_holder = referral::find_claim_holder(&self.context.store, self.account(), &claim).await?;
             let is_held_by_referral = claim_holder.is_some_and(|claim_holder| claim_holder.id == referral.id);
             self.check(is_held_by_referral, Invariant::I7, referral.id, || {
                 format!("does not hold its own claim, {claim:?}")
@@ -56,7 +58,7 @@ impl Auditor<'_> {
 
     /// No recompute is pending for a referral or one of its customers.
     async fn check_no_recompute_pending(&mut self, referral: &Referral) -> Result<(), LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let mut is_under_way = referral.dealings.going_through.is_some();
         for customer in referral.customers() {
             let read: processor_state::StoredProcessorObject<CustomerState> =
@@ -85,7 +87,7 @@ impl Auditor<'_> {
 
     /// Sums the revenue and the number of a customer's invoices that count for its referral.
     async fn invoice_totals(&mut self, referral: &Referral, customer: &str) -> Result<(i128, u32), LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let (mut revenue, mut count, mut after) = (0_i128, 0_u32, None::<String>);
         loop {
             let ids =
@@ -109,7 +111,7 @@ impl Auditor<'_> {
     }
 
     pub(super) async fn commissions(&mut self) -> Result<(), LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let mut page = None;
         while let Some(wanted) = next_page(page.as_ref()) {
             let next = commission::list(store, account, &commission::CommissionFilter::default(), wanted).await?;
@@ -137,7 +139,7 @@ impl Auditor<'_> {
 
     /// The index for the line's invoice, or for its bounty, points to this line.
     async fn check_uniqueness(&mut self, line: &Commission) -> Result<(), LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let named = match line.sold_invoice() {
             Some(sale) => commission::list_by_invoice(store, account, &sale.invoice).await?,
             None => commission::find_bounty(store, account, line.referral).await?.into_iter().collect(),
@@ -175,7 +177,7 @@ impl Auditor<'_> {
         if let Some(is_barred) = self.barred.get(&id) {
             return Ok(*is_barred);
         }
-        let found = referral::get(self.ledger.store(), self.account(), id).await?;
+        let found = referral::get(&self.context.store, self.account(), id).await?;
         let is_barred = found.as_ref().is_none_or(|found| ReferralBar::from_referral(found).is_some());
         if self.barred.len() >= REMEMBERED_MAX {
             self.barred.clear();
@@ -186,8 +188,8 @@ impl Auditor<'_> {
 
     /// Recomputing the invoice from the stored facts changes nothing.
     async fn check_invoice(&mut self, invoice: &str) -> Result<(), LedgerError> {
-        let mut work = UnitOfWork::for_program(self.ledger, self.program.clone());
-        work.recompute_invoice(invoice).await?;
+        let mut work = UnitOfWork::for_program(self.context, self.program.clone());
+        recompute_invoice(&mut work, invoice).await?;
         self.check(!work.has_changes(), Invariant::I9, invoice, || {
             "differs from what the stored facts yield".to_owned()
         });

@@ -10,11 +10,13 @@ use store::affiliate::referral_counts::ReferralCountsByLink;
 use store::affiliate::{campaign, commission, customer_counts, partner, partner_link, referral};
 
 use super::{Auditor, Invariant, next_page};
-use crate::ledger::{LedgerError, is_paying};
+use crate::error::LedgerError;
+use crate::ledger::balances::PartnerSums;
+use crate::ledger::unit_of_work::is_paying;
 
 impl Auditor<'_> {
     pub(super) async fn partners(&mut self) -> Result<(), LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let has_default = match self.program.default_campaign {
             None => self.program.status == mail::affiliate::program::ProgramStatus::Setup,
             Some(id) => campaign::get(store, account, id).await?.is_some(),
@@ -43,7 +45,7 @@ impl Auditor<'_> {
     }
 
     async fn check_links(&mut self, partner: &Partner) -> Result<(), LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let links = partner_link::list(store, account, partner.id).await?;
         let primary = links.iter().filter(|link| link.id == partner.primary_link).count();
         self.check(primary == 1, Invariant::I8, partner.id, || "has no primary link".to_owned());
@@ -73,7 +75,7 @@ impl Auditor<'_> {
             if !chain.insert(id) {
                 return Ok(());
             }
-            let found = partner::get(self.ledger.store(), self.account(), id).await?;
+            let found = partner::get(&self.context.store, self.account(), id).await?;
             above = found.and_then(|found| found.parent);
         }
         acyclic.extend(chain);
@@ -81,7 +83,7 @@ impl Auditor<'_> {
     }
 
     async fn check_balance(&mut self, partner: &Partner) -> Result<(), LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let filter =
             commission::CommissionFilter { partner: Some(partner.id), ..commission::CommissionFilter::default() };
         let (mut summed, mut page) = (BTreeMap::<Currency, Balance>::new(), None);
@@ -99,7 +101,7 @@ impl Auditor<'_> {
                 return Ok(());
             }
         }
-        let stored = self.ledger.balances((account, partner.id)).await?;
+        let stored = PartnerSums { context: self.context.clone() }.balances((account, partner.id)).await?;
         self.check(stored == summed, Invariant::I4, partner.id, || {
             format!("has {summed:?} by its lines, but stores the balances {stored:?}")
         });
@@ -107,7 +109,7 @@ impl Auditor<'_> {
     }
 
     async fn check_referral_counts(&mut self, partner: &Partner) -> Result<(), LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let filter = referral::ReferralFilter { partner: Some(partner.id), ..referral::ReferralFilter::default() };
         let (mut paying, mut by_link, mut page) = (0_usize, ReferralCountsByLink::default(), None);
         while let Some(wanted) = next_page(page.as_ref()) {
@@ -126,7 +128,7 @@ impl Auditor<'_> {
         });
         let links = partner_link::list(store, account, partner.id).await?;
         by_link.fold_other_links(&links.iter().map(|link| link.id).collect());
-        let stored = self.ledger.referral_counts((account, partner.id)).await?;
+        let stored = PartnerSums { context: self.context.clone() }.referral_counts((account, partner.id)).await?;
         self.check(stored == by_link, Invariant::I4, partner.id, || {
             format!("has {by_link:?} by its referrals, but stores the counts {stored:?}")
         });

@@ -9,7 +9,8 @@ use mail::affiliate::payout::{Payout, PayoutRun, PayoutRunPhase, PayoutRunStatus
 use store::affiliate::{adjustment, commission, payout, payout_run};
 
 use super::{Auditor, Invariant, PAGE_ROWS, REMEMBERED_MAX, next_page};
-use crate::ledger::{ADJUSTMENTS_MAX, LedgerError};
+use crate::error::LedgerError;
+use crate::ledger::unit_of_work::ADJUSTMENTS_MAX;
 
 /// Sums over the payouts of a run.
 #[derive(Default)]
@@ -22,7 +23,7 @@ struct RunTotals {
 
 impl Auditor<'_> {
     pub(super) async fn payouts(&mut self) -> Result<(), LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let mut page = None;
         while let Some(wanted) = next_page(page.as_ref()) {
             let next = payout_run::list_all(store, account, wanted).await?;
@@ -38,7 +39,7 @@ impl Auditor<'_> {
     }
 
     async fn check_run(&mut self, run: &PayoutRun) -> Result<(), LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let (mut sums, mut after) = (RunTotals::default(), None);
         loop {
             let found = payout::list_by_run(store, account, run.id, after, PAGE_ROWS).await?;
@@ -81,7 +82,7 @@ impl Auditor<'_> {
 
     /// The payout equals the sum of its lines and adjustments, and the lines have its state.
     async fn check_payout(&mut self, payout: &Payout, run: &PayoutRun) -> Result<(), LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let (mut amount, mut lines, mut after) = (0_i128, 0_u32, None);
         loop {
             let found = commission::list_by_payout(store, account, payout.id, after, PAGE_ROWS).await?;
@@ -134,7 +135,7 @@ impl Auditor<'_> {
         if self.existing_payouts.contains(&id) {
             return Ok(());
         }
-        let found = payout::get(self.ledger.store(), self.account(), id).await?;
+        let found = payout::get(&self.context.store, self.account(), id).await?;
         if found.is_some() && self.existing_payouts.len() < REMEMBERED_MAX {
             self.existing_payouts.insert(id);
         }

@@ -18,8 +18,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore, oneshot};
 
 use super::{AuditReport, audit_within};
-use crate::error::AffiliateError;
-use crate::ledger::{Ledger, LedgerError};
+use crate::context::Context;
+use crate::error::{AffiliateError, LedgerError};
 use crate::offload::join;
 
 /// Audits that run at a time, of all accounts.
@@ -55,8 +55,8 @@ struct LedgerState {
 }
 
 impl LedgerState {
-    async fn read(ledger: &Ledger, account: AccountId) -> Result<Self, ReadError> {
-        let (store, newest) = (ledger.store(), || ListPageRequest { before: None, limit: 1, from: None });
+    async fn read(context: &Context, account: AccountId) -> Result<Self, ReadError> {
+        let (store, newest) = (&context.store, || ListPageRequest { before: None, limit: 1, from: None });
         let commissions = commission::list(store, account, &commission::CommissionFilter::default(), newest()).await?;
         let referrals = referral::list(store, account, &referral::ReferralFilter::default(), newest()).await?;
         let partners = partner::list(store, account, &partner::PartnerFilter::default(), newest()).await?;
@@ -148,37 +148,37 @@ impl AuditRunner {
     /// audit for 30 seconds.
     pub async fn audit(
         &self,
-        ledger: Ledger,
+        context: Context,
         account: AccountId,
         wait: AuditWait,
     ) -> Result<AuditReport, AffiliateError> {
         let outcome = match wait {
-            AuditWait::ForResult => self.wait_for_result(ledger, account).await,
-            AuditWait::No => self.last_result(ledger, account).await,
+            AuditWait::ForResult => self.wait_for_result(context, account).await,
+            AuditWait::No => self.last_result(context, account).await,
         };
         outcome.map_err(Into::into)
     }
 
-    async fn wait_for_result(&self, ledger: Ledger, account: AccountId) -> Result<AuditReport, LedgerError> {
-        let request = AuditRequest { at: ledger.now(), begun: self.begun.load(Ordering::SeqCst) };
+    async fn wait_for_result(&self, context: Context, account: AccountId) -> Result<AuditReport, LedgerError> {
+        let request = AuditRequest { at: context.now(), begun: self.begun.load(Ordering::SeqCst) };
         let audits = self.audits_of(account);
         let lock = Arc::clone(&audits.running).lock_owned().await;
-        let state = LedgerState::read(&ledger, account).await?;
+        let state = LedgerState::read(&context, account).await?;
         if let Some(last) = audits.last().filter(|last| last.answers(request, &state)) {
             return last.outcome();
         }
         // A request that is given up does not end the audit, so the account stays locked until it has ended.
-        join(tokio::spawn(self.clone().run(ledger, account, state, audits, lock))).await
+        join(tokio::spawn(self.clone().run(context, account, state, audits, lock))).await
     }
 
-    async fn last_result(&self, ledger: Ledger, account: AccountId) -> Result<AuditReport, LedgerError> {
+    async fn last_result(&self, context: Context, account: AccountId) -> Result<AuditReport, LedgerError> {
         let audits = self.audits_of(account);
         let lock = Arc::clone(&audits.running).try_lock_owned();
-        let last = audits.last().filter(|last| last.is_kept(ledger.now()));
+        let last = audits.last().filter(|last| last.is_kept(context.now()));
         if let Ok(lock) = lock {
-            let state = LedgerState::read(&ledger, account).await?;
+            let state = LedgerState::read(&context, account).await?;
             if last.as_ref().is_none_or(|last| last.state != state) {
-                tokio::spawn(self.clone().run(ledger, account, state, audits, lock));
+                tokio::spawn(self.clone().run(context, account, state, audits, lock));
             }
         }
         last.map_or_else(|| Ok(AuditReport::running()), |last| last.outcome())
@@ -186,7 +186,7 @@ impl AuditRunner {
 
     async fn run(
         self,
-        ledger: Ledger,
+        context: Context,
         account: AccountId,
         state: LedgerState,
         audits: Arc<AccountAudits>,
@@ -195,10 +195,10 @@ impl AuditRunner {
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
         let number = self.begun.fetch_add(1, Ordering::SeqCst).saturating_add(1);
-        let (began_at, runtime) = (ledger.now(), Handle::current());
+        let (began_at, runtime) = (context.now(), Handle::current());
         // When the runtime ends, this task is dropped, and with it the audit, so that its thread does not delay the end.
         let (running, is_dropped) = oneshot::channel::<()>();
-        let audited = ledger.clone();
+        let audited = context.clone();
         let work = move || {
             let audit = audit_within(&audited, account, Some(TIME_MAX));
             match runtime.block_on(select(audit, is_dropped)) {
@@ -211,7 +211,7 @@ impl AuditRunner {
         if let Err(error) = &outcome {
             tracing::warn!(%account, %error, "cannot audit the affiliate ledger");
         }
-        let finished = Arc::new(FinishedAudit { outcome, state, number, began_at, ended_at: ledger.now() });
+        let finished = Arc::new(FinishedAudit { outcome, state, number, began_at, ended_at: context.now() });
         audits.set_last(Arc::clone(&finished));
         finished.outcome()
     }

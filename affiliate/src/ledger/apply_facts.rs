@@ -7,8 +7,10 @@ use mail::affiliate::program::PayoutMethod;
 use mail::affiliate::referral::ReferralSource;
 use store::affiliate::{partner, payout};
 
-use super::attribution::Buyer;
-use super::{LedgerError, PayoutOutcome, UnitOfWork};
+use super::attribution::{Buyer, link_by_hints, recheck_customer_address};
+use super::settlement::{PayoutOutcome, set_destination_able, settle_payout};
+use super::unit_of_work::UnitOfWork;
+use crate::error::LedgerError;
 use crate::processor::{
     Charge, ChargeDispute, Checkout, ConnectedAccount, CreditNote, Invoice, InvoicePayment, Payment, Refund,
     ReversedTransfer, Subscription, WebhookFact,
@@ -21,230 +23,232 @@ const PARTNERS_OF_ACCOUNT_MAX: usize = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoEffect(pub(crate) &'static str);
 
-impl UnitOfWork<'_> {
-    /// Applies a fact; the inner error is the reason why it has no effect.
-    pub(crate) fn apply<'a>(
-        &'a mut self,
-        fact: &'a WebhookFact,
-    ) -> BoxFuture<'a, Result<Result<(), NoEffect>, LedgerError>> {
-        Box::pin(async move {
-            match fact {
-                WebhookFact::CheckoutCompleted(checkout) => self.apply_checkout(checkout).await?,
-                WebhookFact::Customer(customer) => {
-                    self.customer(&customer.id).await?.apply(customer);
-                    self.touched.customers.insert(customer.id.clone());
-                    let buyer = self.buyer(&customer.id, customer.as_of.at, ReferralSource::Metadata).await?;
-                    self.link_by_hints(&buyer, &customer.marks.hints).await?;
-                    self.recheck_customer_address(&customer.id).await?;
-                }
-                WebhookFact::Subscription(subscription) => self.apply_subscription(subscription).await?,
-                WebhookFact::InvoicePaid(invoice) => self.apply_invoice(invoice).await?,
-                WebhookFact::InvoicePayment(payment) => self.apply_payment(payment).await?,
-                WebhookFact::Charge(charge) => self.apply_charge(charge).await?,
-                WebhookFact::Refund(refund) => self.apply_refund(refund).await?,
-                WebhookFact::CreditNote(note) => self.apply_credit_note(note).await?,
-                WebhookFact::Dispute(dispute) => self.apply_dispute(dispute).await?,
-                WebhookFact::TransferReversed(transfer) => {
-                    return self.apply_transfer_reversal(transfer).await;
-                }
-                WebhookFact::AccountUpdated(account) => return self.apply_account(account).await,
-                WebhookFact::Other(_) => {
-                    return Ok(Err(NoEffect("this event type is not used")));
-                }
+/// Applies a fact; the inner error is the reason why it has no effect.
+pub(crate) fn apply<'a>(
+    work: &'a mut UnitOfWork,
+    fact: &'a WebhookFact,
+) -> BoxFuture<'a, Result<Result<(), NoEffect>, LedgerError>> {
+    Box::pin(async move {
+        match fact {
+            WebhookFact::CheckoutCompleted(checkout) => apply_checkout(work, checkout).await?,
+            WebhookFact::Customer(customer) => {
+                work.processor.customer(&customer.id).await?.apply(customer);
+                work.touched.customers.insert(customer.id.clone());
+                let buyer = buyer(work, &customer.id, customer.as_of.at, ReferralSource::Metadata).await?;
+                link_by_hints(work, &buyer, &customer.marks.hints).await?;
+                recheck_customer_address(work, &customer.id).await?;
             }
-            Ok(Ok(()))
-        })
-    }
-
-    async fn apply_checkout(&mut self, checkout: &Checkout) -> Result<(), LedgerError> {
-        if let Some(invoice) = &checkout.invoice {
-            let payment = Payment { charge: None, payment_intent: checkout.payment_intent.clone() };
-            self.link_payment(invoice, &payment).await?;
-            if checkout.marks.excluded {
-                self.invoice(invoice).await?.apply_exclusion();
+            WebhookFact::Subscription(subscription) => apply_subscription(work, subscription).await?,
+            WebhookFact::InvoicePaid(invoice) => apply_invoice(work, invoice).await?,
+            WebhookFact::InvoicePayment(payment) => apply_payment(work, payment).await?,
+            WebhookFact::Charge(charge) => apply_charge(work, charge).await?,
+            WebhookFact::Refund(refund) => apply_refund(work, refund).await?,
+            WebhookFact::CreditNote(note) => apply_credit_note(work, note).await?,
+            WebhookFact::Dispute(dispute) => apply_dispute(work, dispute).await?,
+            WebhookFact::TransferReversed(transfer) => {
+                return apply_transfer_reversal(work, transfer).await;
+            }
+            WebhookFact::AccountUpdated(account) => return apply_account(work, account).await,
+            WebhookFact::Other(_) => {
+                return Ok(Err(NoEffect("this event type is not used")));
             }
         }
-        if self.program.settings.count_invoiceless_payments
-            && let Some(sale) = checkout.sale()
-        {
-            let payment = Payment { charge: None, payment_intent: Some(sale.invoice.clone()) };
-            let id = sale.invoice.clone();
-            self.invoice(&id).await?.apply_checkout(checkout, sale)?;
-            self.link_payment(&id, &payment).await?;
-            self.apply_sale(&id).await?;
-        }
-        if let Some(customer) = &checkout.customer {
-            self.customer(customer).await?.apply_email(checkout.as_of, checkout.email.as_deref());
-            self.touched.customers.insert(customer.clone());
-            let buyer = self.buyer(customer, checkout.as_of.at, ReferralSource::Checkout).await?;
-            self.link_by_hints(&buyer, &checkout.marks.hints).await?;
-            self.recheck_customer_address(customer).await?;
-        }
-        Ok(())
-    }
+        Ok(Ok(()))
+    })
+}
 
-    async fn apply_subscription(&mut self, subscription: &Subscription) -> Result<(), LedgerError> {
-        let Some(customer) = &subscription.customer else { return Ok(()) };
-        self.customer(customer).await?.apply_subscription(subscription);
-        self.touched.customers.insert(customer.clone());
-        let buyer = self.buyer(customer, subscription.as_of.at, ReferralSource::Metadata).await?;
-        self.link_by_hints(&buyer, &subscription.marks.hints).await
-    }
-
-    /// Builds the buyer from what is stored of the customer.
-    async fn buyer(&mut self, customer: &str, at: Timestamp, source: ReferralSource) -> Result<Buyer, LedgerError> {
-        let email = self.customer(customer).await?.email().map(str::to_owned);
-        Ok(Buyer { customer: Some(customer.to_owned()), email, at, source })
-    }
-
-    async fn apply_invoice(&mut self, invoice: &Invoice) -> Result<(), LedgerError> {
-        let id = &invoice.sale.invoice;
-        self.invoice(id).await?.apply(invoice)?;
-        for payment in &invoice.payments {
-            self.link_payment(id, payment).await?;
+async fn apply_checkout(work: &mut UnitOfWork, checkout: &Checkout) -> Result<(), LedgerError> {
+    if let Some(invoice) = &checkout.invoice {
+        let payment = Payment { charge: None, payment_intent: checkout.payment_intent.clone() };
+        link_payment(work, invoice, &payment).await?;
+        if checkout.marks.excluded {
+            work.processor.invoice(invoice).await?.apply_exclusion();
         }
-        for charge in &invoice.charges {
-            self.apply_charge(charge).await?;
-        }
-        if let Some(customer) = &invoice.customer {
-            self.customer(customer).await?.apply_email(invoice.as_of, invoice.email.as_deref());
-            self.recheck_customer_address(customer).await?;
-        }
-        self.apply_sale(id).await
     }
-
-    /// Marks a paid invoice for recompute, indexes it by customer and records the customer's payment.
-    async fn apply_sale(&mut self, id: &str) -> Result<(), LedgerError> {
-        self.touched.invoices.insert(id.to_owned());
-        let Some(paid) = self.invoice(id).await?.paid().cloned() else { return Ok(()) };
-        let Some(customer) = &paid.customer else { return Ok(()) };
-        self.index_invoice(customer, id).await?;
-        self.touched.customers.insert(customer.clone());
-        if mail::affiliate::arithmetic::base::commissionable_base(&paid.sale)?.is_some() {
-            self.customer(customer).await?.apply_payment(paid.sale.paid_at);
-        }
-        Ok(())
+    if work.program.settings.count_invoiceless_payments
+        && let Some(sale) = checkout.sale()
+    {
+        let payment = Payment { charge: None, payment_intent: Some(sale.invoice.clone()) };
+        let id = sale.invoice.clone();
+        work.processor.invoice(&id).await?.apply_checkout(checkout, sale)?;
+        link_payment(work, &id, &payment).await?;
+        apply_sale(work, &id).await?;
     }
-
-    async fn apply_payment(&mut self, payment: &InvoicePayment) -> Result<(), LedgerError> {
-        self.link_payment(&payment.invoice, &payment.payment).await
+    if let Some(customer) = &checkout.customer {
+        work.processor.customer(customer).await?.apply_email(checkout.as_of, checkout.email.as_deref());
+        work.touched.customers.insert(customer.clone());
+        let buyer = buyer(work, customer, checkout.as_of.at, ReferralSource::Checkout).await?;
+        link_by_hints(work, &buyer, &checkout.marks.hints).await?;
+        recheck_customer_address(work, customer).await?;
     }
+    Ok(())
+}
 
-    /// Links an invoice, its payment intent and its charge to each other.
-    async fn link_payment(&mut self, invoice: &str, payment: &Payment) -> Result<(), LedgerError> {
-        self.touched.invoices.insert(invoice.to_owned());
-        self.invoice(invoice).await?.add_payment(payment)?;
+async fn apply_subscription(work: &mut UnitOfWork, subscription: &Subscription) -> Result<(), LedgerError> {
+    let Some(customer) = &subscription.customer else { return Ok(()) };
+    work.processor.customer(customer).await?.apply_subscription(subscription);
+    work.touched.customers.insert(customer.clone());
+    let buyer = buyer(work, customer, subscription.as_of.at, ReferralSource::Metadata).await?;
+    link_by_hints(work, &buyer, &subscription.marks.hints).await
+}
+
+/// Builds the buyer from what is stored of the customer.
+async fn buyer(
+    work: &mut UnitOfWork,
+    customer: &str,
+    at: Timestamp,
+    source: ReferralSource,
+) -> Result<Buyer, LedgerError> {
+    let email = work.processor.customer(customer).await?.email().map(str::to_owned);
+    Ok(Buyer { customer: Some(customer.to_owned()), email, at, source })
+}
+
+async fn apply_invoice(work: &mut UnitOfWork, invoice: &Invoice) -> Result<(), LedgerError> {
+    let id = &invoice.sale.invoice;
+    work.processor.invoice(id).await?.apply(invoice)?;
+    for payment in &invoice.payments {
+        link_payment(work, id, payment).await?;
+    }
+    for charge in &invoice.charges {
+        apply_charge(work, charge).await?;
+    }
+    if let Some(customer) = &invoice.customer {
+        work.processor.customer(customer).await?.apply_email(invoice.as_of, invoice.email.as_deref());
+        recheck_customer_address(work, customer).await?;
+    }
+    apply_sale(work, id).await
+}
+
+/// Marks a paid invoice for recompute, indexes it by customer and records the customer's payment.
+async fn apply_sale(work: &mut UnitOfWork, id: &str) -> Result<(), LedgerError> {
+    work.touched.invoices.insert(id.to_owned());
+    let Some(paid) = work.processor.invoice(id).await?.paid().cloned() else { return Ok(()) };
+    let Some(customer) = &paid.customer else { return Ok(()) };
+    work.processor.index_invoice(customer, id).await?;
+    work.touched.customers.insert(customer.clone());
+    if mail::affiliate::arithmetic::base::commissionable_base(&paid.sale)?.is_some() {
+        work.processor.customer(customer).await?.apply_payment(paid.sale.paid_at);
+    }
+    Ok(())
+}
+
+async fn apply_payment(work: &mut UnitOfWork, payment: &InvoicePayment) -> Result<(), LedgerError> {
+    link_payment(work, &payment.invoice, &payment.payment).await
+}
+
+/// Links an invoice, its payment intent and its charge to each other.
+async fn link_payment(work: &mut UnitOfWork, invoice: &str, payment: &Payment) -> Result<(), LedgerError> {
+    work.touched.invoices.insert(invoice.to_owned());
+    work.processor.invoice(invoice).await?.add_payment(payment)?;
+    if let Some(charge) = &payment.charge {
+        let charge = work.processor.charge(charge).await?;
+        charge.add_invoice(invoice)?;
+        charge.add_payment(payment.payment_intent.as_deref())?;
+    }
+    if let Some(id) = &payment.payment_intent {
+        let payment_state = work.processor.payment(id).await?;
+        payment_state.add_invoice(invoice)?;
         if let Some(charge) = &payment.charge {
-            let charge = self.charge(charge).await?;
-            charge.add_invoice(invoice)?;
-            charge.add_payment(payment.payment_intent.as_deref())?;
+            payment_state.add_charge(charge)?;
         }
-        if let Some(id) = &payment.payment_intent {
-            let payment_state = self.payment(id).await?;
-            payment_state.add_invoice(invoice)?;
-            if let Some(charge) = &payment.charge {
-                payment_state.add_charge(charge)?;
-            }
-        }
-        Ok(())
     }
+    Ok(())
+}
 
-    async fn apply_charge(&mut self, charge: &Charge) -> Result<(), LedgerError> {
-        self.charge(&charge.id).await?.apply(charge)?;
-        for refund in &charge.refunds {
-            self.charge(&charge.id).await?.apply_refund(refund)?;
-        }
-        if let Some(dispute) = &charge.dispute {
-            self.charge(&charge.id).await?.apply_dispute(dispute)?;
-        }
-        self.touch_charge(&charge.id).await
+async fn apply_charge(work: &mut UnitOfWork, charge: &Charge) -> Result<(), LedgerError> {
+    work.processor.charge(&charge.id).await?.apply(charge)?;
+    for refund in &charge.refunds {
+        work.processor.charge(&charge.id).await?.apply_refund(refund)?;
     }
+    if let Some(dispute) = &charge.dispute {
+        work.processor.charge(&charge.id).await?.apply_dispute(dispute)?;
+    }
+    touch_charge(work, &charge.id).await
+}
 
-    async fn apply_refund(&mut self, refund: &Refund) -> Result<(), LedgerError> {
-        // A refund normally names its charge. If it does not, the payment intent takes the charge's place.
-        let Some(id) = refund.charge.as_ref().or(refund.payment_intent.as_ref()) else { return Ok(()) };
-        self.charge(id).await?.apply_refund(refund)?;
-        self.touch_charge(id).await
-    }
+async fn apply_refund(work: &mut UnitOfWork, refund: &Refund) -> Result<(), LedgerError> {
+    // A refund normally names its charge. If it does not, the payment intent takes the charge's place.
+    let Some(id) = refund.charge.as_ref().or(refund.payment_intent.as_ref()) else { return Ok(()) };
+    work.processor.charge(id).await?.apply_refund(refund)?;
+    touch_charge(work, id).await
+}
 
-    async fn apply_dispute(&mut self, dispute: &ChargeDispute) -> Result<(), LedgerError> {
-        let Some(id) = dispute.charge.as_ref().or(dispute.payment_intent.as_ref()) else { return Ok(()) };
-        self.charge(id).await?.apply_dispute(dispute)?;
-        self.touch_charge(id).await
-    }
+async fn apply_dispute(work: &mut UnitOfWork, dispute: &ChargeDispute) -> Result<(), LedgerError> {
+    let Some(id) = dispute.charge.as_ref().or(dispute.payment_intent.as_ref()) else { return Ok(()) };
+    work.processor.charge(id).await?.apply_dispute(dispute)?;
+    touch_charge(work, id).await
+}
 
-    /// Marks the invoices of a charge for recompute: those linked directly, and those of its payments.
-    async fn touch_charge(&mut self, id: &str) -> Result<(), LedgerError> {
-        let charge = self.charge(id).await?;
-        let (invoices, payments) = (charge.invoices().clone(), charge.payments().clone());
-        for payment in payments {
-            let payment_state = self.payment(&payment).await?;
-            payment_state.add_charge(id)?;
-            let payment_invoices = payment_state.invoices().clone();
-            self.touched.invoices.extend(payment_invoices);
-        }
-        for invoice in invoices {
-            self.invoice(&invoice).await?.add_charge(id)?;
-            self.touched.invoices.insert(invoice);
-        }
-        Ok(())
+/// Marks the invoices of a charge for recompute: those linked directly, and those of its payments.
+async fn touch_charge(work: &mut UnitOfWork, id: &str) -> Result<(), LedgerError> {
+    let charge = work.processor.charge(id).await?;
+    let (invoices, payments) = (charge.invoices().clone(), charge.payments().clone());
+    for payment in payments {
+        let payment_state = work.processor.payment(&payment).await?;
+        payment_state.add_charge(id)?;
+        let payment_invoices = payment_state.invoices().clone();
+        work.touched.invoices.extend(payment_invoices);
     }
+    for invoice in invoices {
+        work.processor.invoice(&invoice).await?.add_charge(id)?;
+        work.touched.invoices.insert(invoice);
+    }
+    Ok(())
+}
 
-    /// A reversed transfer fails its payout. If the transfer's response has not arrived yet, its metadata names the
-    /// payout.
-    async fn apply_transfer_reversal(
-        &mut self,
-        transfer: &ReversedTransfer,
-    ) -> Result<Result<(), NoEffect>, LedgerError> {
-        let (store, account) = (self.ledger.store.clone(), self.account());
-        let found = payout::find_by_transfer(&store, account, &transfer.id).await?.map(|payout| payout.id);
-        let Some(id) = found.or(transfer.payout) else {
-            return Ok(Err(NoEffect("the transfer belongs to no payout")));
-        };
-        let Some(payout) = self.payout(id).await?.map(|payout| payout.clone()) else {
-            return Ok(Err(NoEffect("the transfer belongs to no payout")));
-        };
-        if payout.method.is_manual() || payout.transfer.as_ref().is_some_and(|transfer_id| *transfer_id != transfer.id)
-        {
-            return Ok(Err(NoEffect("the transfer belongs to no payout")));
-        }
-        if !transfer.is_whole {
-            return Ok(Err(NoEffect("the transfer was reversed only in part")));
-        }
-        let is_approved = self.run(payout.run).await?.is_some_and(|run| run.is_approved());
-        if !is_approved || !matches!(payout.state, PayoutState::Open | PayoutState::Paid) {
-            return Ok(Err(NoEffect("the payout of the transfer is settled already")));
-        }
-        let reason = "The transfer was reversed".to_owned();
-        let outcome = PayoutOutcome::Failed { reason, transfer: Some(transfer.id.clone()) };
-        self.settle_payout(id, outcome).await?;
-        Ok(Ok(()))
+/// A reversed transfer fails its payout. If the transfer's response has not arrived yet, its metadata names the
+/// payout.
+async fn apply_transfer_reversal(
+    work: &mut UnitOfWork,
+    transfer: &ReversedTransfer,
+) -> Result<Result<(), NoEffect>, LedgerError> {
+    let (store, account) = (work.context.store.clone(), work.account());
+    let found = payout::find_by_transfer(&store, account, &transfer.id).await?.map(|payout| payout.id);
+    let Some(id) = found.or(transfer.payout) else {
+        return Ok(Err(NoEffect("the transfer belongs to no payout")));
+    };
+    let Some(payout) = work.payouts.get(id).await? else {
+        return Ok(Err(NoEffect("the transfer belongs to no payout")));
+    };
+    if payout.method.is_manual() || payout.transfer.as_ref().is_some_and(|transfer_id| *transfer_id != transfer.id) {
+        return Ok(Err(NoEffect("the transfer belongs to no payout")));
     }
+    if !transfer.is_whole {
+        return Ok(Err(NoEffect("the transfer was reversed only in part")));
+    }
+    let is_approved = work.payouts.run(payout.run).await?.is_some_and(|run| run.is_approved());
+    if !is_approved || !matches!(payout.state, PayoutState::Open | PayoutState::Paid) {
+        return Ok(Err(NoEffect("the payout of the transfer is settled already")));
+    }
+    let reason = "The transfer was reversed".to_owned();
+    let outcome = PayoutOutcome::Failed { reason, transfer: Some(transfer.id.clone()) };
+    settle_payout(work, id, outcome).await?;
+    Ok(Ok(()))
+}
 
-    /// Applies whether a connected account takes transfers to the partners who are paid there.
-    async fn apply_account(&mut self, account: &ConnectedAccount) -> Result<Result<(), NoEffect>, LedgerError> {
-        let (store, program) = (self.ledger.store.clone(), self.account());
-        let partners = partner::list_by_destination(
-            &store,
-            program,
-            PayoutMethod::Stripe,
-            account.id.as_str(),
-            PARTNERS_OF_ACCOUNT_MAX,
-        )
-        .await?;
-        if partners.is_empty() {
-            return Ok(Err(NoEffect("no partner has this account")));
-        }
-        let is_able = self.connected_account(&account.id).await?.apply(account);
-        for partner in partners {
-            self.set_destination_able(partner, is_able).await?;
-        }
-        Ok(Ok(()))
+/// Applies whether a connected account takes transfers to the partners who are paid there.
+async fn apply_account(work: &mut UnitOfWork, account: &ConnectedAccount) -> Result<Result<(), NoEffect>, LedgerError> {
+    let (store, program) = (work.context.store.clone(), work.account());
+    let partners = partner::list_by_destination(
+        &store,
+        program,
+        PayoutMethod::Stripe,
+        account.id.as_str(),
+        PARTNERS_OF_ACCOUNT_MAX,
+    )
+    .await?;
+    if partners.is_empty() {
+        return Ok(Err(NoEffect("no partner has this account")));
     }
+    let is_able = work.processor.connected_account(&account.id).await?.apply(account);
+    for partner in partners {
+        set_destination_able(work, partner, is_able).await?;
+    }
+    Ok(Ok(()))
+}
 
-    async fn apply_credit_note(&mut self, note: &CreditNote) -> Result<(), LedgerError> {
-        self.invoice(&note.invoice).await?.apply_credit_note(note)?;
-        self.touched.invoices.insert(note.invoice.clone());
-        Ok(())
-    }
+async fn apply_credit_note(work: &mut UnitOfWork, note: &CreditNote) -> Result<(), LedgerError> {
+    work.processor.invoice(&note.invoice).await?.apply_credit_note(note)?;
+    work.touched.invoices.insert(note.invoice.clone());
+    Ok(())
 }

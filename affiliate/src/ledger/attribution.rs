@@ -17,11 +17,12 @@ use mail::affiliate::visit::{PartnerVisit, REFERRALS_MAX};
 use mail::id::{ReferralId, VisitId};
 use store::affiliate::visit::{self, VisitorIdentity};
 
-use super::leads::Prospect;
+use super::leads::{assign_customer, enrol};
 use super::processor_state::PaidInvoice;
-use super::{LedgerError, UnitOfWork};
+use super::prospect::{Prospect, lowercase_address};
+use super::unit_of_work::UnitOfWork;
+use crate::error::LedgerError;
 use crate::processor::ReferralHint;
-use crate::referrals::lowercase_address;
 
 /// The buyer as far as known, and the source that names the referral.
 #[derive(Debug, Clone)]
@@ -41,231 +42,235 @@ impl Buyer {
     }
 }
 
-impl UnitOfWork<'_> {
-    /// Returns the referral of an invoice; matches and stores it if it is not known yet.
-    pub(super) async fn attribute(&mut self, invoice: &str) -> Result<Option<ReferralId>, LedgerError> {
-        let row = self.invoice(invoice).await?;
-        let (referral_id, paid) = (row.referral, row.paid().cloned());
-        let Some(paid) = paid.filter(|_| referral_id.is_none()) else { return Ok(referral_id) };
-        let found = match &paid.customer {
-            Some(customer) => self.referral_of_customer(customer, &paid).await?,
-            None => self.referral_of_guest(&paid).await?,
-        };
-        let Some(id) = found else { return Ok(None) };
-        let counts = self.referral(id).await?.is_some_and(|found| paid.sale.paid_at >= counts_from(found));
-        if counts {
-            self.invoice(invoice).await?.referral = Some(id);
-        }
-        Ok(counts.then_some(id))
+/// Returns the referral of an invoice; matches and stores it if it is not known yet.
+pub(super) async fn attribute(work: &mut UnitOfWork, invoice: &str) -> Result<Option<ReferralId>, LedgerError> {
+    let row = work.processor.invoice(invoice).await?;
+    let (referral_id, paid) = (row.referral, row.paid().cloned());
+    let Some(paid) = paid.filter(|_| referral_id.is_none()) else { return Ok(referral_id) };
+    let found = match &paid.customer {
+        Some(customer) => referral_of_customer(work, customer, &paid).await?,
+        None => referral_of_guest(work, &paid).await?,
+    };
+    let Some(id) = found else { return Ok(None) };
+    let counts = work.referrals.load(id).await?.is_some_and(|found| paid.sale.paid_at >= counts_from(found));
+    if counts {
+        work.processor.invoice(invoice).await?.referral = Some(id);
     }
+    Ok(counts.then_some(id))
+}
 
-    async fn referral_of_customer(
-        &mut self,
-        customer: &str,
-        paid: &PaidInvoice,
-    ) -> Result<Option<ReferralId>, LedgerError> {
-        let row = self.customer(customer).await?;
-        if row.referral.is_some() {
-            return Ok(row.referral);
+async fn referral_of_customer(
+    work: &mut UnitOfWork,
+    customer: &str,
+    paid: &PaidInvoice,
+) -> Result<Option<ReferralId>, LedgerError> {
+    let row = work.processor.customer(customer).await?;
+    if row.referral.is_some() {
+        return Ok(row.referral);
+    }
+    let mut hints = row.hints(paid.subscription.as_deref());
+    hints.extend(&paid.hints);
+    let buyer = Buyer {
+        customer: Some(customer.to_owned()),
+        email: paid.email.clone().or(row.email().map(str::to_owned)),
+        at: paid.sale.paid_at,
+        source: ReferralSource::Metadata,
+    };
+    link_by_hints(work, &buyer, &hints).await?;
+    if work.processor.customer(customer).await?.referral.is_none()
+        && let Some(referral) = referral_by_address(work, &buyer).await?
+    {
+        link_customer(work, customer, referral, paid.sale.paid_at).await?;
+    }
+    Ok(work.processor.customer(customer).await?.referral)
+}
+
+/// Matches a guest checkout. A guest has no customer to link, so each purchase is matched by itself.
+async fn referral_of_guest(work: &mut UnitOfWork, paid: &PaidInvoice) -> Result<Option<ReferralId>, LedgerError> {
+    let (at, source) = (paid.sale.paid_at, ReferralSource::Checkout);
+    let buyer = Buyer { customer: None, email: paid.email.clone(), at, source };
+    for hint in &paid.hints {
+        let Some(id) = referral_of_hint(work, *hint, &buyer).await? else { continue };
+        let accepts = |found: &mut Referral| accepts_customer_at(found, paid.sale.paid_at);
+        if work.referrals.load(id).await?.is_some_and(accepts) {
+            return Ok(Some(id));
         }
-        let mut hints = row.hints(paid.subscription.as_deref());
-        hints.extend(&paid.hints);
-        let buyer = Buyer {
-            customer: Some(customer.to_owned()),
-            email: paid.email.clone().or(row.email().map(str::to_owned)),
-            at: paid.sale.paid_at,
-            source: ReferralSource::Metadata,
-        };
-        self.link_by_hints(&buyer, &hints).await?;
-        if self.customer(customer).await?.referral.is_none()
-            && let Some(referral) = self.referral_by_address(&buyer).await?
+    }
+    referral_by_address(work, &buyer).await
+}
+
+/// Returns the referral that claims the buyer's email, or that of the visit which a page linked to this email.
+async fn referral_by_address(work: &mut UnitOfWork, buyer: &Buyer) -> Result<Option<ReferralId>, LedgerError> {
+    if let Some(claimed) = claim_by_address(work, buyer.email.as_deref(), buyer.at).await? {
+        return Ok(Some(claimed));
+    }
+    let Some(visit) = visit_by_address(work, buyer.address()).await? else { return Ok(None) };
+    let buyer = Buyer { source: ReferralSource::Checkout, ..buyer.clone() };
+    referral_of_visit(work, visit, &buyer).await
+}
+
+/// Returns the current visit that a page linked to this email.
+async fn visit_by_address(work: &UnitOfWork, email: Option<Address>) -> Result<Option<VisitId>, LedgerError> {
+    let Some(email) = email else { return Ok(None) };
+    let found = visit::find_current(&work.context.store, work.account(), &VisitorIdentity::Person(email)).await?;
+    Ok(found.visit.map(|visit| visit.id))
+}
+
+/// Returns the referral that claims this email, if it accepts a customer at this time.
+async fn claim_by_address(
+    work: &mut UnitOfWork,
+    email: Option<&str>,
+    at: Timestamp,
+) -> Result<Option<ReferralId>, LedgerError> {
+    let Some(email) = email.and_then(|text| text.parse::<Address>().ok()) else { return Ok(None) };
+    let held = work.referrals.claim_holder(&email).await?;
+    Ok(held.filter(|held| accepts_customer_at(held, at)).map(|held| held.id))
+}
+
+/// Called when a customer's email becomes known. If a referral or visit matches it, the customer's invoices are
+/// recomputed, including those that arrived before the email.
+pub(super) async fn recheck_customer_address(work: &mut UnitOfWork, customer: &str) -> Result<(), LedgerError> {
+    let row = work.processor.customer(customer).await?;
+    let (email, is_linked) = (row.email().map(str::to_owned), row.referral.is_some());
+    if is_linked {
+        return Ok(());
+    }
+    let address = email.as_deref().and_then(|text| text.parse::<Address>().ok());
+    // Each recomputed invoice checks the time itself.
+    if claim_by_address(work, email.as_deref(), Timestamp::MIN).await?.is_some()
+        || visit_by_address(work, address).await?.is_some()
+    {
+        work.processor.customer(customer).await?.going_through = Some(String::new());
+    }
+    Ok(())
+}
+
+/// Links a customer by the first hint that leads to a referral which accepts it.
+pub(super) async fn link_by_hints(
+    work: &mut UnitOfWork,
+    buyer: &Buyer,
+    hints: &[ReferralHint],
+) -> Result<(), LedgerError> {
+    let Some(customer) = &buyer.customer else { return Ok(()) };
+    let is_linked = work.processor.customer(customer).await?.referral.is_some();
+    for hint in hints {
+        // A linked customer keeps its referral, and its hints create no new one.
+        if !is_linked
+            && let Some(id) = referral_of_hint(work, *hint, buyer).await?
+            && link_customer(work, customer, id, buyer.at).await?
         {
-            self.link_customer(customer, referral, paid.sale.paid_at).await?;
-        }
-        Ok(self.customer(customer).await?.referral)
-    }
-
-    /// Matches a guest checkout. A guest has no customer to link, so each purchase is matched by itself.
-    async fn referral_of_guest(&mut self, paid: &PaidInvoice) -> Result<Option<ReferralId>, LedgerError> {
-        let (at, source) = (paid.sale.paid_at, ReferralSource::Checkout);
-        let buyer = Buyer { customer: None, email: paid.email.clone(), at, source };
-        for hint in &paid.hints {
-            let Some(id) = self.referral_of_hint(*hint, &buyer).await? else { continue };
-            let accepts = |found: &mut Referral| accepts_customer_at(found, paid.sale.paid_at);
-            if self.referral(id).await?.is_some_and(accepts) {
-                return Ok(Some(id));
-            }
-        }
-        self.referral_by_address(&buyer).await
-    }
-
-    /// Returns the referral that claims the buyer's email, or that of the visit which a page linked to this email.
-    async fn referral_by_address(&mut self, buyer: &Buyer) -> Result<Option<ReferralId>, LedgerError> {
-        if let Some(claimed) = self.claim_by_address(buyer.email.as_deref(), buyer.at).await? {
-            return Ok(Some(claimed));
-        }
-        let Some(visit) = self.visit_by_address(buyer.address()).await? else { return Ok(None) };
-        let buyer = Buyer { source: ReferralSource::Checkout, ..buyer.clone() };
-        self.referral_of_visit(visit, &buyer).await
-    }
-
-    /// Returns the current visit that a page linked to this email.
-    async fn visit_by_address(&self, email: Option<Address>) -> Result<Option<VisitId>, LedgerError> {
-        let Some(email) = email else { return Ok(None) };
-        let found = visit::find_current(&self.ledger.store, self.account(), &VisitorIdentity::Person(email)).await?;
-        Ok(found.visit.map(|visit| visit.id))
-    }
-
-    /// Returns the referral that claims this email, if it accepts a customer at this time.
-    async fn claim_by_address(
-        &mut self,
-        email: Option<&str>,
-        at: Timestamp,
-    ) -> Result<Option<ReferralId>, LedgerError> {
-        let Some(email) = email.and_then(|text| text.parse::<Address>().ok()) else { return Ok(None) };
-        let held = self.claim_holder(&email).await?;
-        Ok(held.filter(|held| accepts_customer_at(held, at)).map(|held| held.id))
-    }
-
-    /// Called when a customer's email becomes known. If a referral or visit matches it, the customer's invoices are
-    /// recomputed, including those that arrived before the email.
-    pub(super) async fn recheck_customer_address(&mut self, customer: &str) -> Result<(), LedgerError> {
-        let row = self.customer(customer).await?;
-        let (email, is_linked) = (row.email().map(str::to_owned), row.referral.is_some());
-        if is_linked {
-            return Ok(());
-        }
-        let address = email.as_deref().and_then(|text| text.parse::<Address>().ok());
-        // Each recomputed invoice checks the time itself.
-        if self.claim_by_address(email.as_deref(), Timestamp::MIN).await?.is_some()
-            || self.visit_by_address(address).await?.is_some()
-        {
-            self.customer(customer).await?.going_through = Some(String::new());
-        }
-        Ok(())
-    }
-
-    /// Links a customer by the first hint that leads to a referral which accepts it.
-    pub(super) async fn link_by_hints(&mut self, buyer: &Buyer, hints: &[ReferralHint]) -> Result<(), LedgerError> {
-        let Some(customer) = &buyer.customer else { return Ok(()) };
-        let is_linked = self.customer(customer).await?.referral.is_some();
-        for hint in hints {
-            // A linked customer keeps its referral, and its hints create no new one.
-            if !is_linked
-                && let Some(id) = self.referral_of_hint(*hint, buyer).await?
-                && self.link_customer(customer, id, buyer.at).await?
-            {
-                break;
-            }
-        }
-        self.prefer_checkout_source(customer, buyer.source).await
-    }
-
-    /// Sets the source to checkout if it was metadata, so that the result does not depend on the order of arrival.
-    async fn prefer_checkout_source(&mut self, customer: &str, source: ReferralSource) -> Result<(), LedgerError> {
-        if source == ReferralSource::Checkout
-            && let Some(id) = self.customer(customer).await?.referral
-            && let Some(found) = self.referral(id).await?
-            && found.source == ReferralSource::Metadata
-        {
-            found.source = source;
-        }
-        Ok(())
-    }
-
-    async fn referral_of_hint(&mut self, hint: ReferralHint, buyer: &Buyer) -> Result<Option<ReferralId>, LedgerError> {
-        match hint {
-            ReferralHint::Referral(id) => Ok(self.referral(id).await?.map(|found| found.id)),
-            ReferralHint::Visit(id) => self.referral_of_visit(id, buyer).await,
+            break;
         }
     }
+    prefer_checkout_source(work, customer, buyer.source).await
+}
 
-    /// Returns the referral of a visit: the one that it became, else the one that claims the buyer's email, else a new
-    /// one.
-    async fn referral_of_visit(&mut self, id: VisitId, buyer: &Buyer) -> Result<Option<ReferralId>, LedgerError> {
-        let Some(visit) = self.visit(id).await?.map(|found| found.clone()) else { return Ok(None) };
-        if let Some(matched) = self.match_visit_referral(&visit, buyer).await? {
-            return Ok(Some(matched));
-        }
-        let email = buyer.address();
-        let held = match &email {
-            Some(email) => self.claim_holder(email).await?,
-            None => None,
+/// Sets the source to checkout if it was metadata, so that the result does not depend on the order of arrival.
+async fn prefer_checkout_source(
+    work: &mut UnitOfWork,
+    customer: &str,
+    source: ReferralSource,
+) -> Result<(), LedgerError> {
+    if source == ReferralSource::Checkout
+        && let Some(id) = work.processor.customer(customer).await?.referral
+        && let Some(found) = work.referrals.load(id).await?
+        && found.source == ReferralSource::Metadata
+    {
+        found.source = source;
+    }
+    Ok(())
+}
+
+async fn referral_of_hint(
+    work: &mut UnitOfWork,
+    hint: ReferralHint,
+    buyer: &Buyer,
+) -> Result<Option<ReferralId>, LedgerError> {
+    match hint {
+        ReferralHint::Referral(id) => Ok(work.referrals.load(id).await?.map(|found| found.id)),
+        ReferralHint::Visit(id) => referral_of_visit(work, id, buyer).await,
+    }
+}
+
+/// Returns the referral of a visit: the one that it became, else the one that claims the buyer's email, else a new
+/// one.
+async fn referral_of_visit(
+    work: &mut UnitOfWork,
+    id: VisitId,
+    buyer: &Buyer,
+) -> Result<Option<ReferralId>, LedgerError> {
+    let Some(visit) = work.visit(id).await?.map(|found| found.clone()) else { return Ok(None) };
+    if let Some(matched) = match_visit_referral(work, &visit, buyer).await? {
+        return Ok(Some(matched));
+    }
+    let email = buyer.address();
+    let held = match &email {
+        Some(email) => work.referrals.claim_holder(email).await?,
+        None => None,
+    };
+    let lapsed_referral = match held {
+        Some(held) if held.has_lapsed(buyer.at) => Some(held),
+        Some(held) => return Ok(Some(held.id)),
+        None => None,
+    };
+    let cannot_attribute = buyer.at >= visit.expires_at || visit.referrals.len() >= REFERRALS_MAX;
+    if cannot_attribute || work.program.status != ProgramStatus::Live {
+        return Ok(None);
+    }
+    // A deleted partner gets no referral. A suspended partner keeps the referrals that visits have already become.
+    let Some(partner) = work.partner(visit.partner).await? else { return Ok(None) };
+    let prospect = Prospect::from_visit(buyer.source, email, visit);
+    Ok(Some(enrol(work, &partner, prospect, lapsed_referral).await?.id))
+}
+
+/// Returns the referral of a visit that matches the buyer: by customer, else by email, else one that has no
+/// customer yet (the person may have signed up with another email). Two buyers who share a browser are two
+/// referrals.
+async fn match_visit_referral(
+    work: &mut UnitOfWork,
+    visit: &PartnerVisit,
+    buyer: &Buyer,
+) -> Result<Option<ReferralId>, LedgerError> {
+    let email = buyer.address();
+    let allows_any_buyer = buyer.customer.is_some() || email.is_none();
+    let mut best: Option<(u8, ReferralId)> = None;
+    for id in &visit.referrals {
+        let Some(found) = work.referrals.load(*id).await? else { continue };
+        let has_customer =
+            buyer.customer.as_ref().is_some_and(|customer| found.customers().any(|other| other == customer));
+        let likeness = if has_customer {
+            3
+        } else if found.email.is_some() && found.email == email {
+            2
+        } else if allows_any_buyer && found.customer.is_none() && accepts_customer_at(found, buyer.at) {
+            1
+        } else {
+            continue;
         };
-        let lapsed_referral = match held {
-            Some(held) if held.has_lapsed(buyer.at) => Some(held),
-            Some(held) => return Ok(Some(held.id)),
-            None => None,
-        };
-        let cannot_attribute = buyer.at >= visit.expires_at || visit.referrals.len() >= REFERRALS_MAX;
-        if cannot_attribute || self.program.status != ProgramStatus::Live {
-            return Ok(None);
+        if best.is_none_or(|(best_likeness, _)| likeness > best_likeness) {
+            best = Some((likeness, *id));
         }
-        // A deleted partner gets no referral. A suspended partner keeps the referrals that visits have already become.
-        let Some(partner) = self.partner(visit.partner).await? else { return Ok(None) };
-        let prospect = Prospect::from_visit(buyer.source, email, visit);
-        Ok(Some(self.enrol(&partner, prospect, lapsed_referral).await?.id))
     }
+    Ok(best.map(|(_, id)| id))
+}
 
-    /// Returns the referral of a visit that matches the buyer: by customer, else by email, else one that has no
-    /// customer yet (the person may have signed up with another email). Two buyers who share a browser are two
-    /// referrals.
-    async fn match_visit_referral(
-        &mut self,
-        visit: &PartnerVisit,
-        buyer: &Buyer,
-    ) -> Result<Option<ReferralId>, LedgerError> {
-        let email = buyer.address();
-        let allows_any_buyer = buyer.customer.is_some() || email.is_none();
-        let mut best: Option<(u8, ReferralId)> = None;
-        for id in &visit.referrals {
-            let Some(found) = self.referral(*id).await? else { continue };
-            let has_customer =
-                buyer.customer.as_ref().is_some_and(|customer| found.customers().any(|other| other == customer));
-            let likeness = if has_customer {
-                3
-            } else if found.email.is_some() && found.email == email {
-                2
-            } else if allows_any_buyer && found.customer.is_none() && accepts_customer_at(found, buyer.at) {
-                1
-            } else {
-                continue;
-            };
-            if best.is_none_or(|(best_likeness, _)| likeness > best_likeness) {
-                best = Some((likeness, *id));
-            }
-        }
-        Ok(best.map(|(_, id)| id))
+/// Links a customer to a referral unless it belongs to another: the first one wins. Returns true if it belongs to
+/// this one now.
+pub(super) async fn link_customer(
+    work: &mut UnitOfWork,
+    customer: &str,
+    id: ReferralId,
+    at: Timestamp,
+) -> Result<bool, LedgerError> {
+    if let Some(linked) = work.processor.customer(customer).await?.referral {
+        return Ok(linked == id);
     }
-
-    /// Links a customer to a referral unless it belongs to another: the first one wins. Returns true if it belongs to
-    /// this one now.
-    pub(super) async fn link_customer(
-        &mut self,
-        customer: &str,
-        id: ReferralId,
-        at: Timestamp,
-    ) -> Result<bool, LedgerError> {
-        if let Some(linked) = self.customer(customer).await?.referral {
-            return Ok(linked == id);
-        }
-        let Some(found) = self.referral(id).await? else { return Ok(false) };
-        if !accepts_customer_at(found, at) || !found.add_customer(customer) {
-            return Ok(false);
-        }
-        self.assign_customer(customer, id).await?;
-        Ok(true)
+    let Some(found) = work.referrals.load(id).await? else { return Ok(false) };
+    if !accepts_customer_at(found, at) || !found.add_customer(customer) {
+        return Ok(false);
     }
-
-    /// Assigns a customer to a referral and schedules the recompute of all its invoices.
-    pub(super) async fn assign_customer(&mut self, customer: &str, id: ReferralId) -> Result<(), LedgerError> {
-        let row = self.customer(customer).await?;
-        row.referral = Some(id);
-        row.going_through = Some(String::new());
-        self.touched.customers.insert(customer.to_owned());
-        self.touched.referrals.insert(id);
-        Ok(())
-    }
+    assign_customer(work, customer, id).await?;
+    Ok(true)
 }
 
 /// True if a referral accepts a new customer at this time (the processor's clock).

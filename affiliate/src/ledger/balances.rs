@@ -9,7 +9,8 @@ use store::affiliate::referral_counts::ReferralCountsByLink;
 use store::affiliate::sums::{self, FoldedSums, PartnerKey};
 use store::engine::{Batch, ReadError};
 
-use super::{Ledger, LedgerError};
+use crate::context::Context;
+use crate::error::LedgerError;
 
 /// Number of unfolded changes from which they are folded into the sums.
 pub(super) const FOLD_AT: usize = 1_000;
@@ -18,7 +19,13 @@ pub(super) const FOLD_LOOK: u128 = 500;
 /// Maximum rounds of folding in a row; other writers may fold and write meanwhile.
 const ROUNDS_MAX: usize = 10_000;
 
-impl Ledger {
+/// Reads the stored sums of partners.
+#[derive(Clone)]
+pub struct PartnerSums {
+    pub(crate) context: Context,
+}
+
+impl PartnerSums {
     /// Returns a partner's balances by currency; zero balances are omitted.
     ///
     /// # Errors
@@ -39,31 +46,31 @@ impl Ledger {
 
     async fn read_sums<S: FoldedSums>(&self, partner: PartnerKey) -> Result<S, LedgerError> {
         for _ in 0..ROUNDS_MAX {
-            let stored = sums::read::<S>(self.store(), partner).await?;
+            let stored = sums::read::<S>(&self.context.store, partner).await?;
             if !stored.has_more && stored.changes() < FOLD_AT {
                 return Ok(stored.sums);
             }
             let (has_more, mut batch) = (stored.has_more, Batch::progress());
             let sums = stored.fold(&mut batch, partner);
             // After a conflict, read again.
-            if self.commit(batch).await? && !has_more {
+            if self.context.commit(batch).await? && !has_more {
                 return Ok(sums);
             }
         }
         Err(LedgerError::Contended)
     }
+}
 
-    /// Folds a partner's balances if at least [`FOLD_AT`] changes are unfolded.
-    pub(super) async fn fold_balance(&self, partner: PartnerKey) -> Result<(), ReadError> {
-        let stored = sums::read::<Balances>(self.store(), partner).await?;
-        if stored.changes() >= FOLD_AT {
-            let mut batch = Batch::progress();
-            stored.fold(&mut batch, partner);
-            // A conflict or error is harmless: a later change folds.
-            if let Err(fault) = self.commit(batch).await {
-                tracing::debug!(%fault, "cannot fold balance changes");
-            }
+/// Folds a partner's balances if at least [`FOLD_AT`] changes are unfolded.
+pub(super) async fn fold_balance(context: &Context, partner: PartnerKey) -> Result<(), ReadError> {
+    let stored = sums::read::<Balances>(&context.store, partner).await?;
+    if stored.changes() >= FOLD_AT {
+        let mut batch = Batch::progress();
+        stored.fold(&mut batch, partner);
+        // A conflict or error is harmless: a later change folds.
+        if let Err(fault) = context.commit(batch).await {
+            tracing::debug!(%fault, "cannot fold balance changes");
         }
-        Ok(())
     }
+    Ok(())
 }

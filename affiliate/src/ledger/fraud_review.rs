@@ -11,8 +11,9 @@ use mail::affiliate::partner::Partner;
 use mail::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
 use store::affiliate::{commission, partner, referral, self_referral_guard};
 
-use super::leads::Prospect;
-use super::{LedgerError, UnitOfWork};
+use super::prospect::Prospect;
+use super::unit_of_work::UnitOfWork;
+use crate::error::LedgerError;
 
 /// Period of the limit on bounties.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -27,78 +28,79 @@ pub(super) fn flags_of_address(partner: &Partner, email: &Address) -> Vec<FraudF
     found.into_iter().filter(|(_, is)| *is).map(|(flag, _)| flag).collect()
 }
 
-impl UnitOfWork<'_> {
-    /// Returns all flags of a new referral. A blocked referral never earns, so it is not checked.
-    pub(super) async fn collect_flags(
-        &mut self,
-        new: &Referral,
-        partner: &Partner,
-        prospect: &Prospect,
-    ) -> Result<Vec<FraudFlag>, LedgerError> {
-        if new.blocked.is_some() {
-            return Ok(Vec::new());
-        }
-        let mut flags: Vec<FraudFlag> = prospect.visit.iter().flat_map(|visit| visit.flags.clone()).collect();
-        flags.extend(new.email.iter().flat_map(|email| flags_of_address(partner, email)));
-        if self.shares_network_with_partner(partner, prospect).await? {
-            flags.push(FraudFlag::SameIp);
-        }
-        if self.exceeds_velocity(partner).await? {
-            flags.push(FraudFlag::Velocity);
-        }
-        if partner::shares_destination(self.ledger.store(), partner).await? {
-            flags.push(FraudFlag::PayoutDestination);
-        }
-        Ok(flags)
+/// Returns all flags of a new referral. A blocked referral never earns, so it is not checked.
+pub(super) async fn collect_flags(
+    work: &mut UnitOfWork,
+    new: &Referral,
+    partner: &Partner,
+    prospect: &Prospect,
+) -> Result<Vec<FraudFlag>, LedgerError> {
+    if new.blocked.is_some() {
+        return Ok(Vec::new());
     }
-
-    /// Freezes a flagged referral for review, unless it has been reviewed before.
-    pub(super) fn freeze_for_review(&self, referral: &mut Referral, mut flags: Vec<FraudFlag>) {
-        flags.sort_unstable();
-        flags.dedup();
-        if !flags.is_empty() && referral.review.is_none() {
-            let (status, created_at) = (ReviewStatus::Open, self.now);
-            referral.review = Some(ReferralReview { flags, status, created_at, decided_at: None });
-        }
+    let mut flags: Vec<FraudFlag> = prospect.visit.iter().flat_map(|visit| visit.flags.clone()).collect();
+    flags.extend(new.email.iter().flat_map(|email| flags_of_address(partner, email)));
+    if shares_network_with_partner(work, partner, prospect).await? {
+        flags.push(FraudFlag::SameIp);
     }
-
-    async fn shares_network_with_partner(&self, partner: &Partner, prospect: &Prospect) -> Result<bool, LedgerError> {
-        let visit = prospect.visit.as_ref();
-        let clicked = visit.and_then(|visit| Some((visit.from?, visit.clicked_at)));
-        let signed_up = prospect.from.map(|from| (from, self.now));
-        for (from, at) in [clicked, signed_up].into_iter().flatten() {
-            if self_referral_guard::was_on_network(self.ledger.store(), self.account(), partner.id, from, at).await? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    if exceeds_velocity(work, partner).await? {
+        flags.push(FraudFlag::Velocity);
     }
+    if partner::shares_destination(&work.context.store, partner).await? {
+        flags.push(FraudFlag::PayoutDestination);
+    }
+    Ok(flags)
+}
 
-    /// True if a partner has reached its limit of referrals per hour or bounties per day. The counts include this unit
-    /// of work, and a guard row makes the commit conflict if they change ([`store::affiliate::limit_guard`]).
-    async fn exceeds_velocity(&mut self, partner: &Partner) -> Result<bool, LedgerError> {
-        let (store, account) = (self.ledger.store().clone(), self.account());
-        let limit = |setting: u32| usize::try_from(setting).unwrap_or(usize::MAX);
-        let (in_an_hour, in_a_day) = {
-            let settings = &self.program.settings;
-            (limit(settings.velocity_per_hour), limit(settings.max_bounties_per_day))
-        };
-        let new_referrals = self.new_referrals_of(partner.id);
-        if referral::count_since(&store, account, partner.id, self.since(HOUR)?, in_an_hour).await? + new_referrals
-            >= in_an_hour
-        {
+/// Freezes a flagged referral for review, unless it has been reviewed before.
+pub(super) fn freeze_for_review(work: &UnitOfWork, referral: &mut Referral, mut flags: Vec<FraudFlag>) {
+    flags.sort_unstable();
+    flags.dedup();
+    if !flags.is_empty() && referral.review.is_none() {
+        let (status, created_at) = (ReviewStatus::Open, work.now);
+        referral.review = Some(ReferralReview { flags, status, created_at, decided_at: None });
+    }
+}
+
+async fn shares_network_with_partner(
+    work: &UnitOfWork,
+    partner: &Partner,
+    prospect: &Prospect,
+) -> Result<bool, LedgerError> {
+    let visit = prospect.visit.as_ref();
+    let clicked = visit.and_then(|visit| Some((visit.from?, visit.clicked_at)));
+    let signed_up = prospect.from.map(|from| (from, work.now));
+    for (from, at) in [clicked, signed_up].into_iter().flatten() {
+        if self_referral_guard::was_on_network(&work.context.store, work.account(), partner.id, from, at).await? {
             return Ok(true);
         }
-        if self.campaign(partner.campaign).await?.terms.lead_bounty == 0 {
-            return Ok(false);
-        }
-        let bounties =
-            commission::count_bounties_since(&store, account, partner.id, self.since(DAY)?, in_a_day).await?;
-        Ok(bounties + new_referrals >= in_a_day)
     }
+    Ok(false)
+}
 
-    fn since(&self, span: SignedDuration) -> Result<Timestamp, LedgerError> {
-        let since = self.now.checked_sub(span).map_err(|_| ArithmeticError::BeyondTime)?;
-        Ok(since.max(Timestamp::UNIX_EPOCH))
+/// True if a partner has reached its limit of referrals per hour or bounties per day. The counts include this unit
+/// of work, and a guard row makes the commit conflict if they change ([`store::affiliate::limit_guard`]).
+async fn exceeds_velocity(work: &mut UnitOfWork, partner: &Partner) -> Result<bool, LedgerError> {
+    let (store, account) = (work.context.store.clone(), work.account());
+    let limit = |setting: u32| usize::try_from(setting).unwrap_or(usize::MAX);
+    let (in_an_hour, in_a_day) = {
+        let settings = &work.program.settings;
+        (limit(settings.velocity_per_hour), limit(settings.max_bounties_per_day))
+    };
+    let new_referrals = work.referrals.count_new_of(partner.id);
+    if referral::count_since(&store, account, partner.id, since(work, HOUR)?, in_an_hour).await? + new_referrals
+        >= in_an_hour
+    {
+        return Ok(true);
     }
+    if work.campaign(partner.campaign).await?.terms.lead_bounty == 0 {
+        return Ok(false);
+    }
+    let bounties = commission::count_bounties_since(&store, account, partner.id, since(work, DAY)?, in_a_day).await?;
+    Ok(bounties + new_referrals >= in_a_day)
+}
+
+fn since(work: &UnitOfWork, span: SignedDuration) -> Result<Timestamp, LedgerError> {
+    let since = work.now.checked_sub(span).map_err(|_| ArithmeticError::BeyondTime)?;
+    Ok(since.max(Timestamp::UNIX_EPOCH))
 }

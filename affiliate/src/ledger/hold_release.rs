@@ -7,12 +7,16 @@ use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::commission::ReconciliationState;
 use mail::event::EventKind;
 use mail::id::{AccountId, CommissionId};
+use queue::intake::Intake;
 use store::affiliate::commission::{self, DueCommission};
 use store::engine::Batch;
+use store::retry_on_conflict;
 
-use super::balances::FOLD_LOOK;
-use super::{Ledger, LedgerError, TRIES_MAX, UnitOfWork};
-use crate::service::AffiliateService;
+use super::balances::{FOLD_LOOK, fold_balance};
+use super::commit_batch::build_batch;
+use super::unit_of_work::UnitOfWork;
+use crate::context::Context;
+use crate::error::LedgerError;
 
 /// Poll interval.
 const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
@@ -41,7 +45,13 @@ impl HoldReleaseCounts {
     }
 }
 
-impl Ledger {
+/// Releases holds.
+#[derive(Clone)]
+pub struct HoldRelease {
+    pub(crate) context: Context,
+}
+
+impl HoldRelease {
     /// Releases the holds of these partitions that have ended. Each line is one commit with its event. A line that
     /// another process released first is skipped, so concurrent runs are harmless. Lines that must be reconciled first
     /// are skipped as well.
@@ -55,8 +65,9 @@ impl Ledger {
     ) -> Result<HoldReleaseCounts, LedgerError> {
         let (mut counts, mut after) = (HoldReleaseCounts::default(), None::<DueCommission>);
         loop {
-            let due = commission::list_due(&self.store, partitions.clone(), now, after.as_ref(), DUE_AT_ONCE).await?;
-            let mut lines = commission::get_due(&self.store, &due).await?;
+            let due =
+                commission::list_due(&self.context.store, partitions.clone(), now, after.as_ref(), DUE_AT_ONCE).await?;
+            let mut lines = commission::get_due(&self.context.store, &due).await?;
             lines.retain(|line| !matches!(line.comparison, ReconciliationState::Due(_)));
             for line in lines {
                 counts.count(line.id, self.release_hold(line.account, line.id).await);
@@ -70,53 +81,52 @@ impl Ledger {
 
     /// Releases the hold of a line. Returns true if this call made it earned.
     pub(crate) async fn release_hold(&self, account: AccountId, id: CommissionId) -> Result<bool, LedgerError> {
-        for _ in 0..TRIES_MAX {
-            let mut work = UnitOfWork::open(self, account).await?;
-            let Some(mut line) = work.line(id).await? else { return Ok(false) };
+        retry_on_conflict(|| async {
+            let mut work = UnitOfWork::open(&self.context, account).await?;
+            let Some(mut line) = work.line(id).await? else { return Ok(Some(false)) };
             if line.earn(work.now).is_err() {
-                return Ok(false);
+                return Ok(Some(false));
             }
             let partner_key = (account, line.partner);
             work.put_line(line, [EventKind::CommissionEarned]);
-            if self.commit(work.build_batch(Batch::progress()).await?).await? {
-                if self.random().is_multiple_of(FOLD_LOOK) {
-                    self.fold_balance(partner_key).await?;
+            if self.context.commit(build_batch(work, Batch::progress()).await?).await? {
+                if self.context.random().is_multiple_of(FOLD_LOOK) {
+                    fold_balance(&self.context, partner_key).await?;
                 }
-                return Ok(true);
+                return Ok(Some(true));
             }
-        }
-        Err(LedgerError::Contended)
+            Ok(None)
+        })
+        .await
     }
-}
 
-impl AffiliateService {
     /// Releases the holds of this node's partitions until dropped, each at its time by the service's clock. New holds
     /// and failed ones are picked up within a minute.
-    pub fn run_hold_release(&self) -> BoxFuture<'_, ()> {
+    pub(crate) fn run<'a>(&'a self, intake: &'a Intake) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             loop {
-                let now = self.now();
-                for partitions in self.intake.partition_ranges() {
-                    match self.ledger().release_holds(partitions, now).await {
+                let now = self.context.now();
+                for partitions in intake.partition_ranges() {
+                    match self.release_holds(partitions, now).await {
                         Ok(HoldReleaseCounts { earned: 0, .. }) => {}
                         Ok(HoldReleaseCounts { earned, .. }) => tracing::debug!(earned, "holds released"),
                         Err(fault) => tracing::warn!(%fault, "cannot list holds to release"),
                     }
                 }
-                self.intake.clock().sleep_until(self.next_due(now).await).await;
+                intake.clock().sleep_until(next_due(&self.context, intake, now).await).await;
             }
         })
     }
+}
 
-    /// Returns the time of the next due line after `now`, at most one minute later.
-    pub(crate) async fn next_due(&self, now: Timestamp) -> Timestamp {
-        let mut next = now.checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
-        for partitions in self.intake.partition_ranges() {
-            match commission::next_due(self.store(), partitions, now).await {
-                Ok(found) => next = found.map_or(next, |found| next.min(found)),
-                Err(error) => tracing::warn!(%error, "cannot read the time of the next hold to release"),
-            }
+/// Returns the time of the next due line after `now`, at most one minute later.
+pub(crate) async fn next_due(context: &Context, intake: &Intake, now: Timestamp) -> Timestamp {
+    let mut next = now.checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
+    for partitions in intake.partition_ranges() {
+        match commission::next_due(&context.store, partitions, now).await {
+            Ok(found) => next = found.map_or(next, |found| next.min(found)),
+            Err(error) => tracing::warn!(%error, "cannot read the time of the next hold to release"),
         }
-        next
     }
+    next
 }

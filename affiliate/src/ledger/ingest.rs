@@ -1,25 +1,28 @@
 //! Event ingestion: verify, deduplicate, enrich, and apply an event with all its effects in one commit.
 //!
-//! Objects fetched from the processor ([`Ledger::ingest_fetched_object`]) take the same path, wrapped as synthetic
+//! Objects fetched from the processor ([`FactIngest::ingest_fetched_object`]) take the same path, wrapped as synthetic
 //! events. The processor never resends these, so no row of them is stored, unless they fail: then they are listed among
 //! the failed events.
-
-use std::future::{Future, ready};
 
 use aws_lc_rs::digest;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::affiliate::program::{AffiliateProgram, ProcessorMode};
 use mail::id::AccountId;
-use queue::client::http::ResponsePermit;
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, StoredProcessorEvent};
 use store::affiliate::program;
 use store::engine::Batch;
+use store::retry_on_conflict;
 
-use super::apply_facts::NoEffect;
-use super::{Ledger, LedgerError, TRIES_MAX, UnitOfWork};
+use super::apply_facts::{NoEffect, apply};
+use super::commit_batch::build_batch;
+use super::recompute::recompute_all;
+use super::unit_of_work::UnitOfWork;
+use crate::context::Context;
+use crate::enrichment::{EnrichedFact, Enrichment};
+use crate::error::LedgerError;
 use crate::offload::{INLINE_BYTES_MAX, offload};
-use crate::processor::signature::{self, SignatureError};
+use crate::processor::signature::SignatureError;
 use crate::processor::{JsonReadError, MetadataKeys, ProcessorJson, WebhookEvent, WebhookFact, synthesize_event};
 
 /// Memory needed to read an event besides its body, per byte of the body: a copy of its object, and the parsed facts.
@@ -44,58 +47,6 @@ pub enum IngestOutcome {
     Failed(LedgerError),
 }
 
-/// Fetches from the processor what an event leaves out.
-pub trait Enricher: Sync {
-    /// Adds the facts that the event's fact needs and does not contain.
-    fn enrich(
-        &self,
-        ledger: &Ledger,
-        program: &AffiliateProgram,
-        fact: WebhookFact,
-        keys: &MetadataKeys,
-    ) -> impl Future<Output = Result<EnrichedFact, LedgerError>> + Send;
-
-    /// Reserves memory for reading a large event of an account; `None` if memory is not accounted.
-    fn permit(
-        &self,
-        _account: AccountId,
-        _bytes: usize,
-    ) -> impl Future<Output = Result<Option<ResponsePermit>, LedgerError>> + Send {
-        ready(Ok(None))
-    }
-}
-
-/// The fact of an event, and the facts fetched for it.
-#[derive(Debug)]
-pub struct EnrichedFact {
-    /// Facts to apply before the event's own, in the same commit.
-    pub before: Vec<WebhookFact>,
-    pub fact: WebhookFact,
-}
-
-impl EnrichedFact {
-    /// Wraps a fact that needs no enrichment.
-    #[must_use]
-    pub fn from_fact(fact: WebhookFact) -> Self {
-        Self { before: Vec::new(), fact }
-    }
-}
-
-/// An [`Enricher`] that fetches nothing.
-pub struct NoEnricher;
-
-impl Enricher for NoEnricher {
-    async fn enrich(
-        &self,
-        _: &Ledger,
-        _: &AffiliateProgram,
-        fact: WebhookFact,
-        _: &MetadataKeys,
-    ) -> Result<EnrichedFact, LedgerError> {
-        Ok(EnrichedFact::from_fact(fact))
-    }
-}
-
 /// An event being ingested.
 struct IncomingEvent<'a> {
     id: String,
@@ -106,20 +57,18 @@ struct IncomingEvent<'a> {
     is_asked: bool,
 }
 
-impl Ledger {
-    /// Ingests a webhook body after verifying its signature; `secrets` are the program's webhook secrets.
-    pub async fn receive<S: AsRef<str>>(
-        &self,
-        program: &AffiliateProgram,
-        secrets: &[S],
-        header: &str,
-        body: &[u8],
-        completes: &impl Enricher,
-    ) -> IngestOutcome {
-        match signature::verify(header, body, secrets, self.now()) {
-            Ok(_) => self.ingest_body(program.account, body, false, completes).await,
-            Err(error) => IngestOutcome::BadSignature(error),
-        }
+/// Ingests what the processor reports.
+#[derive(Clone)]
+pub struct FactIngest {
+    pub(crate) context: Context,
+    /// Fetches what an event leaves out; `None` if nothing is fetched.
+    enrichment: Option<Enrichment>,
+}
+
+impl FactIngest {
+    #[must_use]
+    pub fn new(context: &Context, enrichment: Option<Enrichment>) -> Self {
+        Self { context: context.clone(), enrichment }
     }
 
     /// Ingests an object fetched at time `at`, as if an event of type `kind` had delivered it.
@@ -129,7 +78,6 @@ impl Ledger {
         kind: &str,
         object: &ProcessorJson,
         at: Timestamp,
-        completes: &impl Enricher,
     ) -> IngestOutcome {
         // The id depends on the object only, so repeated failures share one row.
         let id = format!("asked_{}", object.id().unwrap_or_default());
@@ -137,21 +85,16 @@ impl Ledger {
             return self.record_unreadable(program.account, id, kind, error.into()).await;
         }
         let event = synthesize_event(object.text(), &id, kind, at, program.settings.mode);
-        self.ingest_body(program.account, event.as_bytes(), true, completes).await
+        self.ingest_body(program.account, event.as_bytes(), true).await
     }
 
     /// Ingests an event fetched from the processor's event list.
-    pub async fn ingest_fetched_event(
-        &self,
-        program: &AffiliateProgram,
-        event: &ProcessorJson,
-        completes: &impl Enricher,
-    ) -> IngestOutcome {
+    pub async fn ingest_fetched_event(&self, program: &AffiliateProgram, event: &ProcessorJson) -> IngestOutcome {
         if let Err(error) = event.check_size() {
             let id = event.id().unwrap_or_default().into_owned();
             return self.record_unreadable(program.account, id, "unreadable", error.into()).await;
         }
-        self.ingest_body(program.account, event.text().as_bytes(), true, completes).await
+        self.ingest_body(program.account, event.text().as_bytes(), true).await
     }
 
     /// Records a fetched object as failed, under an id for the list of failed events.
@@ -171,21 +114,16 @@ impl Ledger {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn replay(
-        &self,
-        account: AccountId,
-        id: &str,
-        completes: &impl Enricher,
-    ) -> Result<Option<ProcessorEvent>, LedgerError> {
-        let Some(event) = processor_event::get(&self.store, account, id).await?.event else {
+    pub async fn replay(&self, account: AccountId, id: &str) -> Result<Option<ProcessorEvent>, LedgerError> {
+        let Some(event) = processor_event::get(&self.context.store, account, id).await?.event else {
             return Ok(None);
         };
         if event.status == EventStatus::Failed
             && let Some(body) = &event.body
         {
-            self.ingest_body(account, body.as_bytes(), event.is_asked, completes).await;
+            self.ingest_body(account, body.as_bytes(), event.is_asked).await;
         }
-        let after = processor_event::get(&self.store, account, id).await?.event;
+        let after = processor_event::get(&self.context.store, account, id).await?.event;
         // The row of a fetched object is deleted once it is applied.
         let booked = ProcessorEvent { status: EventStatus::Done, error: None, body: None, ..event };
         Ok(after.or(Some(booked)))
@@ -193,20 +131,16 @@ impl Ledger {
 
     /// Ingests a body whose signature was verified, without enrichment.
     pub fn ingest<'a>(&'a self, account: AccountId, body: &'a [u8]) -> BoxFuture<'a, IngestOutcome> {
-        Box::pin(async move { self.ingest_body(account, body, false, &NoEnricher).await })
+        Box::pin(async move { self.ingest_body(account, body, false).await })
     }
 
-    async fn ingest_body(
-        &self,
-        account: AccountId,
-        body: &[u8],
-        is_asked: bool,
-        completes: &impl Enricher,
-    ) -> IngestOutcome {
+    async fn ingest_body(&self, account: AccountId, body: &[u8], is_asked: bool) -> IngestOutcome {
         // The memory is reserved until the event is applied.
-        let permit = match body.len() {
-            0..=INLINE_BYTES_MAX => Ok(None),
-            large => completes.permit(account, large.saturating_mul(MEMORY_FACTOR)).await,
+        let permit = match (&self.enrichment, body.len()) {
+            (Some(enrichment), large) if large > INLINE_BYTES_MAX => {
+                enrichment.reserve_memory(account, large.saturating_mul(MEMORY_FACTOR)).await.map(Some)
+            }
+            _ => Ok(None),
         };
         let _permit = match permit {
             Ok(permit) => permit,
@@ -221,7 +155,7 @@ impl Ledger {
         };
         let answer = match read {
             // Boxed, because the future of a unit of work is large and would be copied into every caller's future.
-            Ok(event) => Box::pin(self.enrich_and_apply(account, event, &arrival, completes)).await,
+            Ok(event) => Box::pin(self.enrich_and_apply(account, event, &arrival)).await,
             Err(error) => Err(error.into()),
         };
         match answer {
@@ -243,10 +177,9 @@ impl Ledger {
         account: AccountId,
         event: WebhookEvent,
         arrival: &IncomingEvent<'_>,
-        completes: &impl Enricher,
     ) -> Result<IngestOutcome, LedgerError> {
-        let program = program::get(&self.store, account).await?.ok_or(LedgerError::NotSetUp)?;
-        let stored = processor_event::get(&self.store, account, &event.id).await?;
+        let program = program::get(&self.context.store, account).await?.ok_or(LedgerError::NotSetUp)?;
+        let stored = processor_event::get(&self.context.store, account, &event.id).await?;
         if arrival.is_already_processed(&stored) {
             return Ok(IngestOutcome::Duplicate);
         }
@@ -255,7 +188,10 @@ impl Ledger {
         }
         let keys = metadata_keys(&program);
         let (event, fact) = read_fact(event, keys.clone()).await?;
-        let completed = completes.enrich(self, &program, fact, &keys).await?;
+        let completed = match &self.enrichment {
+            Some(enrichment) => enrichment.enrich(&program, fact, &keys).await?,
+            None => EnrichedFact::from_fact(fact),
+        };
         self.apply_event(account, &event, Some(&completed), arrival).await
     }
 
@@ -266,37 +202,45 @@ impl Ledger {
         completed: Option<&EnrichedFact>,
         arrival: &IncomingEvent<'_>,
     ) -> Result<IngestOutcome, LedgerError> {
-        let (mut tries, mut parts) = (0, 0);
-        while tries < TRIES_MAX && parts < PARTS_MAX {
-            let program = program::get(&self.store, account).await?.ok_or(LedgerError::NotSetUp)?;
-            let stored = processor_event::get(&self.store, account, &event.id).await?;
-            if arrival.is_already_processed(&stored) {
-                return Ok(IngestOutcome::Duplicate);
-            }
-            let IngestStep { mut batch, ignored, is_whole } = match (foreign_reason(event, &program), completed) {
-                (Some(reason), _) => IngestStep { batch: Batch::progress(), ignored: Some(reason), is_whole: true },
-                (None, Some(completed)) => self.apply_facts(program, completed).await?,
-                // The program's mode or account changed since the event was enriched.
-                (None, None) => return Err(LedgerError::Contended),
-            };
-            if is_whole && arrival.is_transient(&stored) {
-                processor_event::delete(&mut batch, account, &stored);
-            } else if is_whole {
-                let status = if ignored.is_some() { EventStatus::Ignored } else { EventStatus::Done };
-                let processed = arrival.to_row(&stored, status, self.now());
-                let processed = ProcessorEvent { error: ignored.map(str::to_owned), ..processed };
-                processor_event::put(&mut batch, account, &stored, &processed);
-            }
-            match self.commit(batch).await? {
-                // A part is committed; its progress cannot conflict again.
-                true if !is_whole => (tries, parts) = (0, parts + 1),
-                true => {
-                    return Ok(ignored.map_or(IngestOutcome::Done, |reason| IngestOutcome::Ignored(reason.to_owned())));
-                }
-                false => tries += 1,
+        for _ in 0..PARTS_MAX {
+            let outcome = retry_on_conflict(|| self.apply_part(account, event, completed, arrival)).await?;
+            // A part is committed, so its progress cannot conflict again.
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
             }
         }
         Err(LedgerError::Contended)
+    }
+
+    /// Applies as much of an event as one commit takes. Returns `Some(None)` if more is left, `None` after a conflict.
+    async fn apply_part(
+        &self,
+        account: AccountId,
+        event: &WebhookEvent,
+        completed: Option<&EnrichedFact>,
+        arrival: &IncomingEvent<'_>,
+    ) -> Result<Option<Option<IngestOutcome>>, LedgerError> {
+        let program = program::get(&self.context.store, account).await?.ok_or(LedgerError::NotSetUp)?;
+        let stored = processor_event::get(&self.context.store, account, &event.id).await?;
+        if arrival.is_already_processed(&stored) {
+            return Ok(Some(Some(IngestOutcome::Duplicate)));
+        }
+        let IngestStep { mut batch, ignored, is_whole } = match (foreign_reason(event, &program), completed) {
+            (Some(reason), _) => IngestStep { batch: Batch::progress(), ignored: Some(reason), is_whole: true },
+            (None, Some(completed)) => self.apply_facts(program, completed).await?,
+            // The program's mode or account changed since the event was enriched.
+            (None, None) => return Err(LedgerError::Contended),
+        };
+        if is_whole && arrival.is_transient(&stored) {
+            processor_event::delete(&mut batch, account, &stored);
+        } else if is_whole {
+            let status = if ignored.is_some() { EventStatus::Ignored } else { EventStatus::Done };
+            let processed = arrival.to_row(&stored, status, self.context.now());
+            let processed = ProcessorEvent { error: ignored.map(str::to_owned), ..processed };
+            processor_event::put(&mut batch, account, &stored, &processed);
+        }
+        let outcome = ignored.map_or(IngestOutcome::Done, |reason| IngestOutcome::Ignored(reason.to_owned()));
+        Ok(self.context.commit(batch).await?.then_some(is_whole.then_some(outcome)))
     }
 
     /// Computes the effects of an event from the current rows.
@@ -305,16 +249,16 @@ impl Ledger {
         program: AffiliateProgram,
         completed: &EnrichedFact,
     ) -> Result<IngestStep, LedgerError> {
-        let mut work = UnitOfWork::for_program(self, program);
+        let mut work = UnitOfWork::for_program(&self.context, program);
         for fact in &completed.before {
             // These facts complete the event; whether they have an effect of their own does not matter.
-            let _ = work.apply(fact).await?;
+            let _ = apply(&mut work, fact).await?;
         }
-        if let Err(NoEffect(reason)) = work.apply(&completed.fact).await? {
+        if let Err(NoEffect(reason)) = apply(&mut work, &completed.fact).await? {
             return Ok(IngestStep { batch: Batch::progress(), ignored: Some(reason), is_whole: true });
         }
-        let is_whole = Box::pin(work.recompute_all()).await?;
-        Ok(IngestStep { batch: work.build_batch(Batch::progress()).await?, ignored: None, is_whole })
+        let is_whole = Box::pin(recompute_all(&mut work)).await?;
+        Ok(IngestStep { batch: build_batch(work, Batch::progress()).await?, ignored: None, is_whole })
     }
 
     /// Records that an event failed, with its body, and nothing else.
@@ -324,23 +268,21 @@ impl Ledger {
         arrival: &IncomingEvent<'_>,
         fault: &LedgerError,
     ) -> Result<(), LedgerError> {
-        for _ in 0..TRIES_MAX {
-            let stored = processor_event::get(&self.store, account, &arrival.id).await?;
+        retry_on_conflict(|| async {
+            let stored = processor_event::get(&self.context.store, account, &arrival.id).await?;
             if arrival.is_already_processed(&stored) {
-                return Ok(());
+                return Ok(Some(()));
             }
             let failed = ProcessorEvent {
                 error: Some(fault.to_string()),
                 body: arrival.body.and_then(|body| std::str::from_utf8(body).ok()).map(str::to_owned),
-                ..arrival.to_row(&stored, EventStatus::Failed, self.now())
+                ..arrival.to_row(&stored, EventStatus::Failed, self.context.now())
             };
             let mut batch = Batch::progress();
             processor_event::put(&mut batch, account, &stored, &failed);
-            if self.commit(batch).await? {
-                return Ok(());
-            }
-        }
-        Err(LedgerError::Contended)
+            Ok(self.context.commit(batch).await?.then_some(()))
+        })
+        .await
     }
 }
 

@@ -9,10 +9,14 @@ use mail::affiliate::sale::SaleReturns;
 use mail::event::EventKind;
 use mail::id::{AccountId, CommissionId, ReferralId};
 use store::engine::Batch;
+use store::retry_on_conflict;
 
-use super::{Ledger, LedgerError, TRIES_MAX, UnitOfWork};
-use crate::error::{AffiliateError, AffiliateNoun, ConflictReason};
-use crate::service::{ExtendCommit, IfMatch};
+use super::commit_batch::build_batch;
+use super::recompute::{money_returned, recompute_all, recompute_bounty, recompute_invoice};
+use super::unit_of_work::UnitOfWork;
+use crate::context::{Context, ExtendCommit};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, LedgerError};
+use crate::if_match::IfMatch;
 
 /// The owner's decision on a referral.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +44,13 @@ impl From<ReversalReason> for CommissionReversal {
     }
 }
 
-impl Ledger {
+/// Manual operations of the owner and the API.
+#[derive(Clone)]
+pub struct ManualActions {
+    pub(crate) context: Context,
+}
+
+impl ManualActions {
     /// Reverses a commission; does nothing if it is reversed already. With [`ReversalReason::Fraud`], the recruiter's
     /// share is reversed as well.
     ///
@@ -53,21 +63,19 @@ impl Ledger {
         reversal: &CommissionReversal,
         extend_commit: ExtendCommit<'_, Commission>,
     ) -> Result<Commission, AffiliateError> {
-        for _ in 0..TRIES_MAX {
-            let mut work = UnitOfWork::open(self, account).await?;
+        retry_on_conflict(|| async {
+            let mut work = UnitOfWork::open(&self.context, account).await?;
             let mut line = work.line(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Commission))?;
             IfMatch::check(reversal.seen.as_ref(), line.rev, line.updated_at)?;
             if line.reverse(reversal.reason, work.now)? {
                 line.note.clone_from(&reversal.note);
                 work.put_line(line.clone(), [EventKind::CommissionReversed]);
-                work.recompute_after_change(&line).await?;
+                recompute_after_change(&mut work, &line).await?;
             }
             let line = work.line(id).await?.unwrap_or(line);
-            if self.commit_extended(work, extend_commit, &line).await? {
-                return Ok(line);
-            }
-        }
-        Err(ConflictReason::Changed.into())
+            Ok(self.commit_extended(work, extend_commit, &line).await?.then_some(line))
+        })
+        .await
     }
 
     /// Reinstates a reversed commission: its hold starts again, and the refunds and disputes known now are waived. A
@@ -83,32 +91,30 @@ impl Ledger {
         if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, Commission>,
     ) -> Result<Commission, AffiliateError> {
-        for _ in 0..TRIES_MAX {
-            let mut work = UnitOfWork::open(self, account).await?;
+        retry_on_conflict(|| async {
+            let mut work = UnitOfWork::open(&self.context, account).await?;
             let mut line = work.line(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Commission))?;
             IfMatch::check(if_match, line.rev, line.updated_at)?;
             let referral =
-                work.referral(line.referral).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?;
+                work.referrals.load(line.referral).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?;
             if ReferralBar::from_referral(referral).is_some() {
                 return Err(ConflictReason::ReferralBarred.into());
             }
             let returned = match line.sold_invoice() {
-                Some(sale) => work.money_returned(&sale.invoice).await?,
+                Some(sale) => money_returned(&mut work, &sale.invoice).await?,
                 None => SaleReturns::default(),
             };
             line.reinstate(&returned, work.now).map_err(|_| ConflictReason::NotReversed)?;
             work.put_line(line.clone(), []);
             // Freezes the line if its referral is frozen.
-            work.recompute_after_change(&line).await?;
+            recompute_after_change(&mut work, &line).await?;
             let line = work.line(id).await?.unwrap_or(line);
             if matches!(line.status, CommissionState::Reversed { .. }) {
                 return Err(ConflictReason::PartnerGone.into());
             }
-            if self.commit_extended(work, extend_commit, &line).await? {
-                return Ok(line);
-            }
-        }
-        Err(ConflictReason::Changed.into())
+            Ok(self.commit_extended(work, extend_commit, &line).await?.then_some(line))
+        })
+        .await
     }
 
     /// Allows or rejects a referral, flagged or not. Idempotent.
@@ -124,60 +130,54 @@ impl Ledger {
         extend_commit: ExtendCommit<'_, Referral>,
     ) -> Result<Referral, AffiliateError> {
         // `if_match` applies to the first commit only: that commit changes the version.
-        let (mut tries, mut if_match) = (0, if_match);
-        while tries < TRIES_MAX {
-            let mut work = UnitOfWork::open(self, account).await?;
-            let now = work.now;
-            let referral = work.referral(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?;
-            IfMatch::check(if_match, referral.rev, referral.updated_at)?;
-            if referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired) {
-                return Err(ConflictReason::ReferralLapsed.into());
+        let mut if_match = if_match;
+        loop {
+            let done = retry_on_conflict::<_, AffiliateError, _>(|| async {
+                let mut work = UnitOfWork::open(&self.context, account).await?;
+                let now = work.now;
+                let referral =
+                    work.referrals.load(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?;
+                IfMatch::check(if_match, referral.rev, referral.updated_at)?;
+                if referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired) {
+                    return Err(ConflictReason::ReferralLapsed.into());
+                }
+                apply_decision(referral, verdict, now);
+                // Continues with the customers of an earlier attempt that was interrupted.
+                let customers: Vec<String> = referral.customers().cloned().collect();
+                work.touched.customers.extend(customers);
+                work.touched.referrals.insert(id);
+                let is_whole = Box::pin(recompute_all(&mut work)).await?;
+                let referral =
+                    work.referrals.load(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?.clone();
+                let is_done = if is_whole {
+                    self.commit_extended(work, extend_commit, &referral).await?
+                } else {
+                    self.context.commit(build_batch(work, Batch::progress()).await?).await?
+                };
+                Ok(is_done.then_some(is_whole.then_some(referral)))
+            })
+            .await?;
+            if let Some(referral) = done {
+                return Ok(self.reload_referral(account, referral).await?);
             }
-            apply_decision(referral, verdict, now);
-            // Continues with the customers of an earlier attempt that was interrupted.
-            let customers: Vec<String> = referral.customers().cloned().collect();
-            work.touched.customers.extend(customers);
-            work.touched.referrals.insert(id);
-            let is_whole = Box::pin(work.recompute_all()).await?;
-            let referral = work.referral(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?.clone();
-            let is_done = if is_whole {
-                self.commit_extended(work, extend_commit, &referral).await?
-            } else {
-                self.commit(work.build_batch(Batch::progress()).await?).await?
-            };
-            match is_done {
-                true if is_whole => return Ok(self.reload_referral(account, referral).await?),
-                true => (tries, if_match) = (0, None),
-                false => tries += 1,
-            }
+            if_match = None;
         }
-        Err(ConflictReason::Changed.into())
     }
 
     async fn reload_referral(&self, account: AccountId, referral: Referral) -> Result<Referral, LedgerError> {
-        let found = store::affiliate::referral::get(&self.store, account, referral.id).await?;
+        let found = store::affiliate::referral::get(&self.context.store, account, referral.id).await?;
         Ok(found.unwrap_or(referral))
     }
 
     async fn commit_extended<T>(
         &self,
-        work: UnitOfWork<'_>,
+        work: UnitOfWork,
         extend_commit: ExtendCommit<'_, T>,
         done: &T,
     ) -> Result<bool, AffiliateError> {
-        let mut batch = work.build_batch(Batch::progress()).await?;
+        let mut batch = build_batch(work, Batch::progress()).await?;
         extend_commit(&mut batch, done);
-        Ok(self.commit(batch).await?)
-    }
-}
-
-impl UnitOfWork<'_> {
-    /// Recomputes what depends on a line that was changed manually.
-    async fn recompute_after_change(&mut self, line: &Commission) -> Result<(), LedgerError> {
-        match line.sold_invoice() {
-            Some(sale) => self.recompute_invoice(&sale.invoice).await,
-            None => self.recompute_bounty(line.referral).await,
-        }
+        Ok(self.context.commit(batch).await?)
     }
 }
 
@@ -207,5 +207,13 @@ fn apply_decision(referral: &mut Referral, verdict: ReferralDecision, now: jiff:
     if review.status != status {
         review.status = status;
         review.decided_at = Some(now);
+    }
+}
+
+/// Recomputes what depends on a line that was changed manually.
+async fn recompute_after_change(work: &mut UnitOfWork, line: &Commission) -> Result<(), LedgerError> {
+    match line.sold_invoice() {
+        Some(sale) => recompute_invoice(work, &sale.invoice).await,
+        None => recompute_bounty(work, line.referral).await,
     }
 }

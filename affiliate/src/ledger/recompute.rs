@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::BoxFuture;
 use mail::address::Address;
 use mail::affiliate::arithmetic::ArithmeticError;
-use mail::affiliate::arithmetic::person::is_same_person;
 use mail::affiliate::campaign::Campaign;
 use mail::affiliate::commission::{Commission, CommissionLevel};
 use mail::affiliate::partner::Partner;
@@ -17,28 +16,21 @@ use mail::affiliate::recompute::{
 use mail::affiliate::referral::{Referral, ReferralBlock};
 use mail::affiliate::sale::{Sale, SaleReturns};
 use mail::event::EventKind;
-use mail::id::{CommissionId, PartnerId, ReferralId};
+use mail::id::{AdjustmentId, CommissionId, PartnerId, ReferralId};
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{commission, processor_state};
 
-use super::attribution::counts_from;
+use super::attribution::{attribute, counts_from};
+use super::leads::{set_referral_address, write_bounty};
 use super::processor_state::{ChargeState, CountedRevenue, CustomerState, InvoiceState};
-use super::unit_of_work::PendingEvent;
-use super::{LedgerError, UnitOfWork};
+use super::prospect::is_self_referral;
+use super::unit_of_work::{PendingEvent, UnitOfWork};
+use crate::error::LedgerError;
 
 /// Maximum invoices of a customer that one commit recomputes; the rest is left to the next commit.
 const INVOICES_AT_ONCE: usize = 100;
 /// Maximum rounds in which a unit of work recomputes what its own changes touched.
 const ROUNDS_MAX: usize = 8;
-
-/// Known source of an invoice's payment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PaymentSource {
-    /// A charge, by id.
-    Charge(String),
-    /// A payment intent, by id; its charge is unknown.
-    Payment(String),
-}
 
 /// All input to the recompute of one invoice.
 struct RecomputeInput {
@@ -60,382 +52,329 @@ struct RecomputeInput {
     ids: [CommissionId; 3],
 }
 
-impl UnitOfWork<'_> {
-    /// Recomputes everything touched. Returns false if the work exceeds one commit: the caller may commit the changes
-    /// so far, and must then apply the same fact again.
-    pub(crate) fn recompute_all(&mut self) -> BoxFuture<'_, Result<bool, LedgerError>> {
-        Box::pin(async move {
-            let mut turned = BTreeSet::new();
-            for _ in 0..ROUNDS_MAX {
-                self.recompute_touched().await?;
-                self.continue_customers().await?;
-                self.continue_guests().await?;
-                let before = turned.len();
-                for referral in self.referrals_with_changed_eligibility() {
-                    if turned.insert(referral) {
-                        self.recompute_referral_lines(referral).await?;
-                    }
-                }
-                // After a change of eligibility one more round recomputes the referral's invoices, also those of
-                // guests: nothing else leads to the invoices of a lapsed referral.
-                if self.touched.is_empty() && turned.len() == before {
-                    break;
+/// Recomputes everything touched. Returns false if the work exceeds one commit: the caller may commit the changes
+/// so far, and must then apply the same fact again.
+pub(crate) fn recompute_all(work: &mut UnitOfWork) -> BoxFuture<'_, Result<bool, LedgerError>> {
+    Box::pin(async move {
+        let mut turned = BTreeSet::new();
+        for _ in 0..ROUNDS_MAX {
+            recompute_touched(work).await?;
+            continue_customers(work).await?;
+            continue_guests(work).await?;
+            let before = turned.len();
+            for referral in work.referrals.with_changed_eligibility() {
+                if turned.insert(referral) {
+                    recompute_referral_lines(work, referral).await?;
                 }
             }
-            // Bounties come last, because only now it is known whether the new referrals may earn.
-            for id in std::mem::take(&mut self.awaiting_bounty) {
-                self.write_bounty(id).await?;
-            }
-            let is_in_progress = !self.customers_in_progress().is_empty() || !self.guests_in_progress().is_empty();
-            Ok(self.touched.is_empty() && !is_in_progress)
-        })
-    }
-
-    /// Referrals come first: their eligibility decides whether their invoices earn.
-    async fn recompute_touched(&mut self) -> Result<(), LedgerError> {
-        let mut objects = std::mem::take(&mut self.touched);
-        for customer in &objects.customers {
-            objects.referrals.extend(self.customer(customer).await?.referral);
-        }
-        for referral in &objects.referrals {
-            self.update_referral_status(*referral).await?;
-        }
-        for invoice in &objects.invoices {
-            Box::pin(self.recompute_invoice(invoice)).await?;
-        }
-        Ok(())
-    }
-
-    /// Schedules the recompute of a referral's bounty and of everything its customers bought, after its eligibility
-    /// changed.
-    pub(super) async fn recompute_referral_lines(&mut self, id: ReferralId) -> Result<(), LedgerError> {
-        self.recompute_bounty(id).await?;
-        let Some(found) = self.referral(id).await? else { return Ok(()) };
-        let customers: Vec<String> = found.customers().cloned().collect();
-        if customers.is_empty() {
-            found.dealings.going_through = Some(LineCursor::default());
-        }
-        for customer in customers {
-            self.customer(&customer).await?.going_through = Some(String::new());
-            self.touched.customers.insert(customer);
-        }
-        Ok(())
-    }
-
-    /// Continues the recompute of customers' invoices.
-    async fn continue_customers(&mut self) -> Result<(), LedgerError> {
-        let mut limit = INVOICES_AT_ONCE;
-        for (customer, after) in self.customers_in_progress() {
-            let account = self.account();
-            let after = Some(after.as_str()).filter(|after| !after.is_empty());
-            let store = &self.ledger.store;
-            let invoices = processor_state::list_customer_invoices(store, account, &customer, after, limit).await?;
-            let linked = self.customer(&customer).await?.referral;
-            for invoice in &invoices {
-                Box::pin(self.recompute_invoice(invoice)).await?;
-            }
-            let is_whole = invoices.len() < limit;
-            limit = limit.saturating_sub(invoices.len());
-            let last = invoices.last().cloned().or(after.map(str::to_owned)).unwrap_or_default();
-            let row = self.customer(&customer).await?;
-            // An invoice linked the customer: start again, for the invoices before it.
-            if row.referral == linked {
-                row.going_through = (!is_whole).then_some(last);
+            // After a change of eligibility one more round recomputes the referral's invoices, also those of
+            // guests: nothing else leads to the invoices of a lapsed referral.
+            if work.touched.is_empty() && turned.len() == before {
+                break;
             }
         }
-        Ok(())
-    }
+        // Bounties come last, because only now it is known whether the new referrals may earn.
+        for id in std::mem::take(&mut work.referrals.awaiting_bounty) {
+            write_bounty(work, id).await?;
+        }
+        let is_in_progress =
+            !work.processor.customers_in_progress().is_empty() || !work.referrals.guests_in_progress().is_empty();
+        Ok(work.touched.is_empty() && !is_in_progress)
+    })
+}
 
-    /// Continues the recompute of the lines of guest checkouts.
-    async fn continue_guests(&mut self) -> Result<(), LedgerError> {
-        let (store, account) = (self.ledger.store.clone(), self.account());
-        for (referral, trail) in self.guests_in_progress() {
-            let filter =
-                commission::CommissionFilter { referral: Some(referral), ..commission::CommissionFilter::default() };
-            let before = trail.after.map(CommissionId::to_bytes);
-            let wanted = ListPageRequest { before, limit: INVOICES_AT_ONCE, from: None };
-            let page = commission::list(&store, account, &filter, wanted).await?;
-            let invoices = page.rows.iter().filter_map(Commission::sold_invoice).map(|sale| &sale.invoice);
-            for invoice in invoices.collect::<BTreeSet<_>>() {
-                Box::pin(self.recompute_invoice(invoice)).await?;
-            }
-            if let Some(found) = self.referral(referral).await? {
-                let next = page.next.map(CommissionId::from_bytes);
-                found.dealings.going_through = next.map(|after| LineCursor { after: Some(after) });
-            }
-        }
-        Ok(())
+/// Referrals come first: their eligibility decides whether their invoices earn.
+async fn recompute_touched(work: &mut UnitOfWork) -> Result<(), LedgerError> {
+    let mut objects = std::mem::take(&mut work.touched);
+    for customer in &objects.customers {
+        objects.referrals.extend(work.processor.customer(customer).await?.referral);
     }
+    for referral in &objects.referrals {
+        update_referral_status(work, *referral).await?;
+    }
+    for invoice in &objects.invoices {
+        Box::pin(recompute_invoice(work, invoice)).await?;
+    }
+    Ok(())
+}
 
-    /// Computes a referral's status, block and email from everything known of its customers.
-    async fn update_referral_status(&mut self, id: ReferralId) -> Result<(), LedgerError> {
-        self.set_referral_address(id).await?;
-        let Some(found) = self.referral(id).await? else { return Ok(()) };
-        let mut now = found.clone();
-        let mut customers = Vec::new();
-        for customer in now.customers() {
-            customers.push(self.customer(customer).await?.clone());
-        }
-        if !customers.is_empty() {
-            CustomerState::summarize_subscriptions(&customers, &mut now.dealings);
-        }
-        let had_paid = customers.iter().any(|state| state.had_paid_before(counts_from(&now)));
-        if now.blocked.is_none() && had_paid && self.program.settings.new_customers_only {
-            now.blocked = Some(ReferralBlock::ExistingCustomer);
-        }
-        let mut emails = customers.iter().filter_map(CustomerState::email);
-        if now.blocked.is_none()
-            && let Some(partner) = self.partner(now.partner).await?
-            && emails.any(|email| is_self_referral(&partner, email))
-        {
-            now.blocked = Some(ReferralBlock::SelfReferral);
-        }
-        let standing = now.dealings.status();
-        match &mut now.rejection {
-            // A rejected referral stays rejected; the computed status is what it returns to if it is allowed again.
-            Some(rejection) => rejection.was = standing,
-            None => now.status = standing,
-        }
-        if let Some(found) = self.referral(id).await? {
-            *found = now;
-        }
-        Ok(())
+/// Schedules the recompute of a referral's bounty and of everything its customers bought, after its eligibility
+/// changed.
+pub(super) async fn recompute_referral_lines(work: &mut UnitOfWork, id: ReferralId) -> Result<(), LedgerError> {
+    recompute_bounty(work, id).await?;
+    let Some(found) = work.referrals.load(id).await? else { return Ok(()) };
+    let customers: Vec<String> = found.customers().cloned().collect();
+    if customers.is_empty() {
+        found.dealings.going_through = Some(LineCursor::default());
     }
+    for customer in customers {
+        work.processor.customer(&customer).await?.going_through = Some(String::new());
+        work.touched.customers.insert(customer);
+    }
+    Ok(())
+}
 
-    /// Recomputes an invoice's lines and its contribution to the referral.
-    pub(crate) async fn recompute_invoice(&mut self, id: &str) -> Result<(), LedgerError> {
-        let Some(referral) = self.attribute(id).await? else { return Ok(()) };
-        // Attribution may have linked a customer, which can block the referral.
-        self.update_referral_status(referral).await?;
-        let Some(input) = Box::pin(self.load_recompute_input(id, referral)).await? else { return Ok(()) };
-        // First the invoice's worth, which does not depend on its lines; then the lines, with the customer converted.
-        let worth = input.recompute(self, 1)?.worth;
-        self.update_referral_revenue(id, &input, worth).await?;
-        self.update_referral_status(referral).await?;
-        let Some(input) = Box::pin(self.load_recompute_input(id, referral)).await? else { return Ok(()) };
-        let paying = self.paying_customers_with(referral, input.referral.partner).await?;
-        let outcome = input.recompute(self, paying)?;
-        self.invoice(id).await?.nothing = outcome.no_commission.filter(|nothing| nothing.is_permanent());
-        for adjustment in &outcome.adjustments {
-            self.add_adjustment(adjustment)?;
+/// Continues the recompute of customers' invoices.
+async fn continue_customers(work: &mut UnitOfWork) -> Result<(), LedgerError> {
+    let mut limit = INVOICES_AT_ONCE;
+    for (customer, after) in work.processor.customers_in_progress() {
+        let account = work.account();
+        let after = Some(after.as_str()).filter(|after| !after.is_empty());
+        let store = &work.context.store;
+        let invoices = processor_state::list_customer_invoices(store, account, &customer, after, limit).await?;
+        let linked = work.processor.customer(&customer).await?.referral;
+        for invoice in &invoices {
+            Box::pin(recompute_invoice(work, invoice)).await?;
         }
-        self.write_lines(id, referral, outcome.updates).await
+        let is_whole = invoices.len() < limit;
+        limit = limit.saturating_sub(invoices.len());
+        let last = invoices.last().cloned().or(after.map(str::to_owned)).unwrap_or_default();
+        let row = work.processor.customer(&customer).await?;
+        // An invoice linked the customer: start again, for the invoices before it.
+        if row.referral == linked {
+            row.going_through = (!is_whole).then_some(last);
+        }
     }
+    Ok(())
+}
 
-    async fn load_recompute_input(
-        &mut self,
-        id: &str,
-        referral: ReferralId,
-    ) -> Result<Option<RecomputeInput>, LedgerError> {
-        let row = self.invoice(id).await?;
-        let Some(paid) = row.paid().cloned() else { return Ok(None) };
-        let Some(referral) = self.referral(referral).await?.map(|found| found.clone()) else {
-            return Ok(None);
-        };
-        let charges = self.charges_of(id).await?;
-        let row = self.invoice(id).await?;
-        let returned = returned(row, &charges);
-        let payments = row.payments().clone();
-        let charge = charges.iter().map(|(id, _)| id).find(|id| !payments.contains(*id)).cloned();
-        let lines = self.lines_of(id).await?;
-        let is_excluded = self.is_excluded(id, &charges, lines.is_empty()).await?;
-        let nothing = self.invoice(id).await?.nothing;
-        let partner = self.partner(referral.partner).await?;
-        let campaign = partner.as_ref().map(|partner| partner.campaign);
-        let Some(campaign) = campaign.or(self.program.default_campaign) else {
-            return Err(LedgerError::NotSetUp);
-        };
-        let email = match &paid.customer {
-            Some(customer) => self.customer(customer).await?.email().map(str::to_owned),
-            None => None,
-        };
-        let email = email.or(paid.email).and_then(|text| text.parse().ok()).or(referral.email.clone());
-        let mut orphans = BTreeSet::new();
-        for line in &lines {
-            if self.partner(line.partner).await?.is_none() {
-                orphans.insert(line.partner);
-            }
+/// Continues the recompute of the lines of guest checkouts.
+async fn continue_guests(work: &mut UnitOfWork) -> Result<(), LedgerError> {
+    let (store, account) = (work.context.store.clone(), work.account());
+    for (referral, trail) in work.referrals.guests_in_progress() {
+        let filter =
+            commission::CommissionFilter { referral: Some(referral), ..commission::CommissionFilter::default() };
+        let before = trail.after.map(CommissionId::to_bytes);
+        let wanted = ListPageRequest { before, limit: INVOICES_AT_ONCE, from: None };
+        let page = commission::list(&store, account, &filter, wanted).await?;
+        let invoices = page.rows.iter().filter_map(Commission::sold_invoice).map(|sale| &sale.invoice);
+        for invoice in invoices.collect::<BTreeSet<_>>() {
+            Box::pin(recompute_invoice(work, invoice)).await?;
         }
-        Ok(Some(RecomputeInput {
-            sale: paid.sale,
-            charge,
-            returned,
-            is_excluded,
-            nothing,
-            recruiter: self.recruiter_of(partner.as_ref(), email.as_ref()).await?,
-            campaign: self.campaign(campaign).await?,
-            partner,
-            locked: self.locked_lines(&lines).await?,
-            adjusted: self.adjustment_totals(&lines).await?,
-            lines,
-            orphans,
-            ids: [self.new_line(), self.new_line(), self.new_line()],
-            referral,
-        }))
+        if let Some(found) = work.referrals.load(referral).await? {
+            let next = page.next.map(CommissionId::from_bytes);
+            found.dealings.going_through = next.map(|after| LineCursor { after: Some(after) });
+        }
     }
+    Ok(())
+}
 
-    /// Returns the refunds, credit notes and disputes of an invoice, as far as known.
-    pub(super) async fn money_returned(&mut self, invoice: &str) -> Result<SaleReturns, LedgerError> {
-        let charges = self.charges_of(invoice).await?;
-        Ok(returned(self.invoice(invoice).await?, &charges))
+/// Computes a referral's status, block and email from everything known of its customers.
+async fn update_referral_status(work: &mut UnitOfWork, id: ReferralId) -> Result<(), LedgerError> {
+    set_referral_address(work, id).await?;
+    let Some(found) = work.referrals.load(id).await? else { return Ok(()) };
+    let mut now = found.clone();
+    let mut customers = Vec::new();
+    for customer in now.customers() {
+        customers.push(work.processor.customer(customer).await?.clone());
     }
+    if !customers.is_empty() {
+        CustomerState::summarize_subscriptions(&customers, &mut now.dealings);
+    }
+    let had_paid = customers.iter().any(|state| state.had_paid_before(counts_from(&now)));
+    if now.blocked.is_none() && had_paid && work.program.settings.new_customers_only {
+        now.blocked = Some(ReferralBlock::ExistingCustomer);
+    }
+    let mut emails = customers.iter().filter_map(CustomerState::email);
+    if now.blocked.is_none()
+        && let Some(partner) = work.partner(now.partner).await?
+        && emails.any(|email| is_self_referral(&partner, email))
+    {
+        now.blocked = Some(ReferralBlock::SelfReferral);
+    }
+    let standing = now.dealings.status();
+    match &mut now.rejection {
+        // A rejected referral stays rejected; the computed status is what it returns to if it is allowed again.
+        Some(rejection) => rejection.was = standing,
+        None => now.status = standing,
+    }
+    if let Some(found) = work.referrals.load(id).await? {
+        *found = now;
+    }
+    Ok(())
+}
 
-    fn new_line(&self) -> CommissionId {
-        CommissionId::new(self.now, self.ledger.random())
+/// Recomputes an invoice's lines and its contribution to the referral.
+pub(crate) async fn recompute_invoice(work: &mut UnitOfWork, id: &str) -> Result<(), LedgerError> {
+    let Some(referral) = attribute(work, id).await? else { return Ok(()) };
+    // Attribution may have linked a customer, which can block the referral.
+    update_referral_status(work, referral).await?;
+    let Some(input) = Box::pin(load_recompute_input(work, id, referral)).await? else { return Ok(()) };
+    // First the invoice's worth, which does not depend on its lines; then the lines, with the customer converted.
+    let worth = input.recompute(work, 1)?.worth;
+    update_referral_revenue(work, id, &input, worth).await?;
+    update_referral_status(work, referral).await?;
+    let Some(input) = Box::pin(load_recompute_input(work, id, referral)).await? else { return Ok(()) };
+    let paying = work.referrals.paying_customers_with(referral, input.referral.partner).await?;
+    let outcome = input.recompute(work, paying)?;
+    work.processor.invoice(id).await?.nothing = outcome.no_commission.filter(|nothing| nothing.is_permanent());
+    for adjustment in &outcome.adjustments {
+        let adjustment_id = AdjustmentId::new(work.now, work.context.random());
+        work.payouts.add_adjustment(adjustment, adjustment_id, work.now)?;
     }
+    write_lines(work, id, referral, outcome.updates).await
+}
 
-    /// Returns the charges that paid an invoice, with their ids.
-    async fn charges_of(&mut self, invoice: &str) -> Result<Vec<(String, ChargeState)>, LedgerError> {
-        let row = self.invoice(invoice).await?;
-        let (mut ids, payments) = (row.charges().clone(), row.payments().clone());
-        for payment in payments {
-            ids.extend(self.payment(&payment).await?.charges().iter().cloned());
+async fn load_recompute_input(
+    work: &mut UnitOfWork,
+    id: &str,
+    referral: ReferralId,
+) -> Result<Option<RecomputeInput>, LedgerError> {
+    let row = work.processor.invoice(id).await?;
+    let Some(paid) = row.paid().cloned() else { return Ok(None) };
+    let Some(referral) = work.referrals.get(referral).await? else {
+        return Ok(None);
+    };
+    let charges = work.processor.charges_of(id).await?;
+    let row = work.processor.invoice(id).await?;
+    let returned = returned(row, &charges);
+    let payments = row.payments().clone();
+    let charge = charges.iter().map(|(id, _)| id).find(|id| !payments.contains(*id)).cloned();
+    let lines = work.lines_of(id).await?;
+    let is_excluded = is_excluded(work, id, &charges, lines.is_empty()).await?;
+    let nothing = work.processor.invoice(id).await?.nothing;
+    let partner = work.partner(referral.partner).await?;
+    let campaign = partner.as_ref().map(|partner| partner.campaign);
+    let Some(campaign) = campaign.or(work.program.default_campaign) else {
+        return Err(LedgerError::NotSetUp);
+    };
+    let email = match &paid.customer {
+        Some(customer) => work.processor.customer(customer).await?.email().map(str::to_owned),
+        None => None,
+    };
+    let email = email.or(paid.email).and_then(|text| text.parse().ok()).or(referral.email.clone());
+    let mut orphans = BTreeSet::new();
+    for line in &lines {
+        if work.partner(line.partner).await?.is_none() {
+            orphans.insert(line.partner);
         }
-        let mut charges = Vec::new();
-        for id in ids {
-            let charge = self.charge(&id).await?.clone();
-            charges.push((id, charge));
-        }
-        Ok(charges)
     }
+    Ok(Some(RecomputeInput {
+        sale: paid.sale,
+        charge,
+        returned,
+        is_excluded,
+        nothing,
+        recruiter: recruiter_of(work, partner.as_ref(), email.as_ref()).await?,
+        campaign: work.campaign(campaign).await?,
+        partner,
+        locked: work.payouts.locked_lines(&lines).await?,
+        adjusted: work.payouts.adjustment_totals(&lines).await?,
+        lines,
+        orphans,
+        ids: [new_line(work), new_line(work), new_line(work)],
+        referral,
+    }))
+}
 
-    /// Returns the known sources of an invoice's payment: charges, and payment intents without a known charge.
-    pub(crate) async fn payment_sources(&mut self, invoice: &str) -> Result<Vec<PaymentSource>, LedgerError> {
-        let row = self.invoice(invoice).await?;
-        let (mut charges, payments) = (row.charges().clone(), row.payments().clone());
-        let mut paid_by = Vec::new();
-        for payment in payments {
-            let payment_charges = self.payment(&payment).await?.charges().clone();
-            if payment_charges.is_empty() {
-                paid_by.push(PaymentSource::Payment(payment));
-            }
-            charges.extend(payment_charges);
-        }
-        paid_by.extend(charges.into_iter().map(PaymentSource::Charge));
-        Ok(paid_by)
-    }
+/// Returns the refunds, credit notes and disputes of an invoice, as far as known.
+pub(super) async fn money_returned(work: &mut UnitOfWork, invoice: &str) -> Result<SaleReturns, LedgerError> {
+    let charges = work.processor.charges_of(invoice).await?;
+    Ok(returned(work.processor.invoice(invoice).await?, &charges))
+}
 
-    /// Returns a payment intent whose invoice is unknown; `None` if the charge or one of its payments has an invoice.
-    pub(crate) async fn find_unlinked_payment(
-        &mut self,
-        charge: Option<String>,
-        payment: Option<String>,
-    ) -> Result<Option<String>, LedgerError> {
-        let mut payments: BTreeSet<String> = payment.into_iter().collect();
-        if let Some(charge) = charge {
-            let charge_state = self.charge(&charge).await?;
-            if !charge_state.invoices().is_empty() {
-                return Ok(None);
-            }
-            payments.extend(charge_state.payments().iter().cloned());
-        }
-        for payment in &payments {
-            if !self.payment(payment).await?.invoices().is_empty() {
-                return Ok(None);
-            }
-        }
-        Ok(payments.pop_first())
-    }
+fn new_line(work: &UnitOfWork) -> CommissionId {
+    CommissionId::new(work.now, work.context.random())
+}
 
-    /// True if a flag excludes the invoice. A flag elsewhere that is seen before the first line excludes the invoice
-    /// permanently.
-    async fn is_excluded(
-        &mut self,
-        id: &str,
-        charges: &[(String, ChargeState)],
-        is_open: bool,
-    ) -> Result<bool, LedgerError> {
-        let row = self.invoice(id).await?;
-        let by_itself = row.is_excluded() || row.was_excluded;
-        let paid = row.paid().cloned();
-        let mut is_elsewhere = charges.iter().any(|(_, charge)| charge.is_excluded());
-        if let Some((customer, subscription)) = paid.and_then(|paid| Some((paid.customer?, paid.subscription))) {
-            is_elsewhere |= self.customer(&customer).await?.is_excluded(subscription.as_deref());
-        }
-        if is_elsewhere && is_open {
-            self.invoice(id).await?.was_excluded = true;
-        }
-        Ok(by_itself || is_elsewhere)
+/// True if a flag excludes the invoice. A flag elsewhere that is seen before the first line excludes the invoice
+/// permanently.
+async fn is_excluded(
+    work: &mut UnitOfWork,
+    id: &str,
+    charges: &[(String, ChargeState)],
+    is_open: bool,
+) -> Result<bool, LedgerError> {
+    let row = work.processor.invoice(id).await?;
+    let by_itself = row.is_excluded() || row.was_excluded;
+    let paid = row.paid().cloned();
+    let mut is_elsewhere = charges.iter().any(|(_, charge)| charge.is_excluded());
+    if let Some((customer, subscription)) = paid.and_then(|paid| Some((paid.customer?, paid.subscription))) {
+        is_elsewhere |= work.processor.customer(&customer).await?.is_excluded(subscription.as_deref());
     }
+    if is_elsewhere && is_open {
+        work.processor.invoice(id).await?.was_excluded = true;
+    }
+    Ok(by_itself || is_elsewhere)
+}
 
-    async fn recruiter_of(
-        &mut self,
-        partner: Option<&Partner>,
-        customer: Option<&Address>,
-    ) -> Result<Option<RecruiterInput>, LedgerError> {
-        let Some(parent) = partner.and_then(|partner| partner.parent) else { return Ok(None) };
-        Ok(self.partner(parent).await?.map(|parent| RecruiterInput::from_parent(&parent, customer)))
-    }
+async fn recruiter_of(
+    work: &mut UnitOfWork,
+    partner: Option<&Partner>,
+    customer: Option<&Address>,
+) -> Result<Option<RecruiterInput>, LedgerError> {
+    let Some(parent) = partner.and_then(|partner| partner.parent) else { return Ok(None) };
+    Ok(work.partner(parent).await?.map(|parent| RecruiterInput::from_parent(&parent, customer)))
+}
 
-    /// Replaces the invoice's former contribution to its referral.
-    async fn update_referral_revenue(
-        &mut self,
-        id: &str,
-        input: &RecomputeInput,
-        sale_worth: Option<SaleWorth>,
-    ) -> Result<(), LedgerError> {
-        let before = self.invoice(id).await?.counted;
-        let Some(found) = self.referral(input.referral.id).await? else { return Ok(()) };
-        let mut is_first = false;
-        let now = sale_worth.map(|sale_worth| {
-            let currency = *found.currency.get_or_insert(input.sale.currency);
-            let revenue = if currency == input.sale.currency { sale_worth.remaining } else { 0 };
-            let paid_at = input.sale.paid_at;
-            is_first = found.converted_at.is_none();
-            found.converted_at = Some(found.converted_at.map_or(paid_at, |first| first.min(paid_at)));
-            let last = &mut found.dealings.last_paid_at;
-            *last = (*last).max(Some(paid_at));
-            CountedRevenue { revenue, is_gone: sale_worth.is_gone }
-        });
-        let swap = |sum: u32, before: bool, now: bool| sum.saturating_sub(before.into()).saturating_add(now.into());
-        let activity = &mut found.dealings;
-        activity.invoices = swap(activity.invoices, before.is_some(), now.is_some());
-        let is_lost = |counted: Option<CountedRevenue>| counted.is_some_and(|counted| counted.is_gone);
-        activity.gone = swap(activity.gone, is_lost(before), is_lost(now));
-        let revenue = |counted: Option<CountedRevenue>| counted.map_or(0, |counted| counted.revenue);
-        let less = found.revenue_cents.checked_sub(revenue(before));
-        let sum = less.and_then(|reduced| reduced.checked_add(revenue(now)));
-        found.revenue_cents = sum.ok_or(ArithmeticError::TooLarge)?;
-        self.invoice(id).await?.counted = now;
-        if is_first {
-            self.emit(PendingEvent::Referral(EventKind::ReferralConverted, input.referral.id));
-        }
-        Ok(())
+/// Replaces the invoice's former contribution to its referral.
+async fn update_referral_revenue(
+    work: &mut UnitOfWork,
+    id: &str,
+    input: &RecomputeInput,
+    sale_worth: Option<SaleWorth>,
+) -> Result<(), LedgerError> {
+    let before = work.processor.invoice(id).await?.counted;
+    let Some(found) = work.referrals.load(input.referral.id).await? else { return Ok(()) };
+    let mut is_first = false;
+    let now = sale_worth.map(|sale_worth| {
+        let currency = *found.currency.get_or_insert(input.sale.currency);
+        let revenue = if currency == input.sale.currency { sale_worth.remaining } else { 0 };
+        let paid_at = input.sale.paid_at;
+        is_first = found.converted_at.is_none();
+        found.converted_at = Some(found.converted_at.map_or(paid_at, |first| first.min(paid_at)));
+        let last = &mut found.dealings.last_paid_at;
+        *last = (*last).max(Some(paid_at));
+        CountedRevenue { revenue, is_gone: sale_worth.is_gone }
+    });
+    let swap = |sum: u32, before: bool, now: bool| sum.saturating_sub(before.into()).saturating_add(now.into());
+    let activity = &mut found.dealings;
+    activity.invoices = swap(activity.invoices, before.is_some(), now.is_some());
+    let is_lost = |counted: Option<CountedRevenue>| counted.is_some_and(|counted| counted.is_gone);
+    activity.gone = swap(activity.gone, is_lost(before), is_lost(now));
+    let revenue = |counted: Option<CountedRevenue>| counted.map_or(0, |counted| counted.revenue);
+    let less = found.revenue_cents.checked_sub(revenue(before));
+    let sum = less.and_then(|reduced| reduced.checked_add(revenue(now)));
+    found.revenue_cents = sum.ok_or(ArithmeticError::TooLarge)?;
+    work.processor.invoice(id).await?.counted = now;
+    if is_first {
+        work.emit(PendingEvent::Referral(EventKind::ReferralConverted, input.referral.id));
     }
+    Ok(())
+}
 
-    async fn write_lines(
-        &mut self,
-        invoice: &str,
-        referral: ReferralId,
-        written: Vec<LineUpdate>,
-    ) -> Result<(), LedgerError> {
-        for LineUpdate { line, changes: steps } in written {
-            let is_new = steps.contains(&LineChange::Created) && line.level() == CommissionLevel::One;
-            if is_new && let Some(found) = self.referral(referral).await? {
-                found.dealings.first_earning.get_or_insert_with(|| invoice.to_owned());
-            }
-            self.put_line(line, steps.iter().filter_map(event_of_step));
+async fn write_lines(
+    work: &mut UnitOfWork,
+    invoice: &str,
+    referral: ReferralId,
+    written: Vec<LineUpdate>,
+) -> Result<(), LedgerError> {
+    for LineUpdate { line, changes: steps } in written {
+        let is_new = steps.contains(&LineChange::Created) && line.level() == CommissionLevel::One;
+        if is_new && let Some(found) = work.referrals.load(referral).await? {
+            found.dealings.first_earning.get_or_insert_with(|| invoice.to_owned());
         }
-        Ok(())
+        work.put_line(line, steps.iter().filter_map(event_of_step));
     }
+    Ok(())
+}
 
-    /// Recomputes a referral's bounty.
-    pub(super) async fn recompute_bounty(&mut self, id: ReferralId) -> Result<(), LedgerError> {
-        let Some(line) = self.bounty_of(id).await? else { return Ok(()) };
-        let Some(referral) = self.referral(id).await?.map(|found| found.clone()) else { return Ok(()) };
-        let is_orphan = self.partner(line.partner).await?.is_none();
-        let customer = customer_of(&referral);
-        let is_locked = self.locked_lines(std::slice::from_ref(&line)).await?.contains(&line.id);
-        let booked = LedgerLine { is_locked, is_orphan, ..LedgerLine::new(&line) };
-        if let Some(LineUpdate { line, changes: steps }) = recompute::update_bounty(&booked, &customer, self.now) {
-            self.put_line(line, steps.iter().filter_map(event_of_step));
-        }
-        Ok(())
+/// Recomputes a referral's bounty.
+pub(super) async fn recompute_bounty(work: &mut UnitOfWork, id: ReferralId) -> Result<(), LedgerError> {
+    let Some(line) = work.bounty_of(id).await? else { return Ok(()) };
+    let Some(referral) = work.referrals.get(id).await? else { return Ok(()) };
+    let is_orphan = work.partner(line.partner).await?.is_none();
+    let customer = customer_of(&referral);
+    let is_locked = work.payouts.locked_lines(std::slice::from_ref(&line)).await?.contains(&line.id);
+    let booked = LedgerLine { is_locked, is_orphan, ..LedgerLine::new(&line) };
+    if let Some(LineUpdate { line, changes: steps }) = recompute::update_bounty(&booked, &customer, work.now) {
+        work.put_line(line, steps.iter().filter_map(event_of_step));
     }
+    Ok(())
 }
 
 impl RecomputeInput {
-    fn recompute(&self, work: &UnitOfWork<'_>, paying_customers: u32) -> Result<RecomputeOutcome, LedgerError> {
+    fn recompute(&self, work: &UnitOfWork, paying_customers: u32) -> Result<RecomputeOutcome, LedgerError> {
         let seller = match &self.partner {
             Some(partner) => SellerInput::from_partner(partner, &self.campaign, paying_customers),
             // The partner was deleted: existing lines are settled, and no new ones are created.
@@ -507,12 +446,4 @@ fn event_of_step(step: &LineChange) -> Option<EventKind> {
         | LineChange::LeftPayout(_)
         | LineChange::Charge => None,
     }
-}
-
-/// True if a person is the partner itself: same mailbox as the partner's email or payout
-/// destination, after normalization.
-pub(crate) fn is_self_referral(partner: &Partner, buyer_email: &str) -> bool {
-    let paid_to = partner.payout.as_ref().map(|payout| payout.destination.as_str());
-    is_same_person(&partner.email.to_string(), buyer_email)
-        || paid_to.is_some_and(|paid_to| is_same_person(paid_to, buyer_email))
 }

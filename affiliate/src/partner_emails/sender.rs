@@ -10,45 +10,24 @@
 
 use mail::account::{AccessLevel, Account};
 use mail::address::{Address, DomainName};
-use mail::affiliate::partner::PartnerSource;
-use mail::affiliate::partner_email::PartnerEmailKind;
+use mail::affiliate::partner::{Partner, PartnerSource};
+use mail::affiliate::partner_email::{PartnerEmail, PartnerEmailKind};
 use mail::affiliate::program::AffiliateProgram;
 use mail::domain::DomainState;
-use mail::id::AccountId;
-use store::engine::ReadError;
-use thiserror::Error;
+use mail::id::{AccountId, EventId, PartnerId};
+use queue::intake::Intake;
+use store::affiliate::partner_email;
+use store::engine::{Batch, ReadError};
 
-use crate::service::AffiliateService;
+use crate::context::Context;
+use crate::error::{MailBlockReason, MailWarning};
 
 /// Local parts of the service's sender address. The second one is used if the first is the sandbox sender, which
 /// reaches only account owners.
 const LOCAL_PARTS: [&str; 2] = ["no-reply", "partners"];
 
-/// Why an email cannot be sent, with what the owner can do about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum MailBlockReason {
-    /// The program has no `mail_from` on a verified domain.
-    #[error("not mailed: set `mail_from` of the affiliate program to an address on a verified domain of the account")]
-    NoSender,
-    /// The account may not write to people who did not request the email.
-    #[error("not mailed: the account needs production access to write to people who did not ask for the mail")]
-    NoProduction,
-    #[error("not mailed: the account was deleted")]
-    NoAccount,
-}
-
-/// Warning to the owner that a partner was not mailed as requested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum MailWarning {
-    #[error("the partner was {0}")]
-    NotMailed(MailBlockReason),
-    /// The service writes instead of the program, with a fixed text.
-    #[error("the partner is mailed without the reason: sending it needs `mail_from` and production access")]
-    WithoutReason,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SenderChoice {
+pub(crate) enum SenderChoice {
     /// The program, from its `mail_from`.
     Program(Address),
     /// The service, from its own domain.
@@ -57,24 +36,47 @@ pub(super) enum SenderChoice {
 
 /// Recipient of an email to route, and whether that person requested it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SenderQuery<'a> {
-    pub(super) to: Option<&'a Address>,
+pub(crate) struct SenderQuery<'a> {
+    pub(crate) to: Option<&'a Address>,
     /// True if the recipient requested the email.
-    pub(super) is_requested: bool,
+    pub(crate) is_requested: bool,
 }
 
-impl AffiliateService {
+/// Chooses the sender of partner emails, and queues emails that can be sent.
+#[derive(Clone)]
+pub struct SenderRouting {
+    pub(crate) context: Context,
+    pub(crate) intake: Intake,
+}
+
+impl SenderRouting {
+    /// Adds an email to the commit of the change it reports, if it can be sent. Returns a warning for the owner
+    /// otherwise.
+    pub(crate) async fn queue_email_if_mailable(
+        &self,
+        batch: &mut Batch,
+        program: &AffiliateProgram,
+        partner: &Partner,
+        kind: PartnerEmailKind,
+    ) -> Result<Option<MailWarning>, ReadError> {
+        let warning = self.mail_warning(program, &partner.email, partner.source, &kind).await?;
+        if !matches!(warning, Some(MailWarning::NotMailed(_))) {
+            queue_email(&self.context, batch, partner, kind);
+        }
+        Ok(warning)
+    }
+
     /// Chooses the sender of a program's email.
-    pub(super) async fn choose_sender(
+    pub(crate) async fn choose_sender(
         &self,
         program: &AffiliateProgram,
         routed: SenderQuery<'_>,
     ) -> Result<Result<SenderChoice, MailBlockReason>, ReadError> {
-        let Some(account) = store::account::get(self.store(), program.account).await? else {
+        let Some(account) = store::account::get(&self.context.store, program.account).await? else {
             return Ok(Err(MailBlockReason::NoAccount));
         };
         let own_sender = match &program.settings.mail_from {
-            Some(from) if self.is_verified_for(account.id, from.domain()).await? => Some(from),
+            Some(from) if is_verified_for(&self.context, account.id, from.domain()).await? => Some(from),
             _ => None,
         };
         if let Some(from) = own_sender
@@ -126,12 +128,29 @@ impl AffiliateService {
     pub async fn answers_by_mail(&self, program: &AffiliateProgram) -> Result<bool, ReadError> {
         Ok(self.choose_sender(program, SenderQuery { to: None, is_requested: true }).await?.is_ok())
     }
+}
 
-    /// True if the account has verified this domain.
-    pub(crate) async fn is_verified_for(&self, account: AccountId, name: &DomainName) -> Result<bool, ReadError> {
-        let found = store::domain::find_by_name(self.store(), name).await?;
-        Ok(found.is_some_and(|domain| domain.account == account && domain.state == DomainState::Verified))
-    }
+/// Adds an email to the commit of the change it reports.
+pub(crate) fn queue_email(context: &Context, batch: &mut Batch, partner: &Partner, kind: PartnerEmailKind) {
+    let now = context.now();
+    let queued_email = PartnerEmail {
+        id: EventId::new(now, context.random()),
+        account: partner.account,
+        partner: partner.id,
+        tells: kind,
+        since: now,
+    };
+    partner_email::enqueue(batch, &queued_email);
+}
+
+/// True if the account has verified this domain.
+pub(crate) async fn is_verified_for(
+    context: &Context,
+    account: AccountId,
+    name: &DomainName,
+) -> Result<bool, ReadError> {
+    let found = store::domain::find_by_name(&context.store, name).await?;
+    Ok(found.is_some_and(|domain| domain.account == account && domain.state == DomainState::Verified))
 }
 
 /// True if an account may write to an address from a verified domain: to any address with production access, else only
@@ -139,4 +158,16 @@ impl AffiliateService {
 fn may_write(account: &Account, to: Option<&Address>) -> bool {
     let is_own = |to: &Address| to.to_string().eq_ignore_ascii_case(&account.email.to_string());
     account.access_level(true) == AccessLevel::Production || to.is_some_and(is_own)
+}
+
+/// Logs that a partner is not mailed because the account may not write to it.
+pub(super) fn warn_unmailed(account: AccountId, partner: PartnerId, cause: MailBlockReason) {
+    tracing::warn!(%cause, account.id = %account, affiliate.id = %partner, "partner not mailed: the account may not send this email");
+}
+
+/// Logs a warning of [`SenderRouting::mail_warning`].
+pub(crate) fn log_warning(partner: &Partner, warning: Option<MailWarning>) {
+    if let Some(MailWarning::NotMailed(cause)) = warning {
+        warn_unmailed(partner.account, partner.id, cause);
+    }
 }

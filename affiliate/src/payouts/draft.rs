@@ -6,49 +6,37 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use mail::affiliate::arithmetic::ArithmeticError;
 use mail::affiliate::commission::Commission;
 use mail::affiliate::money::Currency;
 use mail::affiliate::partner::Partner;
 use mail::affiliate::payout::{
-    Adjustment, LineCursor, Payout, PayoutCandidate, PayoutFillCursor, PayoutRun, PayoutRunPhase, PayoutRunStatus,
-    PayoutState, ReconciliationCursor, SUM_MAX, SkipReason, SkippedPartner, TransferAttempts,
+    Adjustment, LineCursor, Payout, PayoutCandidate, PayoutFillCursor, PayoutRun, PayoutRunPhase, PayoutState,
+    ReconciliationCursor, SUM_MAX, SkipReason, SkippedPartner, TransferAttempts,
 };
 use mail::affiliate::program::{AffiliateProgram, PaymentProcessor};
 use mail::event::EventKind;
-use mail::id::{AccountId, EventId, PartnerId, PayoutId, PayoutRunId};
+use mail::id::{AccountId, EventId, PartnerId, PayoutId};
 use store::affiliate::commission::PayableCommission;
 use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{adjustment, commission, partner, payout, payout_run, program};
 use store::engine::Batch;
 
-use super::{DRIVER_LEASE, LINES_AT_ONCE, StepOutcome};
-use crate::error::{AffiliateError, ConflictReason};
-use crate::ledger::{ADJUSTMENTS_MAX, Ledger, LedgerError, payout_event};
-use crate::service::{ExtendCommit, no_extension};
+use super::step::{LINES_AT_ONCE, lease_until};
+use crate::context::Context;
+use crate::error::LedgerError;
+use crate::events::payout_event;
+use crate::ledger::unit_of_work::ADJUSTMENTS_MAX;
 
-/// Attempts to commit after conflicts.
-const TRIES_MAX: usize = 100;
 /// Maximum adjustments read per step.
 const ADJUSTMENTS_AT_ONCE: usize = 5_000;
-/// Maximum skipped partners returned when the run has no payouts.
-const SKIPPED_MAX: usize = 10_000;
 
-type PartnerCurrency = (PartnerId, Currency);
-
-/// Result of drafting.
-#[derive(Debug, Clone)]
-pub struct DraftResult {
-    /// `None` if no partner is to be paid.
-    pub run: Option<PayoutRun>,
-    /// Without a run: the partners who are not paid, with the reason.
-    pub skipped: Vec<SkippedPartner>,
-}
+pub(super) type PartnerCurrency = (PartnerId, Currency);
 
 /// State of one step of drafting.
-struct DraftStep<'l> {
-    ledger: &'l Ledger,
+struct DraftStep<'c> {
+    context: &'c Context,
     program: AffiliateProgram,
     before: PayoutRun,
     run: PayoutRun,
@@ -56,140 +44,20 @@ struct DraftStep<'l> {
     now: Timestamp,
 }
 
-impl Ledger {
-    /// Drafts a run of everything earned by the cutoff.
-    ///
-    /// # Errors
-    /// `DraftOpen` if a draft is open; the store failed.
-    pub async fn draft_run(
-        &self,
-        account: AccountId,
-        cutoff: Option<Timestamp>,
-    ) -> Result<DraftResult, AffiliateError> {
-        let run = self.begin_run(account, cutoff, &no_extension).await?;
-        Ok(self.finish_draft(account, run).await?)
+/// Drafts the next partners of a run. Returns the batch to commit.
+pub(super) async fn draft_step(
+    context: &Context,
+    run: PayoutRun,
+    after: Option<PartnerCurrency>,
+    filling: Option<PayoutFillCursor>,
+) -> Result<Batch, LedgerError> {
+    let program = program::get(&context.store, run.account).await?.ok_or(LedgerError::NotSetUp)?;
+    let (batch, now) = (Batch::intake(), context.now());
+    let step = DraftStep { context, program, before: run.clone(), run, batch, now };
+    match filling {
+        Some(filling) => step.continue_large_partner(filling).await,
+        None => step.draft_next_partners(after).await,
     }
-
-    /// Completes the drafting of a run. A complete run is returned as it is.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub async fn finish_draft(&self, account: AccountId, run: PayoutRunId) -> Result<DraftResult, LedgerError> {
-        let mut skipped = Vec::new();
-        loop {
-            let Some(found) = payout_run::get(self.store(), account, run).await? else {
-                return Ok(DraftResult { run: None, skipped });
-            };
-            match found.phase {
-                Some(PayoutRunPhase::Drafting { .. }) => {}
-                Some(PayoutRunPhase::Voiding) => {
-                    if skipped.is_empty() {
-                        skipped = payout_run::list_skipped(self.store(), account, run, None, SKIPPED_MAX).await?;
-                    }
-                }
-                _ if found.needs_method_filter() => {
-                    self.filter_step(account, run).await?;
-                    continue;
-                }
-                _ => return Ok(DraftResult { run: Some(found), skipped: Vec::new() }),
-            }
-            self.continue_run(account, run).await?;
-        }
-    }
-
-    /// Creates a run of everything earned by the cutoff. A job or [`Ledger::finish_draft`] drafts it.
-    ///
-    /// # Errors
-    /// `DraftOpen` if a draft is open; `NotSetUp`; the store failed.
-    pub async fn begin_run(
-        &self,
-        account: AccountId,
-        cutoff: Option<Timestamp>,
-        extend_commit: ExtendCommit<'_, PayoutRunId>,
-    ) -> Result<PayoutRunId, AffiliateError> {
-        for _ in 0..TRIES_MAX {
-            let program = program::get(self.store(), account).await?.ok_or(AffiliateError::NotSetUp)?;
-            if let Some(open) = payout_run::find_open(self.store(), account).await? {
-                if open.phase != Some(PayoutRunPhase::Sweeping) {
-                    return Err(ConflictReason::DraftOpen.into());
-                }
-                self.continue_run(account, open.id).await?;
-                continue;
-            }
-            let now = self.now();
-            // Newer than all existing payouts, whatever other nodes' clocks show: lists rely on it.
-            let newest = payout::newest_id(self.store(), account).await?.map(PayoutId::born_at);
-            let after = newest.and_then(|newest| newest.checked_add(SignedDuration::from_millis(1)).ok());
-            let created_at = after.map_or(now, |after| after.max(now));
-            let run = PayoutRun {
-                id: PayoutRunId::new(created_at, self.random()),
-                account,
-                status: PayoutRunStatus::Draft,
-                phase: Some(PayoutRunPhase::Drafting { after: None, filling: None }),
-                sifted: None,
-                is_partial: false,
-                cutoff: cutoff.unwrap_or(now),
-                totals: BTreeMap::new(),
-                uncompared: 0,
-                payouts: 0,
-                open: 0,
-                transfers: 0,
-                rev: 1,
-                created_at,
-                approved_at: None,
-                completed_at: None,
-            };
-            let mut batch = Batch::intake();
-            program::check_unchanged(&mut batch, &program);
-            payout_run::create(&mut batch, &run);
-            payout_job::schedule(&mut batch, account, PayoutJob::Run(run.id), lease_until(now));
-            extend_commit(&mut batch, &run.id);
-            if self.commit(batch).await? {
-                return Ok(run.id);
-            }
-        }
-        Err(ConflictReason::Changed.into())
-    }
-
-    /// Continues drafting, releasing or deleting a run by one step. Conflicts are retried: the next attempt sees the
-    /// change.
-    pub(super) async fn continue_run(&self, account: AccountId, id: PayoutRunId) -> Result<StepOutcome, LedgerError> {
-        for _ in 0..TRIES_MAX {
-            let Some(run) = payout_run::get(self.store(), account, id).await? else {
-                return Ok(StepOutcome::Done);
-            };
-            let done = match run.phase.clone() {
-                None => return Ok(StepOutcome::Done),
-                Some(PayoutRunPhase::Drafting { after, filling }) => {
-                    let step = self.start_step(run).await?;
-                    let batch = match filling {
-                        Some(filling) => step.continue_large_partner(filling).await?,
-                        None => step.draft_next_partners(after).await?,
-                    };
-                    self.commit(batch).await?
-                }
-                // Reconciling needs a client of the processor; see `reconcile_step`.
-                Some(PayoutRunPhase::Comparing { .. }) => return Ok(StepOutcome::Done),
-                Some(PayoutRunPhase::Voiding) => self.delete_empty_run(&run).await?,
-                Some(PayoutRunPhase::Sweeping) => self.release_run_payouts(&run).await?,
-            };
-            if done {
-                return Ok(StepOutcome::More);
-            }
-        }
-        Err(LedgerError::Contended)
-    }
-
-    async fn start_step(&self, run: PayoutRun) -> Result<DraftStep<'_>, LedgerError> {
-        let program = program::get(self.store(), run.account).await?.ok_or(LedgerError::NotSetUp)?;
-        let (batch, now) = (Batch::intake(), self.now());
-        Ok(DraftStep { ledger: self, program, before: run.clone(), run, batch, now })
-    }
-}
-
-/// Returns the time until which the current worker has the job to itself.
-pub(super) fn lease_until(now: Timestamp) -> Timestamp {
-    now.checked_add(DRIVER_LEASE).unwrap_or(Timestamp::MAX)
 }
 
 impl DraftStep<'_> {
@@ -199,7 +67,7 @@ impl DraftStep<'_> {
 
     /// Drafts payouts for the next partners.
     async fn draft_next_partners(mut self, after: Option<PartnerCurrency>) -> Result<Batch, LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let found = commission::list_payable(store, account, after, LINES_AT_ONCE).await?;
         let is_last = found.len() < LINES_AT_ONCE;
         let mut groups = grouped(&found);
@@ -298,7 +166,7 @@ impl DraftStep<'_> {
         let to = partner.payout.clone();
         let born_at = self.now.max(self.run.created_at);
         Payout {
-            id: PayoutId::new(born_at, self.ledger.random()),
+            id: PayoutId::new(born_at, self.context.random()),
             account: self.run.account,
             partner: partner.id,
             run: self.run.id,
@@ -365,7 +233,7 @@ impl DraftStep<'_> {
         if !payout.method.is_manual() {
             self.run.transfers = count(self.run.transfers)?;
         }
-        let id = EventId::new(self.now, self.ledger.random());
+        let id = EventId::new(self.now, self.context.random());
         let created_event = payout_event(&self.program, payout);
         created_event.record(&mut self.batch, EventKind::PayoutCreated, payout.id, id, self.now);
         Ok(())
@@ -373,7 +241,7 @@ impl DraftStep<'_> {
 
     /// Starts a partner with more lines than a step holds: sums up all of them before the first is drafted.
     async fn start_large_partner(mut self, partner_currency: PartnerCurrency) -> Result<Batch, LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let adjustments =
             adjustment::list_unassigned(store, account, partner_currency, partner_currency, ADJUSTMENTS_MAX).await?;
         let (id, currency) = partner_currency;
@@ -411,7 +279,7 @@ impl DraftStep<'_> {
 
     /// Continues such a partner.
     async fn continue_large_partner(mut self, cursor: PayoutFillCursor) -> Result<Batch, LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let before = payout::get(store, account, cursor.payout).await?;
         let Some(before) = before.filter(|payout| payout.state == PayoutState::Open) else {
             // The payout was dropped meanwhile; the partner's other lines wait for the next run.
@@ -436,7 +304,7 @@ impl DraftStep<'_> {
         currency: Currency,
         after: Option<mail::id::CommissionId>,
     ) -> Result<Option<PayoutFillCursor>, LedgerError> {
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let found = commission::list_payable_in_group(store, account, partner, currency, after, LINES_AT_ONCE).await?;
         let lines: Vec<_> = found.iter().map(|free| free.line).collect();
         let (mut group, cutoff) = (PayoutCandidate::default(), self.run.cutoff);
@@ -463,7 +331,7 @@ impl DraftStep<'_> {
             };
             return Ok(PayoutRunPhase::Drafting { after: *after, filling });
         }
-        let (store, account) = (self.ledger.store(), self.account());
+        let (store, account) = (&self.context.store, self.account());
         let adjustments = adjustment::list_unassigned(store, account, group, group, ADJUSTMENTS_MAX).await?;
         self.net_adjustments(payout, &adjustments)?;
         let minimum = self.program.settings.min_payout.get(&group.1).copied().unwrap_or(0);

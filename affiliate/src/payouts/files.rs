@@ -11,8 +11,8 @@ use mail::affiliate::program::PayoutMethod;
 use mail::id::{AccountId, PartnerId, PayoutRunId};
 use store::affiliate::{partner, payout};
 
+use super::runs::PayoutRuns;
 use crate::error::{AffiliateError, ConflictReason};
-use crate::ledger::Ledger;
 
 /// Page size.
 const ROWS_AT_ONCE: usize = 500;
@@ -61,7 +61,13 @@ impl FileSelection {
     }
 }
 
-impl Ledger {
+/// Renders the payout files of runs.
+#[derive(Clone)]
+pub struct PayoutFiles {
+    pub(crate) runs: PayoutRuns,
+}
+
+impl PayoutFiles {
     /// Returns the combinations of method and currency in a run.
     async fn file_kinds(
         &self,
@@ -70,7 +76,7 @@ impl Ledger {
     ) -> Result<BTreeSet<FileKind>, AffiliateError> {
         let (mut kinds, mut after) = (BTreeSet::new(), None);
         loop {
-            let found = payout::list_by_run(self.store(), run.account, run.id, after, ROWS_AT_ONCE).await?;
+            let found = payout::list_by_run(&self.runs.context.store, run.account, run.id, after, ROWS_AT_ONCE).await?;
             let selected = found.iter().filter(|payout| selection.matches(payout));
             kinds.extend(selected.map(|payout| (payout.method, payout.currency)));
             after = found.last().map(|last| last.id);
@@ -81,7 +87,7 @@ impl Ledger {
     }
 
     async fn run_to_pay(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun, AffiliateError> {
-        let run = self.get_run(account, id).await?;
+        let run = self.runs.get_run(account, id).await?;
         if run.is_approved() { Ok(run) } else { Err(ConflictReason::RunNotApproved.into()) }
     }
 
@@ -157,7 +163,7 @@ impl Ledger {
         format.write_header(&mut content);
         let end = first.saturating_add(limit);
         loop {
-            let found = payout::list_by_run(self.store(), run.account, run.id, after, ROWS_AT_ONCE).await?;
+            let found = payout::list_by_run(&self.runs.context.store, run.account, run.id, after, ROWS_AT_ONCE).await?;
             after = found.last().map(|last| last.id);
             let is_last = found.len() < ROWS_AT_ONCE;
             let mut payouts: Vec<Payout> = Vec::new();
@@ -190,7 +196,7 @@ impl Ledger {
     ) -> Result<(), AffiliateError> {
         let Some(account) = payouts.first().map(|payout| payout.account) else { return Ok(()) };
         let ids: Vec<PartnerId> = payouts.iter().map(|payout| payout.partner).collect();
-        let partners = partner::get_each(self.store(), account, &ids).await?;
+        let partners = partner::get_each(&self.runs.context.store, account, &ids).await?;
         let partners_by_id: BTreeMap<_, _> =
             partners.into_iter().flatten().map(|partner| (partner.id, partner)).collect();
         for payout in payouts {

@@ -6,16 +6,22 @@ use std::ops::RangeInclusive;
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use mail::id::{AccountId, PayoutId, PayoutRunId};
+use queue::intake::Intake;
 use store::affiliate::payout_job::{self, PayoutJob, QueuedPayoutJob};
 use store::affiliate::payout_run;
 use store::engine::Batch;
 
-use super::StepOutcome;
-use super::transfers::PayoutGateway;
+use super::deleted_partner::clean_up_deleted_partner;
+use super::filter_methods::filter_step;
+use super::reconcile::reconcile_step;
+use super::runs::continue_run;
+use super::settle::Payouts;
+use super::step::StepOutcome;
+use super::transfers::{PayoutGateway, Transfers};
+use crate::context::Context;
+use crate::error::LedgerError;
 use crate::fair_executor::{AccountJob, FairExecutor};
-use crate::ledger::{Ledger, LedgerError};
-use crate::reconciliation::Reconciler;
-use crate::service::AffiliateService;
+use crate::reconciler::Reconciler;
 
 /// Poll interval.
 const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
@@ -41,7 +47,24 @@ impl JobCounts {
     }
 }
 
-impl Ledger {
+/// The processor as the jobs need it.
+pub trait PayoutProcessor: PayoutGateway + Reconciler {}
+
+impl<T: PayoutGateway + Reconciler> PayoutProcessor for T {}
+
+/// Runs payout jobs.
+pub struct PayoutJobs<'a> {
+    context: &'a Context,
+    payouts: Payouts,
+    processor: &'a dyn PayoutProcessor,
+}
+
+impl<'a> PayoutJobs<'a> {
+    #[must_use]
+    pub fn new(context: &'a Context, processor: &'a dyn PayoutProcessor) -> Self {
+        Self { context, payouts: Payouts { context: context.clone() }, processor }
+    }
+
     /// Runs the due jobs of these partitions.
     ///
     /// # Errors
@@ -50,10 +73,9 @@ impl Ledger {
         &self,
         partitions: RangeInclusive<u16>,
         now: Timestamp,
-        processor: &(impl PayoutGateway + Reconciler),
     ) -> Result<JobCounts, LedgerError> {
         let due = self.due_jobs(partitions, now).await?;
-        let begin = |job| self.run_job(job, processor);
+        let begin = |job| self.run_job(job);
         Ok(JobCounts::from_results(
             FairExecutor::new(CONCURRENT_JOBS_MAX, CONCURRENT_JOBS_PER_ACCOUNT_MAX).run(due, begin, pending()).await,
         ))
@@ -66,7 +88,7 @@ impl Ledger {
     ) -> Result<Vec<AccountJob<PayoutJob>>, LedgerError> {
         let (mut due, mut after) = (Vec::new(), None::<QueuedPayoutJob>);
         loop {
-            let found = payout_job::list(self.store(), partitions.clone(), after.as_ref(), PAGE_JOBS).await?;
+            let found = payout_job::list(&self.context.store, partitions.clone(), after.as_ref(), PAGE_JOBS).await?;
             let is_last = found.len() < PAGE_JOBS;
             due.extend(found.iter().filter(|item| item.due <= now).map(|item| (item.account, item.work)));
             after = found.into_iter().next_back();
@@ -77,80 +99,78 @@ impl Ledger {
     }
 
     /// Runs a job and logs its error. Returns true on success.
-    async fn run_job(
-        &self,
-        (account, work): AccountJob<PayoutJob>,
-        processor: &(impl PayoutGateway + Reconciler),
-    ) -> bool {
-        let done = match work {
-            PayoutJob::Run(id) => self.continue_run_job(account, id, processor).await,
-            PayoutJob::Payout(id) => self.propagate_to_end(account, id).await,
-            PayoutJob::Partner(id) => self.clean_up_deleted_partner(account, id).await,
-        };
-        done.inspect_err(|fault| store::warn_unless_away!(self.store(), %account, ?work, %fault, "payout job failed"))
+    fn run_job(&self, (account, work): AccountJob<PayoutJob>) -> BoxFuture<'_, bool> {
+        Box::pin(async move {
+            let done = match work {
+                PayoutJob::Run(id) => self.continue_run_job(account, id).await,
+                PayoutJob::Payout(id) => self.propagate_to_end(account, id).await,
+                PayoutJob::Partner(id) => clean_up_deleted_partner(self.context, account, id).await,
+            };
+            done.inspect_err(
+                |fault| store::warn_unless_away!(self.context.store, %account, ?work, %fault, "payout job failed"),
+            )
             .is_ok()
+        })
     }
 
     async fn propagate_to_end(&self, account: AccountId, id: PayoutId) -> Result<(), LedgerError> {
-        while self.propagate_payout(account, id).await? == StepOutcome::More {}
+        while self.payouts.propagate_payout(account, id).await? == StepOutcome::More {}
         Ok(())
     }
 
-    async fn continue_run_job(
-        &self,
-        account: AccountId,
-        id: PayoutRunId,
-        processor: &(impl PayoutGateway + Reconciler),
-    ) -> Result<(), LedgerError> {
-        let run = payout_run::get(self.store(), account, id).await?;
+    async fn continue_run_job(&self, account: AccountId, id: PayoutRunId) -> Result<(), LedgerError> {
+        let run = payout_run::get(&self.context.store, account, id).await?;
         match run {
             Some(run) if run.needs_method_filter() => {
-                while self.filter_step(account, id).await? == StepOutcome::More {}
+                while filter_step(self.context, account, id).await? == StepOutcome::More {}
                 Ok(())
             }
             Some(run) if !run.is_reconciled() => {
                 // Without an answer the job waits for its next turn.
-                while self.reconcile_step(account, id, processor).await?.is_some_and(|next| next <= self.now()) {}
+                while reconcile_step(self.context, account, id, self.processor)
+                    .await?
+                    .is_some_and(|next| next <= self.context.now())
+                {}
                 Ok(())
             }
             Some(run) if run.phase.is_some() => {
-                while self.continue_run(account, id).await? == StepOutcome::More {}
+                while continue_run(self.context, account, id).await? == StepOutcome::More {}
                 Ok(())
             }
-            Some(run) if run.is_approved() => self.transfer_due_payouts(account, id, processor).await.map(|_| ()),
+            Some(run) if run.is_approved() => {
+                Transfers::new(self.context, self.processor).transfer_due_payouts(account, id).await.map(|_| ())
+            }
             run => {
                 let mut batch = Batch::progress();
                 // Conflicts if another commit has given the run more work.
                 run.iter().for_each(|run| payout_run::check_unchanged(&mut batch, run));
                 payout_job::delete(&mut batch, account, PayoutJob::Run(id));
-                self.commit(batch).await?;
+                self.context.commit(batch).await?;
                 Ok(())
             }
         }
     }
-}
 
-impl AffiliateService {
     /// Runs the due jobs of this node until dropped.
-    pub fn run_payout_jobs(&self) -> BoxFuture<'_, ()> {
+    pub(crate) fn run(&self, intake: &'a Intake) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let mut lanes = FairExecutor::new(CONCURRENT_JOBS_MAX, CONCURRENT_JOBS_PER_ACCOUNT_MAX);
             loop {
-                let now = self.now();
+                let now = self.context.now();
                 let mut due = Vec::new();
-                for partitions in self.intake.partition_ranges() {
-                    match self.ledger().due_jobs(partitions, now).await {
+                for partitions in intake.partition_ranges() {
+                    match self.due_jobs(partitions, now).await {
                         Ok(further) => due.extend(further),
                         Err(fault) => {
-                            store::warn_unless_away!(self.store(), %fault, "cannot list due payout jobs")
+                            store::warn_unless_away!(self.context.store, %fault, "cannot list due payout jobs")
                         }
                     }
                 }
                 let next = now.checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
-                let begin = |job| async move { self.ledger().run_job(job, self).await };
-                lanes.run(due, begin, self.intake.clock().sleep_until(next)).await;
+                let begin = |job| self.run_job(job);
+                lanes.run(due, begin, intake.clock().sleep_until(next)).await;
                 if lanes.is_idle() {
-                    self.intake.clock().sleep_until(next).await;
+                    intake.clock().sleep_until(next).await;
                 }
             }
         })

@@ -12,11 +12,11 @@ use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{commission, payout, payout_run};
 use store::engine::Batch;
 
-use super::draft::lease_until;
-use crate::error::AffiliateError;
-use crate::ledger::{Ledger, LedgerError};
-use crate::reconciliation::{ReconcileAnswers, Reconciler, reconcile_all};
-use crate::service::AffiliateService;
+use super::runs::{DraftResult, PayoutRuns};
+use super::step::lease_until;
+use crate::context::Context;
+use crate::error::{AffiliateError, LedgerError};
+use crate::reconciler::{ReconcileAnswers, Reconciler, reconcile_all};
 
 /// Lines that are reconciled per step.
 const LINES_AT_ONCE: usize = 100;
@@ -35,99 +35,101 @@ struct ReconcileBatch {
     is_last: bool,
 }
 
-impl Ledger {
-    /// Reconciles the next batch of a draft. Returns the time of the next step, if there is one.
-    pub(super) async fn reconcile_step(
-        &self,
-        account: AccountId,
-        id: PayoutRunId,
-        client: &impl Reconciler,
-    ) -> Result<Option<Timestamp>, LedgerError> {
-        let Some(before) = payout_run::get(self.store(), account, id).await? else { return Ok(None) };
-        let Some(PayoutRunPhase::Comparing { after, tries }) = before.phase else { return Ok(None) };
-        let portion = self.next_batch(&before, after).await?;
-        let ReconcileAnswers { unanswered, .. } = reconcile_all(client, account, &portion.invoices, || false).await?;
-        let now = self.now();
-        let retry_delay = usize::try_from(tries).ok().and_then(|tries| AGAIN_S.get(tries));
-        let (phase, next) = match retry_delay {
-            Some(seconds) if !unanswered.is_empty() => {
-                let next = now.checked_add(SignedDuration::from_secs(*seconds)).unwrap_or(now);
-                (Some(PayoutRunPhase::Comparing { after, tries: tries.saturating_add(1) }), Some(next))
-            }
-            _ if portion.is_last => (None, None),
-            _ => (Some(PayoutRunPhase::Comparing { after: portion.after, tries: 0 }), Some(now)),
-        };
-        let gives_up = retry_delay.is_none() && !unanswered.is_empty();
-        if let Some(reason) = unanswered.values().next().filter(|_| gives_up) {
-            tracing::warn!(%account, run = %id, invoices = unanswered.len(), why = reason, "charges in a payout run not reconciled: no answer from the processor");
+/// Reconciles the next batch of a draft. Returns the time of the next step, if there is one.
+pub(crate) async fn reconcile_step(
+    context: &Context,
+    account: AccountId,
+    id: PayoutRunId,
+    client: &dyn Reconciler,
+) -> Result<Option<Timestamp>, LedgerError> {
+    let Some(before) = payout_run::get(&context.store, account, id).await? else { return Ok(None) };
+    let Some(PayoutRunPhase::Comparing { after, tries }) = before.phase else { return Ok(None) };
+    let portion = next_batch(context, &before, after).await?;
+    let ReconcileAnswers { unanswered, .. } = reconcile_all(client, account, &portion.invoices, &|| false).await?;
+    let now = context.now();
+    let retry_delay = usize::try_from(tries).ok().and_then(|tries| AGAIN_S.get(tries));
+    let (phase, next) = match retry_delay {
+        Some(seconds) if !unanswered.is_empty() => {
+            let next = now.checked_add(SignedDuration::from_secs(*seconds)).unwrap_or(now);
+            (Some(PayoutRunPhase::Comparing { after, tries: tries.saturating_add(1) }), Some(next))
         }
-        // Applying the answers may have changed the run's lines and totals, but not the cursor.
-        let Some(held) = payout_run::get(self.store(), account, id).await? else { return Ok(None) };
-        if held.phase != before.phase {
-            return Ok(Some(now));
-        }
-        let left = if gives_up { u32::try_from(unanswered.len()).unwrap_or(u32::MAX) } else { 0 };
-        let run = PayoutRun { phase, uncompared: held.uncompared.saturating_add(left), ..held.clone() };
-        let mut batch = Batch::progress();
-        payout_run::update(&mut batch, &held, &run);
-        match next {
-            Some(at) => payout_job::schedule(&mut batch, account, PayoutJob::Run(id), at.max(lease_until(now))),
-            None if run.sifted.is_some() => payout_job::schedule(&mut batch, account, PayoutJob::Run(id), now),
-            None => payout_job::delete(&mut batch, account, PayoutJob::Run(id)),
-        }
-        self.commit(batch).await?;
-        Ok(next)
+        _ if portion.is_last => (None, None),
+        _ => (Some(PayoutRunPhase::Comparing { after: portion.after, tries: 0 }), Some(now)),
+    };
+    let gives_up = retry_delay.is_none() && !unanswered.is_empty();
+    if let Some(reason) = unanswered.values().next().filter(|_| gives_up) {
+        tracing::warn!(%account, run = %id, invoices = unanswered.len(), why = reason, "charges in a payout run not reconciled: no answer from the processor");
     }
+    // Applying the answers may have changed the run's lines and totals, but not the cursor.
+    let Some(held) = payout_run::get(&context.store, account, id).await? else { return Ok(None) };
+    if held.phase != before.phase {
+        return Ok(Some(now));
+    }
+    let left = if gives_up { u32::try_from(unanswered.len()).unwrap_or(u32::MAX) } else { 0 };
+    let run = PayoutRun { phase, uncompared: held.uncompared.saturating_add(left), ..held.clone() };
+    let mut batch = Batch::progress();
+    payout_run::update(&mut batch, &held, &run);
+    match next {
+        Some(at) => payout_job::schedule(&mut batch, account, PayoutJob::Run(id), at.max(lease_until(now))),
+        None if run.sifted.is_some() => payout_job::schedule(&mut batch, account, PayoutJob::Run(id), now),
+        None => payout_job::delete(&mut batch, account, PayoutJob::Run(id)),
+    }
+    context.commit(batch).await?;
+    Ok(next)
+}
 
-    /// Returns the next invoices of a run to reconcile.
-    async fn next_batch(&self, run: &PayoutRun, after: ReconciliationCursor) -> Result<ReconcileBatch, LedgerError> {
-        let (store, account) = (self.store(), run.account);
-        let mut portion = ReconcileBatch { invoices: BTreeSet::new(), after, is_last: false };
-        let payouts = payout::list_by_run(store, account, run.id, after.payout, PAYOUTS_AT_ONCE).await?;
-        let mut remaining = LINES_AT_ONCE;
-        for payout in &payouts {
-            let after = portion.after.line.filter(|_| portion.after.begun == Some(payout.id));
-            let lines = commission::list_by_payout(store, account, payout.id, after, remaining).await?;
-            let count = lines.len();
-            portion.invoices.extend(lines.iter().filter_map(invoice));
-            if count == remaining {
-                portion.after.line = lines.last().map(|line| line.id);
-                portion.after.begun = Some(payout.id);
-                return Ok(portion);
-            }
-            remaining = remaining.saturating_sub(count);
-            portion.after = ReconciliationCursor { payout: Some(payout.id), ..ReconciliationCursor::default() };
+/// Returns the next invoices of a run to reconcile.
+async fn next_batch(
+    context: &Context,
+    run: &PayoutRun,
+    after: ReconciliationCursor,
+) -> Result<ReconcileBatch, LedgerError> {
+    let (store, account) = (&context.store, run.account);
+    let mut portion = ReconcileBatch { invoices: BTreeSet::new(), after, is_last: false };
+    let payouts = payout::list_by_run(store, account, run.id, after.payout, PAYOUTS_AT_ONCE).await?;
+    let mut remaining = LINES_AT_ONCE;
+    for payout in &payouts {
+        let after = portion.after.line.filter(|_| portion.after.begun == Some(payout.id));
+        let lines = commission::list_by_payout(store, account, payout.id, after, remaining).await?;
+        let count = lines.len();
+        portion.invoices.extend(lines.iter().filter_map(invoice));
+        if count == remaining {
+            portion.after.line = lines.last().map(|line| line.id);
+            portion.after.begun = Some(payout.id);
+            return Ok(portion);
         }
-        portion.is_last = payouts.len() < PAYOUTS_AT_ONCE;
-        Ok(portion)
+        remaining = remaining.saturating_sub(count);
+        portion.after = ReconciliationCursor { payout: Some(payout.id), ..ReconciliationCursor::default() };
     }
+    portion.is_last = payouts.len() < PAYOUTS_AT_ONCE;
+    Ok(portion)
 }
 
 fn invoice(line: &Commission) -> Option<String> {
     line.sold_invoice().map(|sale| sale.invoice.clone())
 }
 
-impl AffiliateService {
-    /// Completes a draft and reconciles its charges, for at most 20 seconds; the rest is reconciled in the background.
-    ///
-    /// # Errors
-    /// `NotFound` if the run does not exist; the store failed.
-    pub async fn finish_draft(
-        &self,
-        account: AccountId,
-        id: PayoutRunId,
-    ) -> Result<super::DraftResult, AffiliateError> {
-        let (ledger, end) = (self.ledger(), self.now().checked_add(WAIT).unwrap_or(Timestamp::MAX));
-        let mut drafted = ledger.finish_draft(account, id).await?;
-        if drafted.run.is_none() {
-            return Ok(drafted);
-        }
-        while let Some(next) = ledger.reconcile_step(account, id, self).await?
-            && next < end
-        {
-            self.intake.clock().sleep_until(next).await;
-        }
-        drafted.run = Some(ledger.get_run(account, id).await?);
-        Ok(drafted)
+/// Completes a draft and reconciles its charges, for at most 20 seconds; the rest is reconciled in the background.
+///
+/// # Errors
+/// `NotFound` if the run does not exist; the store failed.
+pub(crate) async fn finish_and_reconcile(
+    runs: &PayoutRuns,
+    client: &dyn Reconciler,
+    account: AccountId,
+    id: PayoutRunId,
+) -> Result<DraftResult, AffiliateError> {
+    let context = &runs.context;
+    let end = context.now().checked_add(WAIT).unwrap_or(Timestamp::MAX);
+    let mut drafted = runs.finish_draft(account, id).await?;
+    if drafted.run.is_none() {
+        return Ok(drafted);
     }
+    while let Some(next) = reconcile_step(context, account, id, client).await?
+        && next < end
+    {
+        context.clock.sleep_until(next).await;
+    }
+    drafted.run = Some(runs.get_run(account, id).await?);
+    Ok(drafted)
 }

@@ -8,10 +8,11 @@ use mail::id::{AccountId, PayoutId, PayoutRunId};
 use schema::ToSchema;
 use serde::Serialize;
 
+use super::runs::PayoutRuns;
+use super::settle::Payouts;
+use super::view::PayoutView;
+use crate::context::no_extension;
 use crate::error::AffiliateError;
-use crate::ledger::Ledger;
-use crate::payouts::PayoutView;
-use crate::service::no_extension;
 
 /// The result of importing a results file
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -38,67 +39,69 @@ pub struct SkippedResultRow {
     pub reason: String,
 }
 
-impl Ledger {
-    /// Applies the rows of a result file to a run's payouts.
-    ///
-    /// # Errors
-    /// `NotFound` if the run does not exist; the store cannot be read or written.
-    pub async fn apply_result_file(
-        &self,
-        account: AccountId,
-        run: PayoutRunId,
-        rows: Vec<PayoutResultRow>,
-    ) -> Result<PayoutResults, AffiliateError> {
-        self.get_run(account, run).await?;
-        let mut results = PayoutResults::default();
-        for PayoutResultRow { number, payout: id, result: outcome } in rows {
-            let mut skip = |reason: String| results.skipped.push(SkippedResultRow { row: number, id, reason });
-            let (id, outcome) = match (id, outcome) {
-                (Some(id), Ok(outcome)) => (id, outcome),
-                (_, Err(column)) => {
-                    skip(format!("invalid_{column}"));
-                    continue;
-                }
-                (None, Ok(_)) => {
-                    skip("invalid_id".to_owned());
-                    continue;
-                }
-            };
-            let view = match self.get_payout(account, id).await {
-                Ok(view) if view.payout.run == run => view,
-                Ok(_) | Err(AffiliateError::NotFound(_)) => {
-                    skip("not_in_run".to_owned());
-                    continue;
-                }
-                Err(refusal) => return Err(refusal),
-            };
-            match self.apply_result_row(&view, &outcome).await {
-                Ok(true) if view.status == PayoutStatus::Processing => match outcome {
-                    PayoutResult::Paid(_) => results.paid += 1,
-                    PayoutResult::Failed(_) | PayoutResult::UnderWay => results.failed += 1,
-                },
-                Ok(_) => results.unchanged += 1,
-                Err(AffiliateError::Read(error)) => return Err(error.into()),
-                Err(AffiliateError::Commit(error)) => return Err(error.into()),
-                Err(refusal) => skip(refusal.to_string()),
+/// Applies the rows of a result file to a run's payouts.
+///
+/// # Errors
+/// `NotFound` if the run does not exist; the store cannot be read or written.
+pub async fn apply_result_file(
+    payouts: &Payouts,
+    account: AccountId,
+    run: PayoutRunId,
+    rows: Vec<PayoutResultRow>,
+) -> Result<PayoutResults, AffiliateError> {
+    PayoutRuns { context: payouts.context.clone() }.get_run(account, run).await?;
+    let mut results = PayoutResults::default();
+    for PayoutResultRow { number, payout: id, result: outcome } in rows {
+        let mut skip = |reason: String| results.skipped.push(SkippedResultRow { row: number, id, reason });
+        let (id, outcome) = match (id, outcome) {
+            (Some(id), Ok(outcome)) => (id, outcome),
+            (_, Err(column)) => {
+                skip(format!("invalid_{column}"));
+                continue;
             }
+            (None, Ok(_)) => {
+                skip("invalid_id".to_owned());
+                continue;
+            }
+        };
+        let view = match payouts.get_payout(account, id).await {
+            Ok(view) if view.payout.run == run => view,
+            Ok(_) | Err(AffiliateError::NotFound(_)) => {
+                skip("not_in_run".to_owned());
+                continue;
+            }
+            Err(refusal) => return Err(refusal),
+        };
+        match apply_result_row(payouts, &view, &outcome).await {
+            Ok(true) if view.status == PayoutStatus::Processing => match outcome {
+                PayoutResult::Paid(_) => results.paid += 1,
+                PayoutResult::Failed(_) | PayoutResult::UnderWay => results.failed += 1,
+            },
+            Ok(_) => results.unchanged += 1,
+            Err(AffiliateError::Read(error)) => return Err(error.into()),
+            Err(AffiliateError::Commit(error)) => return Err(error.into()),
+            Err(refusal) => skip(refusal.to_string()),
         }
-        Ok(results)
     }
+    Ok(results)
+}
 
-    /// Applies a row. Returns false if the row reports no final status yet.
-    async fn apply_result_row(&self, view: &PayoutView, outcome: &PayoutResult) -> Result<bool, AffiliateError> {
-        let (account, id) = (view.payout.account, view.payout.id);
-        match outcome {
-            PayoutResult::Paid(reference) => {
-                self.mark_paid(account, id, reference, None, &no_extension::<PayoutView>).await?;
-            }
-            PayoutResult::Failed(_) if view.status == PayoutStatus::Failed => {}
-            PayoutResult::Failed(reason) => {
-                self.fail_payout(account, id, reason, None, &no_extension).await?;
-            }
-            PayoutResult::UnderWay => return Ok(false),
+/// Applies a row. Returns false if the row reports no final status yet.
+async fn apply_result_row(
+    payouts: &Payouts,
+    view: &PayoutView,
+    outcome: &PayoutResult,
+) -> Result<bool, AffiliateError> {
+    let (account, id) = (view.payout.account, view.payout.id);
+    match outcome {
+        PayoutResult::Paid(reference) => {
+            payouts.mark_paid(account, id, reference, None, &no_extension::<PayoutView>).await?;
         }
-        Ok(true)
+        PayoutResult::Failed(_) if view.status == PayoutStatus::Failed => {}
+        PayoutResult::Failed(reason) => {
+            payouts.fail_payout(account, id, reason, None, &no_extension).await?;
+        }
+        PayoutResult::UnderWay => return Ok(false),
     }
+    Ok(true)
 }

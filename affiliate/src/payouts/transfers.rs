@@ -20,33 +20,29 @@
 //! payout if the amount is equal, and fails it otherwise. While a restored store holds its queue, no transfer is
 //! requested.
 
-use std::future::Future;
-use std::time::Duration;
-
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::payout::{Payout, PayoutRunStatus, PayoutState, PayoutStatus, TransferDoubt};
 use mail::id::{AccountId, PayoutId, PayoutRunId};
-use queue::client::http::{HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
+use queue::client::http::HttpClientError;
 use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{payout, payout_run, program};
 use store::engine::Batch;
 use store::queue_hold::{self, Hold};
+use store::retry_on_conflict;
 use url::form_urlencoded::Serializer;
 
-use super::PayoutView;
-use super::transfer_lookup::TransferLookup;
-use crate::error::AffiliateError;
-use crate::ledger::{Ledger, LedgerError, PayoutOutcome};
-use crate::processor::{OBJECT_BYTES_MAX, TransferResponseBody};
-use crate::service::{AffiliateService, no_extension};
+use super::settle::Payouts;
+use super::view::PayoutView;
+use crate::context::{Context, no_extension};
+use crate::error::{AffiliateError, LedgerError};
+use crate::ledger::settlement::PayoutOutcome;
+use crate::processor::TransferResponseBody;
 
 /// Transfers that are requested concurrently.
 const AT_ONCE: usize = 8;
 /// Maximum transfers of a run that one job handles before other jobs run.
 const SLICE: usize = 64;
-/// Time limit of one request.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for which the processor certainly remembers an idempotency key (Stripe: at least 24 hours).
 const KEY_KEPT: SignedDuration = SignedDuration::from_hours(20);
 /// Retry delays in seconds; the last one repeats.
@@ -143,16 +139,16 @@ pub struct StripeTransfer {
 }
 
 /// Creates and looks up transfers.
-pub trait PayoutGateway: Sync {
+pub trait PayoutGateway: Send + Sync {
     /// Requests a transfer.
-    fn transfer(&self, order: &TransferRequest) -> impl Future<Output = TransferResponse> + Send;
+    fn transfer<'a>(&'a self, order: &'a TransferRequest) -> BoxFuture<'a, TransferResponse>;
     /// Looks up transfers of one run, in the order of `orders`.
-    fn look_up(&self, orders: &[TransferRequest]) -> impl Future<Output = Vec<TransferResponse>> + Send;
+    fn look_up<'a>(&'a self, orders: &'a [TransferRequest]) -> BoxFuture<'a, Vec<TransferResponse>>;
     /// Lists all transfers to an order's destination; the error is the reason why they are unknown.
-    fn list_transfers_to_destination(
-        &self,
-        order: &TransferRequest,
-    ) -> impl Future<Output = Result<Vec<StripeTransfer>, TransferResponse>> + Send;
+    fn list_transfers_to_destination<'a>(
+        &'a self,
+        order: &'a TransferRequest,
+    ) -> BoxFuture<'a, Result<Vec<StripeTransfer>, TransferResponse>>;
 }
 
 /// Maps a failed HTTP request to its result.
@@ -200,7 +196,19 @@ pub struct TransferCounts {
     pub waiting: usize,
 }
 
-impl Ledger {
+/// Requests the transfers of runs.
+pub struct Transfers<'a> {
+    context: &'a Context,
+    payouts: Payouts,
+    gateway: &'a dyn PayoutGateway,
+}
+
+impl<'a> Transfers<'a> {
+    #[must_use]
+    pub fn new(context: &'a Context, gateway: &'a dyn PayoutGateway) -> Self {
+        Self { context, payouts: Payouts { context: context.clone() }, gateway }
+    }
+
     /// Requests the due transfers of an approved run. Schedules a job for the rest.
     ///
     /// # Errors
@@ -209,9 +217,8 @@ impl Ledger {
         &self,
         account: AccountId,
         id: PayoutRunId,
-        processor: &impl PayoutGateway,
     ) -> Result<TransferCounts, LedgerError> {
-        let (store, now) = (self.store(), self.now());
+        let (store, now) = (&self.context.store, self.context.now());
         let mut counts = TransferCounts::default();
         let Some(run) = payout_run::get(store, account, id).await? else { return Ok(counts) };
         if !run.is_approved() {
@@ -222,7 +229,7 @@ impl Ledger {
             let mut batch = Batch::progress();
             let due = now.checked_add(HELD_WAIT).unwrap_or(Timestamp::MAX);
             payout_job::schedule(&mut batch, account, PayoutJob::Run(id), due);
-            self.commit(batch).await?;
+            self.context.commit(batch).await?;
             return Ok(counts);
         }
         self.begin_processing(&run.id, account).await?;
@@ -234,7 +241,7 @@ impl Ledger {
             let (due, postponed): (Vec<_>, Vec<_>) =
                 found.into_iter().partition(|payout| payout.asking.not_before.is_none_or(|at| at <= now));
             next = postponed.iter().filter_map(|payout| payout.asking.not_before).chain(next).min();
-            remaining = remaining.saturating_sub(self.transfer_slice(due, hold, processor, &mut counts).await?);
+            remaining = remaining.saturating_sub(self.transfer_slice(due, hold, &mut counts).await?);
             if is_last || remaining == 0 {
                 let due = if remaining == 0 {
                     Some(next_wake(now, counts.waiting > 0 && counts.paid + counts.failed == 0))
@@ -251,10 +258,9 @@ impl Ledger {
         &self,
         due: Vec<Payout>,
         hold: Option<Hold>,
-        processor: &impl PayoutGateway,
         counts: &mut TransferCounts,
     ) -> Result<usize, LedgerError> {
-        let (now, count) = (self.now(), due.len());
+        let (now, count) = (self.context.now(), due.len());
         let (in_doubt, mut plain): (Vec<_>, Vec<_>) = due.into_iter().partition(|payout| {
             TransferRequest::from_payout(&with_restore_doubt(payout, hold, now)).needs_lookup_first(now)
         });
@@ -264,9 +270,9 @@ impl Ledger {
         }
         let (restored, used): (Vec<_>, Vec<_>) =
             checked.into_iter().partition(|order| order.payout.asking.doubt == Some(TransferDoubt::StoreRestored));
-        let mut responses = self.look_up(used, processor).await;
+        let mut responses = self.look_up(used).await;
         for order in restored {
-            let compared = self.compare_with_transfers(&order, processor).await?;
+            let compared = self.compare_with_transfers(&order).await?;
             responses.push((order, compared));
         }
         for (order, response) in responses {
@@ -280,7 +286,7 @@ impl Ledger {
         let mut used = Vec::new();
         for batch in plain.chunks(AT_ONCE) {
             let waiting = counts.waiting;
-            for result in join_all(batch.iter().map(|result| self.transfer_one(result, processor))).await {
+            for result in join_all(batch.iter().map(|result| self.transfer_one(result))).await {
                 let (step, key_used) = result?;
                 counts.add(step);
                 used.extend(key_used);
@@ -290,21 +296,17 @@ impl Ledger {
                 return Ok(SLICE);
             }
         }
-        for (order, response) in self.look_up(used, processor).await {
+        for (order, response) in self.look_up(used).await {
             counts.add(self.apply_response(&order.payout, response).await?);
         }
         Ok(count)
     }
 
-    async fn look_up(
-        &self,
-        orders: Vec<TransferRequest>,
-        processor: &impl PayoutGateway,
-    ) -> Vec<(TransferRequest, TransferResponse)> {
+    async fn look_up(&self, orders: Vec<TransferRequest>) -> Vec<(TransferRequest, TransferResponse)> {
         if orders.is_empty() {
             return Vec::new();
         }
-        let responses = processor.look_up(&orders).await;
+        let responses = self.gateway.look_up(&orders).await;
         orders.into_iter().zip(responses).collect()
     }
 
@@ -316,8 +318,8 @@ impl Ledger {
         due: Option<Timestamp>,
         counts: TransferCounts,
     ) -> Result<TransferCounts, LedgerError> {
-        let now = self.now();
-        let left = payout::list_to_transfer(self.store(), account, id, None, SLICE).await?;
+        let now = self.context.now();
+        let left = payout::list_to_transfer(&self.context.store, account, id, None, SLICE).await?;
         let mut batch = Batch::progress();
         if left.is_empty() {
             payout_job::delete(&mut batch, account, PayoutJob::Run(id));
@@ -326,13 +328,13 @@ impl Ledger {
             let due = due.filter(|_| !is_last || left.len() == SLICE).or(first).unwrap_or(now);
             payout_job::schedule(&mut batch, account, PayoutJob::Run(id), due);
         }
-        self.commit(batch).await?;
+        self.context.commit(batch).await?;
         Ok(counts)
     }
 
     /// Sets the run's status to `processing`.
     async fn begin_processing(&self, id: &PayoutRunId, account: AccountId) -> Result<(), LedgerError> {
-        while let Some(run) = payout_run::get(self.store(), account, *id).await?
+        while let Some(run) = payout_run::get(&self.context.store, account, *id).await?
             && run.status == PayoutRunStatus::Approved
         {
             let mut after = run.clone();
@@ -340,19 +342,15 @@ impl Ledger {
             after.rev = after.rev.saturating_add(1);
             let mut batch = Batch::progress();
             payout_run::update(&mut batch, &run, &after);
-            self.commit(batch).await?;
+            self.context.commit(batch).await?;
         }
         Ok(())
     }
 
     /// Compares a payout of a restored store with the transfers to its destination.
-    async fn compare_with_transfers(
-        &self,
-        order: &TransferRequest,
-        processor: &impl PayoutGateway,
-    ) -> Result<TransferResponse, LedgerError> {
+    async fn compare_with_transfers(&self, order: &TransferRequest) -> Result<TransferResponse, LedgerError> {
         let Payout { id, account, amount, currency, .. } = &order.payout;
-        let transfers = match processor.list_transfers_to_destination(order).await {
+        let transfers = match self.gateway.list_transfers_to_destination(order).await {
             Ok(transfers) => transfers,
             Err(response) => return Ok(response),
         };
@@ -363,10 +361,10 @@ impl Ledger {
         for transfer in transfers.into_iter().filter(|transfer| !transfer.is_reversed) {
             // A transfer without a payout id is not from this service; one of an open payout belongs to that payout.
             let Some(named) = transfer.payout else { continue };
-            let is_under_way = payout::get(self.store(), *account, named)
+            let is_under_way = payout::get(&self.context.store, *account, named)
                 .await?
                 .is_some_and(|payout| payout.state == PayoutState::Open);
-            if !is_under_way && payout::find_by_transfer(self.store(), *account, &transfer.id).await?.is_none() {
+            if !is_under_way && payout::find_by_transfer(&self.context.store, *account, &transfer.id).await?.is_none() {
                 unaccounted.push(transfer);
             }
         }
@@ -384,17 +382,13 @@ impl Ledger {
     }
 
     /// Requests a transfer and applies the response. If the key was reused, returns the request for a lookup.
-    async fn transfer_one(
-        &self,
-        before: &Payout,
-        processor: &impl PayoutGateway,
-    ) -> Result<(TransferCounts, Option<TransferRequest>), LedgerError> {
+    async fn transfer_one(&self, before: &Payout) -> Result<(TransferCounts, Option<TransferRequest>), LedgerError> {
         let mut undisputed = before.clone();
         undisputed.asking.doubt = None;
         let Some(order) = self.begin_request(before, &undisputed).await? else {
             return Ok((TransferCounts::default(), None));
         };
-        match processor.transfer(&order).await {
+        match self.gateway.transfer(&order).await {
             // Not failed: otherwise the next run would pay the lines again, in addition to the existing transfer.
             response @ TransferResponse::IdempotencyKeyReused(_) => {
                 let waiting = self.schedule_retry(&order.payout, &response).await?;
@@ -406,10 +400,10 @@ impl Ledger {
 
     /// Stores the request before it is sent; `None` if the payout has changed.
     async fn begin_request(&self, payout: &Payout, doubted: &Payout) -> Result<Option<TransferRequest>, LedgerError> {
-        let now = self.now();
+        let now = self.context.now();
         let mut requested = doubted.clone();
         if requested.asking.since.is_none() {
-            let program = program::get(self.store(), payout.account).await?;
+            let program = program::get(&self.context.store, payout.account).await?;
             requested.asking.of = program.and_then(|program| program.processor?.account_id);
         }
         requested.asking.since.get_or_insert(now);
@@ -419,7 +413,7 @@ impl Ledger {
         requested.touch(now);
         let mut batch = Batch::progress();
         payout::update(&mut batch, payout, &requested);
-        Ok(self.commit(batch).await?.then(|| TransferRequest::from_payout(&requested)))
+        Ok(self.context.commit(batch).await?.then(|| TransferRequest::from_payout(&requested)))
     }
 
     /// Applies the processor's response to the payout, unless it was settled meanwhile.
@@ -429,7 +423,8 @@ impl Ledger {
         response: TransferResponse,
     ) -> Result<TransferCounts, LedgerError> {
         let (account, id) = (requested.account, requested.id);
-        let mut counts = TransferCounts::default();
+        let (paid, failed, waiting) =
+            (TransferCounts::of(1, 0, 0), TransferCounts::of(0, 1, 0), TransferCounts::of(0, 0, 1));
         let outcome = match response {
             TransferResponse::Created(transfer) => PayoutOutcome::Paid { reference: None, transfer: Some(transfer) },
             TransferResponse::Rejected(reason) => PayoutOutcome::Failed { reason, transfer: None },
@@ -442,39 +437,28 @@ impl Ledger {
             | TransferResponse::IdempotencyKeyReused(_)
             | TransferResponse::NoResponse(_)
             | TransferResponse::NotSent(_) => {
-                counts.waiting = 1;
                 self.schedule_retry(requested, &response).await?;
-                return Ok(counts);
+                return Ok(waiting);
             }
         };
-        let is_failed = matches!(outcome, PayoutOutcome::Failed { .. });
-        for _ in 0..TRIES_MAX {
-            let view = match self.get_payout(account, id).await {
-                Ok(view) => view,
+        let settled = if matches!(outcome, PayoutOutcome::Failed { .. }) { failed } else { paid };
+        retry_on_conflict(|| async {
+            let view = match self.payouts.get_payout(account, id).await {
+                Ok(view) if view.status == PayoutStatus::Processing => view,
                 Err(AffiliateError::Read(error)) => return Err(error.into()),
-                Err(_) => return Ok(counts),
+                Ok(_) | Err(_) => return Ok(Some(TransferCounts::default())),
             };
-            if view.status != PayoutStatus::Processing {
-                return Ok(counts);
-            }
-            let result = self.settle_open_payout(&view, outcome.clone(), &no_extension::<PayoutView>).await;
-            match result {
-                Ok(None) => {}
-                Ok(Some(_)) => {
-                    counts.failed = usize::from(is_failed);
-                    counts.paid = usize::from(!is_failed);
-                    return Ok(counts);
-                }
-                Err(AffiliateError::Read(error)) => return Err(error.into()),
-                Err(AffiliateError::Commit(error)) => return Err(error.into()),
+            match self.payouts.settle_open_payout(&view, outcome.clone(), &no_extension::<PayoutView>).await {
+                Ok(done) => Ok(done.map(|_| settled)),
+                Err(AffiliateError::Read(error)) => Err(error.into()),
+                Err(AffiliateError::Commit(error)) => Err(error.into()),
                 Err(refusal) => {
                     tracing::error!(payout = %id, %refusal, "cannot store the result of a transfer; retrying");
-                    counts.waiting = 1;
-                    return Ok(counts);
+                    Ok(Some(waiting))
                 }
             }
-        }
-        Err(LedgerError::Contended)
+        })
+        .await
     }
 
     /// Stores the time of the next request. Returns the updated payout, or `None` if it has changed.
@@ -483,7 +467,7 @@ impl Ledger {
         requested: &Payout,
         response: &TransferResponse,
     ) -> Result<Option<Payout>, LedgerError> {
-        let now = self.now();
+        let now = self.context.now();
         let mut after = requested.clone();
         let attempts = &mut after.asking;
         attempts.not_before = Some(backoff(now, attempts.tries));
@@ -519,7 +503,7 @@ impl Ledger {
         after.touch(now);
         let mut batch = Batch::progress();
         payout::update(&mut batch, requested, &after);
-        Ok(self.commit(batch).await?.then_some(after))
+        Ok(self.context.commit(batch).await?.then_some(after))
     }
 }
 
@@ -547,10 +531,11 @@ fn retry_reason(response: &TransferResponse) -> Option<&str> {
     }
 }
 
-/// Attempts to commit after conflicts.
-const TRIES_MAX: usize = 100;
-
 impl TransferCounts {
+    fn of(paid: usize, failed: usize, waiting: usize) -> Self {
+        Self { paid, failed, waiting }
+    }
+
     fn add(&mut self, other: Self) {
         self.paid += other.paid;
         self.failed += other.failed;
@@ -567,94 +552,6 @@ fn backoff(now: Timestamp, tries: u32) -> Timestamp {
 /// Returns when a run with more work continues: at once, or after a delay if the processor does not answer.
 fn next_wake(now: Timestamp, is_unanswered: bool) -> Timestamp {
     if is_unanswered { backoff(now, 1) } else { now }
-}
-
-/// The API base and key of a program's processor.
-pub(super) struct TransferClient {
-    api_base: String,
-    key: String,
-}
-
-impl TransferClient {
-    pub(super) fn headers(&self) -> Vec<(&'static str, String)> {
-        vec![("authorization", format!("Bearer {}", self.key)), ("accept", "application/json".to_owned())]
-    }
-
-    pub(super) fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.api_base.trim_end_matches('/'))
-    }
-}
-
-impl AffiliateService {
-    /// Returns the client for a payout's transfer. Fails without an API key, and if the transfer was first requested
-    /// from another processor account, which may have created it.
-    async fn transfer_client_for(&self, order: &TransferRequest) -> Result<TransferClient, TransferResponse> {
-        let found = program::get(self.store(), order.payout.account).await;
-        let found = found.map_err(|error| TransferResponse::NotSent(error.to_string()))?;
-        let connection = found.and_then(|program| {
-            let processor = program.processor?;
-            let key = self.open(&program.id.to_bytes(), &processor.restricted_key?)?;
-            Some((processor.account_id, TransferClient { api_base: processor.api_base, key }))
-        });
-        let none = || TransferResponse::NotSent("no API key of the payment processor is set".to_owned());
-        let (account, processor) = connection.ok_or_else(none)?;
-        let first = &order.payout.asking.of;
-        if first.is_some() && *first != account {
-            let reason = "the transfer was requested from another processor account, which has not answered";
-            return Err(TransferResponse::NotSent(reason.to_owned()));
-        }
-        Ok(processor)
-    }
-}
-
-impl PayoutGateway for AffiliateService {
-    async fn list_transfers_to_destination(
-        &self,
-        order: &TransferRequest,
-    ) -> Result<Vec<StripeTransfer>, TransferResponse> {
-        let processor = self.transfer_client_for(order).await?;
-        self.list_transfers_to(&order.payout, &processor).await
-    }
-
-    async fn transfer(&self, order: &TransferRequest) -> TransferResponse {
-        let processor = match self.transfer_client_for(order).await {
-            Ok(processor) => processor,
-            Err(response) => return response,
-        };
-        let mut headers = processor.headers();
-        headers.push(("content-type", "application/x-www-form-urlencoded".to_owned()));
-        headers.push(("idempotency-key", order.key.clone()));
-        let post = HttpPost {
-            url: processor.url("/v1/transfers"),
-            headers,
-            body: order.request_body().into(),
-            timeout: TIMEOUT,
-            idempotency: RequestIdempotency::Idempotent,
-        };
-        match self.intake.post_url(post, OBJECT_BYTES_MAX).await {
-            Ok(HttpResponse { status, body, .. }) => read_response(status, &body),
-            Err(error) => response_of_error(&error),
-        }
-    }
-
-    async fn look_up(&self, orders: &[TransferRequest]) -> Vec<TransferResponse> {
-        let mut lookup = TransferLookup::default();
-        let mut processors = Vec::new();
-        for order in orders {
-            processors.push(self.transfer_client_for(order).await);
-        }
-        // All orders belong to one run, and so to one program.
-        if let (Some(Ok(processor)), Some(order)) = (processors.iter().find(|client| client.is_ok()), orders.first()) {
-            let wanted = orders.iter().map(|order| order.payout.id).collect();
-            lookup = self.look_up_run(order.payout.account, order.payout.run, processor, wanted).await;
-        }
-        let pairs = orders.iter().zip(processors);
-        pairs
-            .map(|(order, processor)| {
-                processor.map_or_else(|response| response, |_| lookup.response_for(order.payout.id))
-            })
-            .collect()
-    }
 }
 
 #[cfg(test)]

@@ -6,14 +6,16 @@
 use mail::affiliate::campaign::{Campaign, Visibility};
 use mail::affiliate::partner::{Partner, PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus};
 use mail::affiliate::program::AffiliateProgram;
-use mail::id::{AccountId, CampaignId, PartnerId};
+use mail::id::CampaignId;
 use mail::owner_alert::AlertSubject;
-use store::affiliate::{campaign, partner, partner_link};
+use store::affiliate::campaign;
 use store::engine::Batch;
 
+use super::login::PortalSessions;
+use crate::context::no_extension;
 use crate::error::{AffiliateError, ConflictReason};
-use crate::partners::{PartnerDraft, PartnerStatusChange, PartnerView};
-use crate::service::{AffiliateService, no_extension};
+use crate::partner_lookup::{PartnerView, find_active_partner};
+use crate::partners::{PartnerDraft, PartnerStatusChange, Partners};
 
 /// A submitted application form.
 #[derive(Debug, Clone)]
@@ -25,7 +27,14 @@ pub struct PartnerApplication {
     pub accepts_terms: bool,
 }
 
-impl AffiliateService {
+/// Applications of partners.
+#[derive(Clone)]
+pub struct Applications {
+    pub(crate) partners: Partners,
+    pub(crate) sessions: PortalSessions,
+}
+
+impl Applications {
     /// Returns the campaign that the form joins: the named one unless it is private, else the default one if it is
     /// public, else the newest public one. `None` if the program is not open to applications.
     ///
@@ -38,12 +47,12 @@ impl AffiliateService {
     ) -> Result<Option<Campaign>, AffiliateError> {
         let account = program.account;
         if let Some(id) = named {
-            let found = campaign::get(self.store(), account, id).await?;
+            let found = campaign::get(&self.partners.context.store, account, id).await?;
             let is_open =
                 |campaign: &Campaign| campaign.visibility != Visibility::Private && campaign.archived_at.is_none();
             return Ok(found.filter(is_open));
         }
-        let all = campaign::list(self.store(), account).await?;
+        let all = campaign::list(&self.partners.context.store, account).await?;
         let mut open = all
             .into_iter()
             .filter(|campaign| campaign.visibility == Visibility::Public && campaign.archived_at.is_none());
@@ -67,7 +76,9 @@ impl AffiliateService {
     ) -> Result<(), AffiliateError> {
         let account = program.account;
         let parent = match &application.via {
-            Some(token) => self.find_recruiter(account, token).await?,
+            Some(token) => {
+                find_active_partner(&self.partners.context, account, token).await?.map(|(_, partner)| partner.id)
+            }
             None => None,
         };
         let draft = PartnerDraft {
@@ -80,37 +91,24 @@ impl AffiliateService {
             terms_accepted: application.accepts_terms,
             ..application.draft.clone()
         };
-        let partition = self.intake.alert_partition();
+        let partition = self.partners.intake.alert_partition();
         let alert_owner = |batch: &mut Batch, view: &PartnerView| {
             let Partner { id: affiliate, email, status, .. } = &view.partner;
             if *status == PartnerStatus::Pending {
                 let subject = AlertSubject::Application { affiliate: *affiliate, applicant: email.clone() };
-                self.intake.put_owner_alert(batch, partition, account, subject);
+                self.partners.intake.put_owner_alert(batch, partition, account, subject);
             }
         };
-        match self.create_partner(account, &draft, &alert_owner).await {
+        match self.partners.create_partner(account, &draft, &alert_owner).await {
             Ok(_) => {
-                self.intake.notify_owner_alert(partition);
+                self.partners.intake.notify_owner_alert(partition);
                 Ok(())
             }
             Err(AffiliateError::Conflict(ConflictReason::EmailTaken)) => {
-                self.request_login_link(program, &draft.email).await
+                self.sessions.request_login_link(program, &draft.email).await
             }
             Err(refusal) => Err(refusal),
         }
-    }
-
-    /// Returns the active partner that owns this token.
-    async fn find_recruiter(
-        &self,
-        account: AccountId,
-        token: &PartnerLinkToken,
-    ) -> Result<Option<PartnerId>, AffiliateError> {
-        let Some(link) = partner_link::find_by_token(self.store(), account, token).await? else {
-            return Ok(None);
-        };
-        let found = partner::get(self.store(), account, link.partner).await?;
-        Ok(found.filter(|partner| partner.status == PartnerStatus::Active).map(|partner| partner.id))
     }
 
     /// Accepts an invitation: the partner becomes active.
@@ -120,6 +118,6 @@ impl AffiliateService {
     pub async fn accept_invitation(&self, partner: &Partner) -> Result<PartnerView, AffiliateError> {
         let status_change =
             PartnerStatusChange { action: PartnerAction::Accept, seen: None, reason: None, send_email: false };
-        self.change_partner_status(partner.account, partner.id, &status_change, &no_extension).await
+        self.partners.change_partner_status(partner.account, partner.id, &status_change, &no_extension).await
     }
 }

@@ -4,49 +4,33 @@
 //! or moves to another account, and works again when the domain does.
 
 use mail::address::DomainName;
+use mail::affiliate::partner::PartnerLink;
 use mail::affiliate::program::AffiliateProgram;
 use mail::affiliate::web_origin;
 use mail::domain::{DomainState, SendingDomain};
 use mail::domain_setup::RETURN_PATH_LABEL;
 use mail::id::AccountId;
+use queue::intake::Intake;
 use store::affiliate::program;
 use store::engine::ReadError;
-use thiserror::Error;
+use url::Url;
 
-use crate::service::AffiliateService;
+use crate::context::Context;
+use crate::error::{AffiliateError, PortalHostError};
 
 /// Maximum labels of a host: each parent is looked up among the domains.
 const LABELS_MAX: usize = 12;
 /// First label of the host of MTA-STS policies (RFC 8461 3.3).
 const POLICY_LABEL: &str = "mta-sts";
 
-/// Why a host cannot be the portal's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum PortalHostError {
-    /// No verified domain of the account covers the host.
-    #[error("must be at or below a verified domain of the account; verify the domain first")]
-    Unverified,
-    /// The host belongs to the service.
-    #[error("is a host of this service; choose a host of your own")]
-    Service,
-    /// Tracking links use this host.
-    #[error("is a tracking host; choose another host below your domain")]
-    Tracking,
-    /// Bounces are sent to this host.
-    #[error("is a return path (`rp`); choose another host below your domain")]
-    ReturnPath,
-    /// MTA-STS policies are served there.
-    #[error("is the host of an MTA-STS policy; choose another host below your domain")]
-    Policy,
-    /// The host receives mail.
-    #[error("receives mail; choose another host below your domain")]
-    Inbound,
-    /// The host cannot be a website's.
-    #[error("is not a valid website host; use up to 12 labels of letters, digits and hyphens")]
-    Malformed,
+/// The hosts of programs' portals.
+#[derive(Clone)]
+pub struct PortalHosts {
+    pub(crate) context: Context,
+    pub(crate) intake: Intake,
 }
 
-impl AffiliateService {
+impl PortalHosts {
     /// Checks a host for the portal of an account's program. The inner error is the reason why it is refused.
     ///
     /// # Errors
@@ -65,7 +49,7 @@ impl AffiliateService {
         // The nearest verified domain covers the host; any verified domain above may use the host itself.
         let (mut covering, mut next) = (None, Some(host.clone()));
         while let Some(name) = next {
-            if let Some(domain) = store::domain::find_by_name(self.store(), &name).await?
+            if let Some(domain) = store::domain::find_by_name(&self.context.store, &name).await?
                 && domain.state == DomainState::Verified
             {
                 if let Some(fault) = host_error_by_domain(&domain, host) {
@@ -110,11 +94,52 @@ impl AffiliateService {
         account: AccountId,
         host: &DomainName,
     ) -> Result<Option<AffiliateProgram>, ReadError> {
-        let Some(program) = program::find_by_host(self.store(), host).await? else { return Ok(None) };
+        let Some(program) = program::find_by_host(&self.context.store, host).await? else { return Ok(None) };
         if program.account == account || self.check_portal_host(program.account, host).await?.is_ok() {
             return Ok(None);
         }
         Ok(Some(program))
+    }
+
+    /// Returns the origin of a program's portal, without a trailing slash: its own host, if usable, with scheme and
+    /// port of the service; else the service's base URL. `None` while the base URL is unknown.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn portal_origin(&self, program: &AffiliateProgram) -> Result<Option<String>, ReadError> {
+        let Some(base) = self.intake.base_url() else { return Ok(None) };
+        let Some(host) = self.portal_host(program).await? else { return Ok(Some(base.to_owned())) };
+        let Ok(url) = Url::parse(base) else { return Ok(None) };
+        let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+        Ok(Some(format!("{}://{host}{port}", url.scheme())))
+    }
+
+    /// Finds the program whose portal has this host, if its setup is complete and the host is usable ([`Self::check_portal_host`]). Hosts
+    /// of the service belong to no program.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn find_program_by_host(&self, host: &DomainName) -> Result<Option<AffiliateProgram>, AffiliateError> {
+        let found = program::find_by_host(&self.context.store, host).await?;
+        let Some(program) = found.filter(|program| program.missing_steps().is_empty()) else {
+            return Ok(None);
+        };
+        let holds = self.check_portal_host(program.account, host).await?.is_ok();
+        Ok(holds.then_some(program))
+    }
+
+    /// Returns the address by which a partner recruits others.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn recruiting_address(
+        &self,
+        program: &AffiliateProgram,
+        link: &PartnerLink,
+    ) -> Result<Option<String>, AffiliateError> {
+        let Some(origin) = self.portal_origin(program).await? else { return Ok(None) };
+        let (key, token) = (&program.publishable_key, link.token.as_str());
+        Ok(Some(format!("{origin}/portal/join?key={key}&via={token}")))
     }
 }
 

@@ -17,12 +17,18 @@ use mail::affiliate::portal::{
 use mail::affiliate::program::AffiliateProgram;
 use mail::domain::SealedSecret;
 use mail::id::{AccountId, PartnerId, SessionId};
+use queue::intake::Intake;
 use serde::{Deserialize, Serialize};
 use store::affiliate::{partner, portal_link, portal_session, self_referral_guard};
 use store::engine::Batch;
+use store::retry_on_conflict;
 
+use super::host::PortalHosts;
+use crate::context::{Context, ExtendCommit};
 use crate::error::{AffiliateError, ConflictReason, ForbiddenReason};
-use crate::service::{AffiliateService, CommitResult, ExtendCommit, TRIES_MAX};
+use crate::partner_emails::sender::queue_email;
+use crate::partner_lookup::PartnerLookup;
+use crate::secrets;
 
 /// A new sign-in link.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -56,7 +62,16 @@ pub struct LoginTarget {
     pub program: AffiliateProgram,
 }
 
-impl AffiliateService {
+/// Sign-in links and sessions of partners.
+#[derive(Clone)]
+pub struct PortalSessions {
+    pub(crate) context: Context,
+    pub(crate) intake: Intake,
+    pub(crate) lookup: PartnerLookup,
+    pub(crate) hosts: PortalHosts,
+}
+
+impl PortalSessions {
     /// Creates a sign-in link that works once within [`LOGIN_LINK_TTL`] and invalidates earlier ones.
     ///
     /// # Errors
@@ -67,28 +82,26 @@ impl AffiliateService {
         id: PartnerId,
         extend_commit: ExtendCommit<'_, NewLink>,
     ) -> Result<NewLink, AffiliateError> {
-        for _ in 0..TRIES_MAX {
-            let program = self.require_set_up(account).await?;
-            let partner = self.get_partner(account, id).await?;
+        retry_on_conflict(|| async {
+            let program = self.lookup.programs.require_set_up(account).await?;
+            let partner = self.lookup.get_partner(account, id).await?;
             if partner.status == PartnerStatus::Rejected {
                 return Err(ForbiddenReason::RejectedPartner.into());
             }
-            let (now, secret) = (self.now(), PortalLinkSecret::new(self.intake.entropy().secret()));
+            let (now, secret) = (self.context.now(), PortalLinkSecret::new(self.context.entropy.secret()));
             let expires_at = now.checked_add(LOGIN_LINK_TTL).unwrap_or(now);
             let link = PortalLink { account, partner: id, purpose: PortalLinkPurpose::Login, expires_at };
-            let prepared = portal_link::prepare(self.store(), link, &secret, now).await?;
+            let prepared = portal_link::prepare(&self.context.store, link, &secret, now).await?;
             let mut batch = Batch::intake();
             // Conflicts if the partner is rejected or deleted meanwhile.
             partner::check_unchanged(&mut batch, &partner);
             prepared.write(&mut batch);
-            let origin = self.portal_origin(&program).await?.unwrap_or_default();
+            let origin = self.hosts.portal_origin(&program).await?.unwrap_or_default();
             let login_link = NewLink { url: format!("{origin}/portal/enter/{}", secret.text()), expires_at };
             extend_commit(&mut batch, &login_link);
-            if matches!(self.commit(batch).await?, CommitResult::Committed) {
-                return Ok(login_link);
-            }
-        }
-        Err(ConflictReason::Changed.into())
+            Ok(self.context.commit(batch).await?.then_some(login_link))
+        })
+        .await
     }
 
     /// Serializes a link for its idempotency record. It is sealed, because whoever has the link can sign in.
@@ -97,7 +110,7 @@ impl AffiliateService {
     /// The link cannot be sealed.
     pub fn seal_login_link(&self, id: PartnerId, login_link: &NewLink) -> Result<String, AffiliateError> {
         let text = serde_json::to_string(login_link).map_err(|_| AffiliateError::Seal)?;
-        Ok(self.seal(&id.to_bytes(), &text)?.0)
+        Ok(secrets::seal(&self.intake, &id.to_bytes(), &text)?.0)
     }
 
     /// Unseals such a link, if it is still valid.
@@ -105,7 +118,8 @@ impl AffiliateService {
     /// # Errors
     /// `Seal` if it cannot be opened; `LoginLinkExpired` if it was used, replaced or has expired.
     pub async fn open_login_link(&self, id: PartnerId, sealed: &str) -> Result<NewLink, AffiliateError> {
-        let text = self.open(&id.to_bytes(), &SealedSecret(sealed.to_owned())).ok_or(AffiliateError::Seal)?;
+        let text = secrets::open(&self.intake, &id.to_bytes(), &SealedSecret(sealed.to_owned()))
+            .ok_or(AffiliateError::Seal)?;
         let login_link: NewLink = serde_json::from_str(&text).map_err(|_| AffiliateError::Seal)?;
         let secret = login_link.url.rsplit('/').next().and_then(PortalLinkSecret::parse);
         match secret {
@@ -119,8 +133,8 @@ impl AffiliateService {
     /// # Errors
     /// The store cannot be read.
     pub async fn find_login_target(&self, secret: &PortalLinkSecret) -> Result<Option<LoginTarget>, AffiliateError> {
-        let Some(link) = portal_link::get(self.store(), secret).await? else { return Ok(None) };
-        if link.expires_at <= self.now() {
+        let Some(link) = portal_link::get(&self.context.store, secret).await? else { return Ok(None) };
+        if link.expires_at <= self.context.now() {
             return Ok(None);
         }
         let found = self.find_portal_partner(link.account, link.partner).await?;
@@ -133,12 +147,12 @@ impl AffiliateService {
         account: AccountId,
         id: PartnerId,
     ) -> Result<Option<(Partner, AffiliateProgram)>, AffiliateError> {
-        let program = match self.require_set_up(account).await {
+        let program = match self.lookup.programs.require_set_up(account).await {
             Ok(program) => program,
             Err(AffiliateError::NotSetUp) => return Ok(None),
             Err(refusal) => return Err(refusal),
         };
-        let found = partner::get(self.store(), account, id).await?;
+        let found = partner::get(&self.context.store, account, id).await?;
         let found = found.filter(|partner| partner.status != PartnerStatus::Rejected);
         Ok(found.map(|partner| (partner, program)))
     }
@@ -153,19 +167,19 @@ impl AffiliateService {
         context: &SignInContext,
     ) -> Result<(PortalToken, PartnerSession), AffiliateError> {
         let over = || AffiliateError::from(ConflictReason::PortalLinkExpired);
-        for _ in 0..TRIES_MAX {
+        retry_on_conflict(|| async {
             let LoginTarget { link, partner, program } = self.find_login_target(secret).await?.ok_or_else(over)?;
             if !link.purpose.signs_in() {
                 return Err(over());
             }
-            let (now, account, id) = (self.now(), partner.account, partner.id);
-            let session = SessionId::new(now, self.random());
-            let token = PortalToken::new(account, id, session, self.intake.entropy().secret());
+            let (now, account, id) = (self.context.now(), partner.account, partner.id);
+            let session = SessionId::new(now, self.context.random());
+            let token = PortalToken::new(account, id, session, self.context.entropy.secret());
             let session = PortalSession::new(&token, now);
             let mut batch = Batch::intake();
             portal_link::consume(&mut batch, secret, &link);
             partner::check_unchanged(&mut batch, &partner);
-            portal_session::evict_oldest(self.store(), &mut batch, account, id, now).await?;
+            portal_session::evict_oldest(&self.context.store, &mut batch, account, id, now).await?;
             portal_session::create(&mut batch, &session);
             self_referral_guard::record_portal_visit(
                 &mut batch,
@@ -175,14 +189,14 @@ impl AffiliateService {
                 context.from,
                 now,
             );
-            match self.commit(batch).await? {
-                CommitResult::Committed => return Ok((token, PartnerSession { session, partner, program })),
-                // A concurrent request consumed the link.
-                CommitResult::Conflict(key) if portal_link::caused_conflict(&key) => return Err(over()),
-                CommitResult::Conflict(_) => {}
-            }
-        }
-        Err(ConflictReason::Changed.into())
+            // A concurrent request may have consumed the link.
+            Ok(self
+                .context
+                .commit_unless(batch, |key| portal_link::caused_conflict(key).then(over))
+                .await?
+                .then_some((token, PartnerSession { session, partner, program })))
+        })
+        .await
     }
 
     /// Returns the session of a token; `None` if it has ended or the partner was rejected.
@@ -190,7 +204,7 @@ impl AffiliateService {
     /// # Errors
     /// The store cannot be read.
     pub async fn authenticate(&self, token: &PortalToken) -> Result<Option<PartnerSession>, AffiliateError> {
-        let Some(session) = portal_session::get(self.store(), token, self.now()).await? else {
+        let Some(session) = portal_session::get(&self.context.store, token, self.context.now()).await? else {
             return Ok(None);
         };
         let found = self.find_portal_partner(session.account, session.partner).await?;
@@ -204,7 +218,8 @@ impl AffiliateService {
     pub async fn sign_out(&self, session: &PortalSession) -> Result<(), AffiliateError> {
         let mut batch = Batch::progress();
         portal_session::delete(&mut batch, session);
-        self.commit(batch).await.map(drop)
+        self.context.commit(batch).await?;
+        Ok(())
     }
 
     /// Mails a sign-in link to the partner with this email, if there is one who may sign in. The page must not reveal
@@ -213,24 +228,26 @@ impl AffiliateService {
     /// # Errors
     /// The store cannot be read or written.
     pub async fn request_login_link(&self, program: &AffiliateProgram, email: &Address) -> Result<(), AffiliateError> {
-        let found = partner::find_by_email(self.store(), program.account, email).await?;
+        let found = partner::find_by_email(&self.context.store, program.account, email).await?;
         let Some(partner) = found.filter(|partner| partner.status != PartnerStatus::Rejected) else {
             return Ok(());
         };
         let mut batch = Batch::intake();
-        self.queue_email(&mut batch, &partner, PartnerEmailKind::SignIn);
-        self.commit(batch).await.map(drop)
+        queue_email(&self.context, &mut batch, &partner, PartnerEmailKind::SignIn);
+        self.context.commit(batch).await?;
+        Ok(())
     }
+}
 
-    /// Deletes the links and sessions of a deleted partner.
-    pub(crate) async fn revoke_portal_access(
-        &self,
-        account: AccountId,
-        partner: PartnerId,
-    ) -> Result<(), AffiliateError> {
-        let mut batch = Batch::progress();
-        portal_link::purge_by_partner(self.store(), &mut batch, account, partner).await?;
-        portal_session::delete_by_partner(self.store(), &mut batch, account, partner).await?;
-        self.commit(batch).await.map(drop)
-    }
+/// Deletes the links and sessions of a deleted partner.
+pub(crate) async fn revoke_portal_access(
+    context: &Context,
+    account: AccountId,
+    partner: PartnerId,
+) -> Result<(), AffiliateError> {
+    let mut batch = Batch::progress();
+    portal_link::purge_by_partner(&context.store, &mut batch, account, partner).await?;
+    portal_session::delete_by_partner(&context.store, &mut batch, account, partner).await?;
+    context.commit(batch).await?;
+    Ok(())
 }

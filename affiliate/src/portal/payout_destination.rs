@@ -11,10 +11,11 @@ use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
 use store::affiliate::{partner, portal_link};
 use store::engine::Batch;
 
-use super::login::LoginTarget;
+use super::login::{LoginTarget, PortalSessions};
 use crate::error::{AffiliateError, ConflictReason};
-use crate::partners::PartnerView;
-use crate::service::{AffiliateService, CommitResult};
+use crate::partner_emails::sender::queue_email;
+use crate::partner_lookup::PartnerView;
+use crate::partners::Partners;
 
 /// Returns the payout methods that a partner may choose: the allowed ones except transfers, whose accounts the owner
 /// connects.
@@ -38,7 +39,14 @@ pub fn parse_payout_destination(
     PayoutDestination::new(method, destination).map_err(|reason| AffiliateError::field("destination", reason))
 }
 
-impl AffiliateService {
+/// Changes of payout destinations by partners.
+#[derive(Clone)]
+pub struct DestinationChanges {
+    pub(crate) partners: Partners,
+    pub(crate) sessions: PortalSessions,
+}
+
+impl DestinationChanges {
     /// Mails the partner a link that confirms a new payout destination.
     ///
     /// # Errors
@@ -49,17 +57,19 @@ impl AffiliateService {
         program: &AffiliateProgram,
         payout: PayoutDestination,
     ) -> Result<(), AffiliateError> {
-        if !self.answers_by_mail(program).await? {
+        if !self.partners.senders.answers_by_mail(program).await? {
             return Err(ConflictReason::NoMail.into());
         }
         let PayoutDestination { method, destination, .. } = payout;
         let mut batch = Batch::intake();
         partner::check_unchanged(&mut batch, partner);
-        self.queue_email(&mut batch, partner, PartnerEmailKind::ConfirmPayout { method, destination });
-        match self.commit(batch).await? {
-            CommitResult::Committed => Ok(()),
-            CommitResult::Conflict(_) => Err(ConflictReason::Changed.into()),
-        }
+        queue_email(
+            &self.partners.context,
+            &mut batch,
+            partner,
+            PartnerEmailKind::ConfirmPayout { method, destination },
+        );
+        self.partners.context.commit_unless(batch, |_| Some(ConflictReason::Changed)).await.map(drop)
     }
 
     /// Returns the destination that a link would confirm, if the link is valid.
@@ -70,7 +80,7 @@ impl AffiliateService {
         &self,
         secret: &PortalLinkSecret,
     ) -> Result<Option<(LoginTarget, PayoutDestination)>, AffiliateError> {
-        let Some(target) = self.find_login_target(secret).await? else { return Ok(None) };
+        let Some(target) = self.sessions.find_login_target(secret).await? else { return Ok(None) };
         let PortalLinkPurpose::Payout { method, destination } = target.link.purpose.clone() else {
             return Ok(None);
         };
@@ -94,6 +104,6 @@ impl AffiliateService {
             return Err(ConflictReason::MethodNotOffered.into());
         }
         let using = |batch: &mut Batch, _: &PartnerView| portal_link::consume(batch, secret, &link);
-        self.set_payout_destination(link.account, link.partner, &payout, None, &using).await
+        self.partners.set_payout_destination(link.account, link.partner, &payout, None, &using).await
     }
 }

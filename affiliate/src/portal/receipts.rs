@@ -11,10 +11,11 @@ use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{adjustment, commission, payout};
 use store::engine::ReadError;
 
+use crate::context::Context;
 use crate::error::AffiliateError;
-use crate::partner_emails::PayoutEmailDetails;
-use crate::payouts::view::{PayoutPage, PayoutQuery, PayoutView};
-use crate::service::AffiliateService;
+use crate::partner_emails::email_texts::PayoutEmailDetails;
+use crate::payouts::settle::{PayoutPage, PayoutQuery, Payouts};
+use crate::payouts::view::PayoutView;
 
 /// Maximum lines of a receipt.
 pub const LINES_MAX: usize = 500;
@@ -29,7 +30,13 @@ pub struct Receipt {
     pub lines: Vec<(Commission, i64)>,
 }
 
-impl AffiliateService {
+/// Partners' own payouts.
+#[derive(Clone)]
+pub struct Receipts {
+    pub(crate) payouts: Payouts,
+}
+
+impl Receipts {
     /// Lists a partner's payouts, newest first, without drafts.
     ///
     /// # Errors
@@ -41,7 +48,7 @@ impl AffiliateService {
     ) -> Result<PayoutPage, AffiliateError> {
         let statuses = vec![PayoutStatus::Processing, PayoutStatus::Paid, PayoutStatus::Failed];
         let query = PayoutQuery { statuses, partner: Some(partner.id), run: None };
-        Ok(self.ledger().list_payouts(partner.account, &query, wanted).await?)
+        Ok(self.payouts.list_payouts(partner.account, &query, wanted).await?)
     }
 
     /// Returns a payout with its first lines; `None` if it is not the partner's, or a draft.
@@ -49,7 +56,7 @@ impl AffiliateService {
     /// # Errors
     /// The store cannot be read.
     pub async fn get_receipt(&self, partner: &Partner, id: PayoutId) -> Result<Option<Receipt>, AffiliateError> {
-        let view = match self.ledger().get_payout(partner.account, id).await {
+        let view = match self.payouts.get_payout(partner.account, id).await {
             Ok(view) => view,
             Err(AffiliateError::NotFound(_)) => return Ok(None),
             Err(refusal) => return Err(refusal),
@@ -57,10 +64,10 @@ impl AffiliateService {
         if view.payout.partner != partner.id || view.status == PayoutStatus::Draft {
             return Ok(None);
         }
-        let items = payout::list_items(self.store(), partner.account, id, None, LINES_MAX).await?;
+        let items = payout::list_items(&self.payouts.context.store, partner.account, id, None, LINES_MAX).await?;
         let mut lines = Vec::with_capacity(items.len());
         for (line, amount) in items {
-            let found = commission::get(self.store(), partner.account, line).await?;
+            let found = commission::get(&self.payouts.context.store, partner.account, line).await?;
             lines.extend(found.map(|line| (line, amount)));
         }
         Ok(Some(Receipt { shown: view, lines }))
@@ -78,7 +85,9 @@ impl AffiliateService {
         let mut corrections = BTreeMap::new();
         for currency in currencies {
             let key = (partner.id, currency);
-            let found = adjustment::list_unassigned(self.store(), partner.account, key, key, ADJUSTMENTS_MAX).await?;
+            let found =
+                adjustment::list_unassigned(&self.payouts.context.store, partner.account, key, key, ADJUSTMENTS_MAX)
+                    .await?;
             let sum = found.iter().fold(0_i64, |sum, adjustment| sum.saturating_add(adjustment.amount));
             if sum != 0 {
                 corrections.insert(currency, sum);
@@ -86,20 +95,20 @@ impl AffiliateService {
         }
         Ok(corrections)
     }
+}
 
-    /// Returns what an email reports of a payout.
-    pub(crate) async fn payout_email_details(
-        &self,
-        partner: &Partner,
-        id: PayoutId,
-    ) -> Result<Option<PayoutEmailDetails>, ReadError> {
-        let found = payout::get(self.store(), partner.account, id).await?;
-        Ok(found.map(|payout| PayoutEmailDetails {
-            amount: payout.amount,
-            currency: payout.currency,
-            method: payout.method,
-            note: payout.failure_reason.or(payout.reference).or(payout.transfer),
-            destination: payout.destination,
-        }))
-    }
+/// Returns what an email reports of a payout.
+pub(crate) async fn payout_email_details(
+    context: &Context,
+    partner: &Partner,
+    id: PayoutId,
+) -> Result<Option<PayoutEmailDetails>, ReadError> {
+    let found = payout::get(&context.store, partner.account, id).await?;
+    Ok(found.map(|payout| PayoutEmailDetails {
+        amount: payout.amount,
+        currency: payout.currency,
+        method: payout.method,
+        note: payout.failure_reason.or(payout.reference).or(payout.transfer),
+        destination: payout.destination,
+    }))
 }

@@ -16,11 +16,11 @@ use mail::affiliate::referral::{Referral, ReferralCounts};
 use mail::id::PartnerLinkId;
 use mail::metric::Hour;
 use store::affiliate::listing::ListPageRequest;
-use store::affiliate::referral_counts::ReferralCountsByLink;
 use store::affiliate::{commission, referral};
 
 use crate::error::AffiliateError;
-use crate::service::AffiliateService;
+use crate::ledger::balances::PartnerSums;
+use crate::visits::click_counting::ClickCounter;
 
 /// Maximum rows that are summed.
 pub const ROWS_MAX: usize = 20_000;
@@ -69,14 +69,21 @@ pub fn day_of(at: Timestamp, now: Timestamp) -> Option<usize> {
     (DAYS - 1).checked_sub(days_ago)
 }
 
-impl AffiliateService {
+/// Sums of partners' rows.
+#[derive(Clone)]
+pub struct PartnerStatistics {
+    pub(crate) sums: PartnerSums,
+    pub(crate) clicks: ClickCounter,
+}
+
+impl PartnerStatistics {
     /// Returns a partner's balances and daily earnings.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn partner_balances(&self, partner: &Partner) -> Result<PartnerBalances, AffiliateError> {
-        let now = self.now();
-        let balances = self.ledger().balances((partner.account, partner.id)).await?;
+        let now = self.sums.context.now();
+        let balances = self.sums.balances((partner.account, partner.id)).await?;
         let mut sums = PartnerBalances { balances, ..PartnerBalances::default() };
         let since =
             i64::try_from(DAYS).ok().and_then(|days| now.checked_sub(SignedDuration::from_hours(24 * days)).ok());
@@ -88,7 +95,7 @@ impl AffiliateService {
         let mut before = None;
         for _ in 0..ROWS_MAX / SLICE {
             let wanted = ListPageRequest { before, limit: SLICE, from: None };
-            let page = commission::list(self.store(), partner.account, &filter, wanted).await?;
+            let page = commission::list(&self.sums.context.store, partner.account, &filter, wanted).await?;
             page.rows.iter().for_each(|line| sums.count(line, now));
             before = page.next;
             if before.is_none() {
@@ -97,14 +104,6 @@ impl AffiliateService {
         }
         sums.is_cut = true;
         Ok(sums)
-    }
-
-    /// Returns a partner's referral counts by link.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub async fn referral_counts(&self, partner: &Partner) -> Result<ReferralCountsByLink, AffiliateError> {
-        Ok(self.ledger().referral_counts((partner.account, partner.id)).await?)
     }
 
     /// Sums a partner's referrals by tag.
@@ -117,7 +116,7 @@ impl AffiliateService {
         let mut before = None;
         for _ in 0..ROWS_MAX / SLICE {
             let wanted = ListPageRequest { before, limit: SLICE, from: None };
-            let page = referral::list(self.store(), partner.account, &filter, wanted).await?;
+            let page = referral::list(&self.sums.context.store, partner.account, &filter, wanted).await?;
             page.rows.iter().for_each(|referral| statistics.count(referral));
             before = page.next;
             if before.is_none() {
@@ -137,15 +136,15 @@ impl AffiliateService {
         partner: &Partner,
         links: &[PartnerLink],
     ) -> Result<ClickStatistics, AffiliateError> {
-        let counts = self.count_clicks_of_links(partner.id, links).await?;
+        let counts = self.clicks.count_clicks_of_links(partner.id, links).await?;
         let by_link: BTreeMap<_, _> = links.iter().map(|link| link.id).zip(counts).collect();
         let all = by_link.values().sum();
         let mut clicks = ClickStatistics { all, by_link, by_tag: BTreeMap::new(), days: vec![0; DAYS] };
-        let now = self.now();
+        let now = self.sums.context.now();
         let today = Hour::containing(now).day();
         let days = i64::try_from(DAYS).unwrap_or(0);
         let range = Hour(today.0 - 24 * (days - 1))..Hour(today.0 + 24);
-        for row in self.list_clicks_by_day(partner.account, partner.id, range).await? {
+        for row in self.clicks.list_clicks_by_day(partner.account, partner.id, range).await? {
             *clicks.by_tag.entry(row.sub_id).or_default() += row.clicks;
             let day = day_of(row.day.begins_at(), now);
             if let Some(sum) = day.and_then(|day| clicks.days.get_mut(day)) {

@@ -7,58 +7,63 @@ use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::partner::PartnerLink;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use mail::metric::Hour;
+use queue::intake::Intake;
 use store::affiliate::click;
 use store::affiliate::click_count::{self, DailyLinkClicks};
 use store::engine::Batch;
+use store::retry_on_conflict;
 use store::task::PARTITIONS;
 
-use crate::error::AffiliateError;
-use crate::ledger::{Ledger, LedgerError};
-use crate::service::{AffiliateService, TRIES_MAX};
+use crate::context::Context;
+use crate::error::{AffiliateError, LedgerError};
 
 /// Poll interval.
 const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
 /// Maximum clicks that one commit counts.
 const BATCH_CLICKS_MAX: usize = 500;
 
-impl Ledger {
+/// Counts clicks.
+#[derive(Clone)]
+pub struct ClickCounter {
+    pub(crate) context: Context,
+}
+
+impl ClickCounter {
     /// Counts the pending clicks of these partitions and returns their number. Conflicts are retried, so concurrent
     /// runs do not count twice.
     ///
     /// # Errors
     /// `Contended` after too many conflicts; the store failed.
     pub async fn count_clicks(&self, partitions: RangeInclusive<u16>) -> Result<usize, LedgerError> {
-        let (mut counted, mut tries) = (0, 0);
-        while tries < TRIES_MAX {
-            let found = click::list_pending(self.store(), partitions.clone(), BATCH_CLICKS_MAX).await?;
-            if found.is_empty() {
+        let mut counted = 0;
+        loop {
+            let found = retry_on_conflict::<_, LedgerError, _>(|| async {
+                let found = click::list_pending(&self.context.store, partitions.clone(), BATCH_CLICKS_MAX).await?;
+                let mut batch = Batch::progress();
+                click_count::add_clicks(&self.context.store, &mut batch, found.iter().map(|row| &row.click)).await?;
+                found.iter().for_each(|row| row.remove(&mut batch));
+                let is_committed = found.is_empty() || self.context.commit(batch).await?;
+                Ok(is_committed.then_some(found.len()))
+            })
+            .await?;
+            if found == 0 {
                 return Ok(counted);
             }
-            let mut batch = Batch::progress();
-            click_count::add_clicks(self.store(), &mut batch, found.iter().map(|row| &row.click)).await?;
-            found.iter().for_each(|row| row.remove(&mut batch));
-            if self.commit(batch).await? {
-                (counted, tries) = (counted + found.len(), 0);
-            } else {
-                tries += 1;
-            }
+            counted += found;
         }
-        Err(LedgerError::Contended)
     }
-}
 
-impl AffiliateService {
     /// Counts the clicks of this node's partitions until dropped.
-    pub fn run_click_counting(&self) -> BoxFuture<'_, ()> {
+    pub(crate) fn run<'a>(&'a self, intake: &'a Intake) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             loop {
-                for partitions in self.intake.partition_ranges() {
-                    if let Err(fault) = self.ledger().count_clicks(partitions).await {
-                        store::warn_unless_away!(self.store(), %fault, "cannot count clicks");
+                for partitions in intake.partition_ranges() {
+                    if let Err(fault) = self.count_clicks(partitions).await {
+                        store::warn_unless_away!(self.context.store, %fault, "cannot count clicks");
                     }
                 }
-                let next = self.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
-                self.intake.clock().sleep_until(next).await;
+                let next = self.context.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
+                intake.clock().sleep_until(next).await;
             }
         })
     }
@@ -66,29 +71,29 @@ impl AffiliateService {
     /// Returns the total clicks of each link, including pending ones.
     ///
     /// # Errors
-    /// As [`Ledger::count_clicks`].
+    /// As [`Self::count_clicks`].
     pub async fn count_clicks_of_links(
         &self,
         partner: PartnerId,
         links: &[PartnerLink],
     ) -> Result<Vec<u64>, AffiliateError> {
         let Some(first) = links.first() else { return Ok(Vec::new()) };
-        self.ledger().count_clicks(0..=PARTITIONS - 1).await?;
+        self.count_clicks(0..=PARTITIONS - 1).await?;
         let ids: Vec<PartnerLinkId> = links.iter().map(|link| link.id).collect();
-        Ok(click_count::link_totals(self.store(), first.account, partner, &ids).await?)
+        Ok(click_count::link_totals(&self.context.store, first.account, partner, &ids).await?)
     }
 
     /// Returns a partner's clicks per day, link and tag, including pending ones; oldest first.
     ///
     /// # Errors
-    /// As [`Ledger::count_clicks`].
+    /// As [`Self::count_clicks`].
     pub async fn list_clicks_by_day(
         &self,
         account: AccountId,
         partner: PartnerId,
         days: Range<Hour>,
     ) -> Result<Vec<DailyLinkClicks>, AffiliateError> {
-        self.ledger().count_clicks(0..=PARTITIONS - 1).await?;
-        Ok(click_count::daily_clicks(self.store(), account, partner, days).await?)
+        self.count_clicks(0..=PARTITIONS - 1).await?;
+        Ok(click_count::daily_clicks(&self.context.store, account, partner, days).await?)
     }
 }

@@ -13,13 +13,20 @@ use store::affiliate::referral::{self, ReferralClaim};
 use store::affiliate::visit::{self, VisitorIdentity};
 use store::affiliate::{partner, program};
 use store::engine::Batch;
+use store::retry_on_conflict;
 
-use crate::error::{AffiliateError, ConflictReason};
-use crate::ledger::{Ledger, Prospect, ReferralCommit};
-use crate::referrals::lowercase_address;
-use crate::service::TRIES_MAX;
+use crate::context::Context;
+use crate::error::AffiliateError;
+use crate::ledger::prospect::{Prospect, lowercase_address};
+use crate::ledger::referral_commit::{ReferralCommit, create_lead, follow_up, set_buyer_address};
 
-impl Ledger {
+/// Records what pages state about visitors.
+#[derive(Clone)]
+pub struct VisitorStatements {
+    pub(crate) context: Context,
+}
+
+impl VisitorStatements {
     /// Creates a lead for a visitor who signed up, once per email. Returns true if the lead is new.
     ///
     /// # Errors
@@ -32,53 +39,53 @@ impl Ledger {
         from: Option<IpAddr>,
     ) -> Result<bool, AffiliateError> {
         let email = lowercase_address(email);
-        for _ in 0..TRIES_MAX {
-            let Some((program, visit)) = self.find_live_visit(account, id).await? else { return Ok(false) };
-            let Some(partner) = partner::get(self.store(), account, visit.partner).await? else {
-                return Ok(false);
+        retry_on_conflict(|| async {
+            let Some((program, visit)) = self.find_live_visit(account, id).await? else { return Ok(Some(false)) };
+            let Some(partner) = partner::get(&self.context.store, account, visit.partner).await? else {
+                return Ok(Some(false));
             };
-            let held = referral::find_claim_holder(self.store(), account, &ReferralClaim::Email(email.clone())).await?;
+            let held =
+                referral::find_claim_holder(&self.context.store, account, &ReferralClaim::Email(email.clone())).await?;
             let lapsed_referral = match held {
-                Some(held) if held.has_lapsed(self.now()) => Some(held),
-                Some(_) => return Ok(false),
+                Some(held) if held.has_lapsed(self.context.now()) => Some(held),
+                Some(_) => return Ok(Some(false)),
                 None => None,
             };
             if lapsed_referral.is_none()
-                && let Some(part) = self.set_buyer_address(program.clone(), &visit, &email).await?
+                && let Some(part) = set_buyer_address(&self.context, program.clone(), &visit, &email).await?
             {
                 if self.commit_to_completion(account, part).await? {
-                    return Ok(false);
+                    return Ok(Some(false));
                 }
-                continue;
+                return Ok(None);
             }
             if visit.referrals.len() >= REFERRALS_MAX {
-                return Ok(false);
+                return Ok(Some(false));
             }
             let prospect = Prospect::from_visit(ReferralSource::Signup, Some(email.clone()), visit);
-            let part = self.create_lead(program, &partner, Prospect { from, ..prospect }, lapsed_referral).await?;
-            if self.commit_to_completion(account, part).await? {
-                return Ok(true);
-            }
-        }
-        Err(ConflictReason::Changed.into())
+            let part =
+                create_lead(&self.context, program, &partner, Prospect { from, ..prospect }, lapsed_referral).await?;
+            Ok(self.commit_to_completion(account, part).await?.then_some(true))
+        })
+        .await
     }
 
     /// Commits the first part of a referral, then the rest. Returns false after a conflict on the first part; then
     /// nothing is committed.
     async fn commit_to_completion(&self, account: AccountId, first: ReferralCommit) -> Result<bool, AffiliateError> {
-        if !self.commit(first.batch).await? {
+        if !self.context.commit(first.batch).await? {
             return Ok(false);
         }
-        let (mut tries, mut is_whole) = (0, first.is_whole);
-        while !is_whole && tries < TRIES_MAX {
-            let program = program::get(self.store(), account).await?.ok_or(AffiliateError::NotSetUp)?;
-            let Some(found) = referral::get(self.store(), account, first.referral.id).await? else { break };
-            let part = self.follow_up(program, found, None).await?;
-            if self.commit(part.batch).await? {
-                (tries, is_whole) = (0, part.is_whole);
-            } else {
-                tries += 1;
-            }
+        let mut is_whole = first.is_whole;
+        while !is_whole {
+            is_whole = retry_on_conflict::<_, AffiliateError, _>(|| async {
+                let program = program::get(&self.context.store, account).await?.ok_or(AffiliateError::NotSetUp)?;
+                let found = referral::get(&self.context.store, account, first.referral.id).await?;
+                let Some(found) = found else { return Ok(Some(true)) };
+                let part = follow_up(&self.context, program, found, None).await?;
+                Ok(self.context.commit(part.batch).await?.then_some(part.is_whole))
+            })
+            .await?;
         }
         Ok(true)
     }
@@ -91,15 +98,15 @@ impl Ledger {
     pub async fn identify(&self, account: AccountId, id: VisitId, email: &Address) -> Result<(), AffiliateError> {
         let email = lowercase_address(email);
         let person = VisitorIdentity::Person(email.clone());
-        for _ in 0..TRIES_MAX {
-            let Some((program, visit)) = self.find_live_visit(account, id).await? else { return Ok(()) };
-            let before = visit::find_current(self.store(), account, &person).await?;
-            let held = before.visit.as_ref().filter(|held| !held.has_lapsed(self.now()));
+        retry_on_conflict(|| async {
+            let Some((program, visit)) = self.find_live_visit(account, id).await? else { return Ok(Some(())) };
+            let before = visit::find_current(&self.context.store, account, &person).await?;
+            let held = before.visit.as_ref().filter(|held| !held.has_lapsed(self.context.now()));
             let model = program.settings.attribution;
             let is_same_visitor =
                 held.is_none_or(|held| attributed_visit(model, held, &visit).id == visit.id && held.id != visit.id);
             if !is_same_visitor || visit.people.len() >= REFERRALS_MAX {
-                return Ok(());
+                return Ok(Some(()));
             }
             let mut after = visit.clone();
             if !after.people.contains(&email) {
@@ -108,11 +115,9 @@ impl Ledger {
             let mut batch = Batch::intake();
             visit::update(&mut batch, &visit, &after);
             visit::set_current(&mut batch, account, &person, &before, id);
-            if self.commit(batch).await? {
-                return Ok(());
-            }
-        }
-        Err(ConflictReason::Changed.into())
+            Ok(self.context.commit(batch).await?.then_some(()))
+        })
+        .await
     }
 
     /// Returns a visit that has not lapsed, of a live program.
@@ -121,11 +126,11 @@ impl Ledger {
         account: AccountId,
         id: VisitId,
     ) -> Result<Option<(AffiliateProgram, PartnerVisit)>, AffiliateError> {
-        let program = program::get(self.store(), account).await?;
+        let program = program::get(&self.context.store, account).await?;
         let Some(program) = program.filter(|program| program.status == ProgramStatus::Live) else {
             return Ok(None);
         };
-        let found = visit::get(self.store(), account, id).await?;
-        Ok(found.filter(|visit| !visit.has_lapsed(self.now())).map(|visit| (program, visit)))
+        let found = visit::get(&self.context.store, account, id).await?;
+        Ok(found.filter(|visit| !visit.has_lapsed(self.context.now())).map(|visit| (program, visit)))
     }
 }

@@ -1,9 +1,9 @@
 //! A person with several customer ids at the processor: a payment link creates a customer per checkout. All of them
 //! belong to one referral.
 
-use affiliate::ledger::ReferralDecision;
+use affiliate::context::no_extension;
+use affiliate::ledger::manual_actions::ReferralDecision;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
-use affiliate::service::no_extension;
 use mail::affiliate::referral::{CUSTOMERS_MAX, ReferralBlock, ReferralStatus};
 use mail::id::ReferralId;
 use serde_json::json;
@@ -113,7 +113,7 @@ async fn a_second_customer_is_linked_by_the_api_whichever_partner_is_named() {
         sub_id: None,
     };
     for _ in 0..2 {
-        let referred = world.ledger.refer(world.account, &draft, &no_extension).await.unwrap();
+        let referred = world.ledger.referrals.refer(world.account, &draft, &no_extension).await.unwrap();
         assert!(!referred.created && referred.referral.id == id);
         assert_eq!(referred.referral.later_customers, ["cus_2"]);
     }
@@ -149,7 +149,12 @@ async fn the_status_of_a_person_depends_on_all_its_customers() {
     world.ingest_object("customer.subscription.deleted", 40, cancelled("sub_2", "cus_2", 40)).await;
     assert_eq!(world.referral(id).await.status, ReferralStatus::Cancelled);
     // The owner's decision applies to the purchases of all customers.
-    world.ledger.decide_referral(world.account, id, ReferralDecision::Reject, None, &no_extension).await.unwrap();
+    world
+        .ledger
+        .actions
+        .decide_referral(world.account, id, ReferralDecision::Reject, None, &no_extension)
+        .await
+        .unwrap();
     assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
     world.audit().await;
 }

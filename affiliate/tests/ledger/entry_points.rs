@@ -1,9 +1,8 @@
 //! Ingestion of webhook bodies: signature, mode, account, deduplication, and replay of failed events.
 
-use affiliate::ledger::{IngestOutcome, NoEnricher};
+use affiliate::ledger::ingest::IngestOutcome;
 use affiliate::processor::AMOUNT_MAX;
 use affiliate::processor::signature;
-use mail::affiliate::program::AffiliateProgram;
 use serde_json::{Value, json};
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent};
 
@@ -11,10 +10,6 @@ use super::processor_objects::invoice;
 use super::world::{SECRET, World};
 
 impl World {
-    async fn program(&self) -> AffiliateProgram {
-        store::affiliate::program::get(self.store(), self.account).await.unwrap().unwrap()
-    }
-
     async fn event_row(&self, id: &str) -> Option<ProcessorEvent> {
         processor_event::get(self.store(), self.account, id).await.unwrap().event
     }
@@ -32,11 +27,17 @@ fn id(event: &Value) -> &str {
 async fn a_signed_event_is_applied_once() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
-    let (program, event) = (world.program().await, world.paid("in_1", "cus_1", 10_000, 10));
+    let event = world.paid("in_1", "cus_1", 10_000, 10);
     let body = event.to_string();
     let header = signature::sign(SECRET, world.clock.now(), body.as_bytes());
-    let receive = async |secret: &str, body: &str| {
-        world.ledger.receive(&program, &["whsec_old", secret], &header, body.as_bytes(), &NoEnricher).await
+    let receive = async |secret: &str, body: &str| match signature::verify(
+        &header,
+        body.as_bytes(),
+        &["whsec_old", secret],
+        world.clock.now(),
+    ) {
+        Ok(_) => world.ledger.ingest.ingest(world.account, body.as_bytes()).await,
+        Err(error) => IngestOutcome::BadSignature(error),
     };
     assert!(matches!(receive("whsec_other", &body).await, IngestOutcome::BadSignature(_)));
     assert!(matches!(receive(SECRET, &format!("{body} ")).await, IngestOutcome::BadSignature(_)));
@@ -47,7 +48,7 @@ async fn a_signed_event_is_applied_once() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts, row.body), (EventStatus::Done, 1, None));
     // A replay of a processed event changes nothing.
-    let replayed = world.ledger.replay(world.account, id(&event), &NoEnricher).await.unwrap().unwrap();
+    let replayed = world.ledger.ingest.replay(world.account, id(&event)).await.unwrap().unwrap();
     assert_eq!((replayed.status, replayed.attempts), (EventStatus::Done, 1));
     world.audit().await;
 }
@@ -87,7 +88,7 @@ async fn an_unreadable_event_fails_and_can_be_replayed() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts), (EventStatus::Failed, 2));
     assert!(row.error.unwrap().contains("amount_paid") && row.body.is_some());
-    let replayed = world.ledger.replay(world.account, id(&event), &NoEnricher).await.unwrap().unwrap();
+    let replayed = world.ledger.ingest.replay(world.account, id(&event)).await.unwrap().unwrap();
     assert_eq!((replayed.status, replayed.attempts), (EventStatus::Failed, 3));
     // The processor resends it with correct data.
     let mut mended = event.clone();
@@ -96,9 +97,9 @@ async fn an_unreadable_event_fails_and_can_be_replayed() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts, row.error, row.body), (EventStatus::Done, 4, None, None));
     assert_eq!((world.lines().await.len(), world.listed(EventStatus::Failed).await), (2, 0));
-    assert!(world.ledger.replay(world.account, "evt_unknown", &NoEnricher).await.unwrap().is_none());
+    assert!(world.ledger.ingest.replay(world.account, "evt_unknown").await.unwrap().is_none());
     // A body without a valid id.
-    assert!(matches!(world.ledger.ingest(world.account, b"{\"id\": 7}").await, IngestOutcome::Failed(_)));
+    assert!(matches!(world.ledger.ingest.ingest(world.account, b"{\"id\": 7}").await, IngestOutcome::Failed(_)));
     assert_eq!(world.listed(EventStatus::Failed).await, 1);
     world.audit().await;
 }

@@ -1,6 +1,6 @@
 //! Store failures: no event is applied in part, and a redelivered event is applied.
 
-use affiliate::ledger::IngestOutcome;
+use affiliate::ledger::ingest::IngestOutcome;
 use mail::affiliate::referral::ReferralStatus;
 use store::engine::{FaultInjector, RedbOptions, Store};
 

@@ -1,8 +1,8 @@
 //! Manual operations of the owner and the API.
 
+use affiliate::context::no_extension;
 use affiliate::error::{AffiliateError, ConflictReason};
-use affiliate::ledger::ReferralDecision;
-use affiliate::service::no_extension;
+use affiliate::ledger::manual_actions::ReferralDecision;
 use mail::affiliate::commission::{Commission, ReversalReason};
 use mail::affiliate::referral::{ReferralStatus, ReviewStatus};
 use mail::event::{Event, EventKind};
@@ -27,15 +27,15 @@ impl World {
     }
 
     async fn reverse(&self, id: CommissionId, reason: ReversalReason) -> Result<Commission, AffiliateError> {
-        self.ledger.reverse(self.account, id, &reason.into(), &no_extension).await
+        self.ledger.actions.reverse(self.account, id, &reason.into(), &no_extension).await
     }
 
     async fn reinstate(&self, id: CommissionId) -> Result<Commission, AffiliateError> {
-        self.ledger.reinstate(self.account, id, None, &no_extension).await
+        self.ledger.actions.reinstate(self.account, id, None, &no_extension).await
     }
 
     async fn decide(&self, id: ReferralId, verdict: ReferralDecision) -> mail::affiliate::referral::Referral {
-        self.ledger.decide_referral(self.account, id, verdict, None, &no_extension).await.unwrap()
+        self.ledger.actions.decide_referral(self.account, id, verdict, None, &no_extension).await.unwrap()
     }
 }
 
@@ -171,7 +171,7 @@ async fn the_audit_finds_missing_and_duplicate_events() {
     let line = world.line_of(2_000).await;
     let events = store::event::list(world.store(), world.account, line, 10).await.unwrap();
     let broken = async || {
-        let audit = affiliate::audit::audit(&world.ledger, world.account).await.unwrap();
+        let audit = affiliate::audit::audit(&world.ledger.context, world.account).await.unwrap();
         audit.broken.into_iter().map(|broken| (broken.invariant.as_str(), broken.subject)).collect::<Vec<_>>()
     };
     let mut batch = Batch::progress();

@@ -1,7 +1,7 @@
 //! Referral counts by link: each referral counts once as a lead, and once as a customer at its first payment.
 
+use affiliate::context::no_extension;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
-use affiliate::service::no_extension;
 use mail::affiliate::partner::{PartnerLink, PartnerLinkToken};
 use mail::affiliate::referral::ReferralCounts;
 use mail::id::{PartnerId, PartnerLinkId};
@@ -20,7 +20,7 @@ fn counts(leads: u64, customers: u64) -> ReferralCounts {
 
 impl World {
     async fn referral_counts(&self, partner: PartnerId) -> ReferralCountsByLink {
-        self.ledger.referral_counts((self.account, partner)).await.unwrap()
+        self.ledger.sums.referral_counts((self.account, partner)).await.unwrap()
     }
 
     async fn links(&self, partner: PartnerId) -> Vec<PartnerLink> {
@@ -41,7 +41,7 @@ impl World {
 
     async fn refer(&self, selector: PartnerSelector, email: &str) {
         let draft = ReferralDraft { partner: selector, email: email.parse().unwrap(), customer: None, sub_id: None };
-        self.ledger.refer(self.account, &draft, &no_extension).await.unwrap();
+        self.ledger.referrals.refer(self.account, &draft, &no_extension).await.unwrap();
     }
 
     /// Folds pending changes into the sums.

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use affiliate::audit::audit;
-use affiliate::ledger::{IngestOutcome, Ledger};
+use affiliate::context::Context;
+use affiliate::context::no_extension;
+use affiliate::ledger::ingest::IngestOutcome;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
-use affiliate::service::no_extension;
+use affiliate::service::Ledger;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
 use mail::affiliate::commission::Commission;
@@ -126,7 +128,7 @@ impl World {
         };
         campaign::create(&mut batch, &campaign);
         store.commit(batch).await.unwrap();
-        let ledger = Ledger::new(store, clock.clone(), entropy, Arc::new(|| {}));
+        let ledger = Ledger::new(Context::new(store, clock.clone(), entropy, Arc::new(|| {})));
         let bob = partner_named(&ledger, &campaign, "bob", None).await;
         let ada = partner_named(&ledger, &campaign, "ada", Some(bob)).await;
         let start = now.as_second();
@@ -134,12 +136,12 @@ impl World {
     }
 
     pub(crate) fn store(&self) -> &Store {
-        self.ledger.store()
+        self.ledger.context.store()
     }
 
     /// Returns the ledger of another node on the same store.
     pub(crate) fn other_node(&self) -> Ledger {
-        Ledger::new(self.store().clone(), self.clock.clone(), Entropy::default(), Arc::new(|| {}))
+        Ledger::new(Context::new(self.store().clone(), self.clock.clone(), Entropy::default(), Arc::new(|| {})))
     }
 
     /// Creates a lead of Ada's.
@@ -150,7 +152,7 @@ impl World {
             customer: customer.map(str::to_owned),
             sub_id: None,
         };
-        self.ledger.refer(self.account, &draft, &no_extension).await.unwrap().referral
+        self.ledger.referrals.refer(self.account, &draft, &no_extension).await.unwrap().referral
     }
 
     /// Returns an event with a unique id, created `after` seconds after the start.
@@ -165,7 +167,7 @@ impl World {
     }
 
     pub(crate) async fn try_ingest(&self, event: &Value) -> IngestOutcome {
-        self.ledger.ingest(self.account, event.to_string().as_bytes()).await
+        self.ledger.ingest.ingest(self.account, event.to_string().as_bytes()).await
     }
 
     /// Ingests an event that must have an effect.
@@ -223,7 +225,7 @@ impl World {
     }
 
     pub(crate) async fn audit(&self) {
-        let audit = audit(&self.ledger, self.account).await.unwrap();
+        let audit = audit(&self.ledger.context, self.account).await.unwrap();
         assert!(audit.ok, "{:#?}", audit.broken);
         assert_eq!(audit.checked.partners, 2);
     }
@@ -234,7 +236,7 @@ impl World {
 
     /// Releases the holds that have ended.
     pub(crate) async fn end_holds(&self) -> usize {
-        let released = self.ledger.release_holds(0..=PARTITIONS - 1, self.clock.now()).await.unwrap();
+        let released = self.ledger.holds.release_holds(0..=PARTITIONS - 1, self.clock.now()).await.unwrap();
         assert_eq!(released.failed, 0);
         released.earned
     }
@@ -279,7 +281,8 @@ async fn partner_named(ledger: &Ledger, campaign: &Campaign, name: &str, parent:
         updated_at: now,
     };
     let token = PartnerLinkToken::parse(name).unwrap();
-    let free = partner_link::find_free_token(ledger.store(), campaign.account, &token, now).await.unwrap().unwrap();
+    let free =
+        partner_link::find_free_token(ledger.context.store(), campaign.account, &token, now).await.unwrap().unwrap();
     let link = PartnerLink {
         id: link,
         account: campaign.account,
@@ -292,6 +295,6 @@ async fn partner_named(ledger: &Ledger, campaign: &Campaign, name: &str, parent:
     let mut batch = Batch::intake();
     partner::create(&mut batch, &partner);
     partner_link::create(&mut batch, &link, free);
-    ledger.store().commit(batch).await.unwrap();
+    ledger.context.store().commit(batch).await.unwrap();
     id
 }

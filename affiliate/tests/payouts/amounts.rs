@@ -1,6 +1,7 @@
 //! Amounts up to the maximum, and beyond it.
 
-use affiliate::ledger::{IngestOutcome, LedgerError};
+use affiliate::error::LedgerError;
+use affiliate::ledger::ingest::IngestOutcome;
 use affiliate::processor::{AMOUNT_MAX, FieldProblem};
 use mail::affiliate::payout::PayoutStatus;
 use store::affiliate::commission;

@@ -1,12 +1,15 @@
 //! Reconciliation of charges before a line is earned, and before it is paid.
 
+use std::future::ready;
 use std::time::Duration;
 
+use affiliate::context::no_extension;
+use affiliate::error::LedgerError;
 use affiliate::error::{AffiliateError, ConflictReason};
-use affiliate::ledger::LedgerError;
-use affiliate::reconciliation::{ReconcileOutcome, Reconciler};
+use affiliate::reconciler::{ReconcileOutcome, Reconciler};
+use affiliate::reconciliation::Reconciliation;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
-use affiliate::service::no_extension;
+use futures_util::future::BoxFuture;
 use mail::affiliate::commission::{Commission, CommissionState};
 use mail::affiliate::payout::{PayoutRun, PayoutStatus};
 use mail::affiliate::program::{PaymentProcessor, PayoutMethod};
@@ -36,7 +39,10 @@ impl World {
     /// Reconciles due lines and releases holds. Returns the number of earned lines.
     async fn hours_later(&self, hours: u64, processor: &Script) -> usize {
         self.clock.advance(Duration::from_secs(hours * 3_600));
-        let round = self.ledger.reconcile_due(0..=PARTITIONS - 1, self.clock.now(), processor).await.unwrap();
+        let round = Reconciliation::new(&self.ledger.context, processor)
+            .reconcile_due(0..=PARTITIONS - 1, self.clock.now())
+            .await
+            .unwrap();
         assert!(round.ended.failed == 0 && !round.has_more);
         round.ended.earned + self.end_holds().await
     }
@@ -78,13 +84,15 @@ pub(crate) async fn a_line_waits_for_an_answer_at_most_a_day() {
 struct Hangs(AccountId);
 
 impl Reconciler for Hangs {
-    async fn reconcile(&self, account: AccountId, _: &str) -> Result<ReconcileOutcome, LedgerError> {
+    fn reconcile<'a>(&'a self, account: AccountId, _: &'a str) -> BoxFuture<'a, Result<ReconcileOutcome, LedgerError>> {
         if account != self.0 {
-            return Ok(ReconcileOutcome::Reconciled);
+            return Box::pin(ready(Ok(ReconcileOutcome::Reconciled)));
         }
-        loop {
-            tokio::task::yield_now().await;
-        }
+        Box::pin(async {
+            loop {
+                tokio::task::yield_now().await;
+            }
+        })
     }
 }
 
@@ -101,7 +109,8 @@ pub(crate) async fn a_hanging_processor_delays_only_its_own_account() {
     }
     assert_eq!(other.end_holds().await, 2, "lines without reconciliation are not delayed");
     let hangs = Hangs(slow.account);
-    let comparing = other.ledger.reconcile_due(0..=PARTITIONS - 1, other.clock.now(), &hangs);
+    let reconciliation = Reconciliation::new(&other.ledger.context, &hangs);
+    let comparing = reconciliation.reconcile_due(0..=PARTITIONS - 1, other.clock.now());
     assert!(cut_off(1_000, comparing).await.is_none());
     let earned = |lines: Vec<Commission>| {
         lines.iter().filter(|line| matches!(line.status, CommissionState::Earned { .. })).count()
@@ -122,7 +131,10 @@ pub(crate) async fn holds_are_released_behind_lines_that_wait_for_reconciliation
     }
     world.advance_days(31);
     assert_eq!(world.end_holds().await, 2);
-    let round = world.ledger.reconcile_due(0..=PARTITIONS - 1, world.clock.now(), &Script::default()).await.unwrap();
+    let round = Reconciliation::new(&world.ledger.context, &Script::default())
+        .reconcile_due(0..=PARTITIONS - 1, world.clock.now())
+        .await
+        .unwrap();
     assert!(round.has_more && round.ended.earned >= 200, "{round:?}");
     world.audit().await;
 }
@@ -139,7 +151,7 @@ async fn draft() -> (World, PayoutRun) {
 }
 
 async fn is_not_approved_yet(world: &World, run: &PayoutRun) {
-    let refused = world.ledger.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension).await;
+    let refused = world.ledger.runs.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::RunCompared))), "{refused:?}");
 }
 
@@ -197,7 +209,7 @@ pub(crate) async fn unanswered_charges_are_counted_in_the_run() {
 #[tokio::test]
 pub(crate) async fn a_draft_can_be_cancelled_while_it_is_compared() {
     let (world, run) = draft().await;
-    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     let second_draft = world.draft().await;
     assert_eq!(second_draft.totals, run.totals);
     let processor = Script::default();
@@ -218,7 +230,7 @@ pub(crate) async fn removing_a_payout_during_reconciliation_skips_no_other_lines
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     let (selector, email) = (PartnerSelector::Id(world.bob), "max@example.org".parse().unwrap());
     let of_bob = ReferralDraft { partner: selector, email, customer: Some("cus_2".to_owned()), sub_id: None };
-    world.ledger.refer(world.account, &of_bob, &no_extension).await.unwrap();
+    world.ledger.referrals.refer(world.account, &of_bob, &no_extension).await.unwrap();
     world.ingest_event(&world.paid("in_bob", "cus_2", 10_000, 10)).await;
     for number in 0..101 {
         world.sell(&format!("in_{number}"), 10_000, 20).await;

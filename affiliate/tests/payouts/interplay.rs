@@ -1,8 +1,8 @@
 //! Effects of refunds, disputes and account changes on lines in payouts.
 
+use affiliate::context::no_extension;
 use affiliate::error::{AffiliateError, ConflictReason};
-use affiliate::ledger::IngestOutcome;
-use affiliate::service::no_extension;
+use affiliate::ledger::ingest::IngestOutcome;
 use mail::affiliate::payout::{PayoutStatus, SkipReason};
 use mail::affiliate::program::{AfterPayout, PayoutMethod};
 use serde_json::json;
@@ -29,7 +29,7 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     let after = world.run(&run).await;
     assert_eq!(format!("{:?}", after.totals), "{usd: 1250}");
     assert!(after.rev > run.rev);
-    let refused = world.ledger.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension).await;
+    let refused = world.ledger.runs.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::OtherRun))), "{refused:?}");
     let ada = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((ada.amount, ada.lines), (1_000, 1));
@@ -39,10 +39,10 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     let after = world.run(&run).await;
     assert_eq!((after.payouts, after.open, after.totals.len()), (0, 0, 0));
     assert!(world.list(&[]).await.is_empty());
-    let refused = world.ledger.approve_run(world.account, run.id, after.rev, &after.totals, &no_extension).await;
+    let refused = world.ledger.runs.approve_run(world.account, run.id, after.rev, &after.totals, &no_extension).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::NobodyInRun))), "{refused:?}");
     world.check_ledger().await;
-    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 625}");
     world.check_ledger().await;
 }
@@ -78,7 +78,7 @@ pub(crate) async fn an_inquiry_keeps_a_line_from_being_paid() {
     world.ingest_object("charge.dispute.created", 32 * DAY, inquiry).await;
     assert_eq!(format!("{:?}", world.run(&run).await.totals), "{usd: 1250}");
     world.check_ledger().await;
-    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     let second_draft = world.draft().await;
     assert_eq!(format!("{:?}", second_draft.totals), "{usd: 1250}");
     let reasons: Vec<_> = world.skipped(&second_draft).await.iter().map(|skipped| skipped.reason).collect();
@@ -127,7 +127,7 @@ pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     world.sell("in_3", 5_000, 33 * DAY).await;
     world.earn().await;
     // 1,000 do not cover the adjustments, so both wait.
-    let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
+    let drafted = world.draft_run(None).await.unwrap();
     assert!(drafted.run.is_none(), "{drafted:?}");
     world.sell("in_4", 5_000, 70 * DAY).await;
     world.earn().await;
@@ -138,7 +138,7 @@ pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     assert_eq!((payout.amount, payout.adjusted, payout.lines), (500, -1_500, 2));
     world.check_ledger().await;
     // After cancellation the adjustments are owed as before.
-    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     let run = world.draft().await;
     world.approve(&run).await;
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
@@ -184,7 +184,7 @@ pub(crate) async fn lines_of_a_failed_payout_return_with_their_current_amounts()
     let ada = world.partner(world.ada).await;
     assert_eq!((ada.payouts_failed, ada.payout.unwrap().is_able), (2, false));
     assert_eq!(world.event_kinds(world.ada).await, ["affiliate.updated"]);
-    let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
+    let drafted = world.draft_run(None).await.unwrap();
     assert_eq!(drafted.skipped[0].reason, SkipReason::NotReady);
     world.check_ledger().await;
 }
@@ -264,14 +264,14 @@ pub(crate) async fn a_partner_whose_account_stops_taking_transfers_leaves_the_dr
 pub(crate) async fn concurrent_operations_have_one_consistent_result() {
     let (_directory, store) = super::setting::on_disk().await;
     let world = earned(payable_on(store).await).await;
-    let drafts = (world.ledger.draft_run(world.account, None), world.ledger.draft_run(world.account, None));
+    let drafts = (world.draft_run(None), world.draft_run(None));
     let (first_draft, second_draft) = tokio::join!(drafts.0, drafts.1);
     assert!(first_draft.is_ok() != second_draft.is_ok(), "one draft at a time: {first_draft:?} {second_draft:?}");
     let run = first_draft.or(second_draft).unwrap().run.unwrap();
     // A refund concurrent with the approval: the line leaves the draft, or is approved with it.
     let refund_event = world.event("charge.refunded", 32 * DAY, processor_objects::charge("in_2", 5_000, 5_000));
     let (approved, ingested) = tokio::join!(
-        world.ledger.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension),
+        world.ledger.runs.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension),
         world.try_ingest(&refund_event)
     );
     assert!(matches!(ingested, IngestOutcome::Done));

@@ -1,7 +1,8 @@
 //! Life cycle of a run, from draft to completion.
 
+use affiliate::context::no_extension;
 use affiliate::error::{AffiliateError, ConflictReason, ForbiddenReason};
-use affiliate::service::{IfMatch, no_extension};
+use affiliate::if_match::IfMatch;
 use mail::affiliate::partner::PartnerStatus;
 use mail::affiliate::payout::{PayoutRunStatus, PayoutStatus, SkipReason};
 use mail::affiliate::program::PayoutMethod;
@@ -18,13 +19,13 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     world.sell("in_1", 10_000, 10).await;
     world.sell("in_2", 5_000, 20).await;
     // No line is earned yet.
-    let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
+    let drafted = world.draft_run(None).await.unwrap();
     assert!(drafted.run.is_none() && drafted.skipped.is_empty());
     world.earn().await;
     let run = world.draft().await;
     let totals = format!("{:?}", run.totals);
     assert_eq!((run.status, run.payouts, run.open, totals.as_str()), (PayoutRunStatus::Draft, 2, 2, "{usd: 3750}"));
-    is(world.ledger.draft_run(world.account, None).await, ConflictReason::DraftOpen);
+    is(world.draft_run(None).await, ConflictReason::DraftOpen);
     let ada = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((ada.amount, ada.lines, ada.destination.as_str()), (3_000, 2, "ada@paypal.example"));
     assert_eq!(world.event_kinds(ada.id).await, ["payout.created"]);
@@ -32,7 +33,8 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     is(world.fail(ada.id, "why").await, ConflictReason::PayoutSettled);
     world.check_ledger().await;
 
-    let approve = async |rev, totals| world.ledger.approve_run(world.account, run.id, rev, totals, &no_extension).await;
+    let approve =
+        async |rev, totals| world.ledger.runs.approve_run(world.account, run.id, rev, totals, &no_extension).await;
     is(approve(run.rev + 1, &run.totals).await, ConflictReason::OtherRun);
     let mut other_totals = run.totals.clone();
     other_totals.insert("eur".parse().unwrap(), 1);
@@ -40,7 +42,7 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     let approved = world.approve(&run).await;
     assert!(approved.status == PayoutRunStatus::Approved && approved.approved_at.is_some());
     is(approve(approved.rev, &run.totals).await, ConflictReason::NoDraft);
-    is(world.ledger.cancel_run(world.account, run.id, None, &no_extension).await, ConflictReason::NoDraft);
+    is(world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await, ConflictReason::NoDraft);
     assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 2);
     assert!(world.list(&[PayoutStatus::Draft]).await.is_empty());
     world.check_ledger().await;
@@ -75,16 +77,22 @@ pub(crate) async fn a_cancelled_run_releases_its_lines() {
     let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     // A run has no `updated_at`, so no time is a version of it.
     for stale in [IfMatch::At(run.created_at), IfMatch::Rev(run.rev + 1)] {
-        is(world.ledger.cancel_run(world.account, run.id, Some(&stale), &no_extension).await, ConflictReason::Changed);
+        is(
+            world.ledger.runs.cancel_run(world.account, run.id, Some(&stale), &no_extension).await,
+            ConflictReason::Changed,
+        );
     }
-    let cancelled = world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    let cancelled = world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     assert_eq!((cancelled.status, &cancelled.totals), (PayoutRunStatus::Cancelled, &run.totals));
-    assert!(matches!(world.ledger.get_payout(world.account, payout.id).await, Err(AffiliateError::NotFound(_))));
+    assert!(matches!(
+        world.ledger.payouts.get_payout(world.account, payout.id).await,
+        Err(AffiliateError::NotFound(_))
+    ));
     assert!(world.list(&[]).await.is_empty());
     assert!(world.lines().await.iter().all(|line| line.status.payout().is_none()));
-    is(world.ledger.cancel_run(world.account, run.id, None, &no_extension).await, ConflictReason::NoDraft);
+    is(world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await, ConflictReason::NoDraft);
     is(
-        world.ledger.approve_run(world.account, run.id, cancelled.rev, &run.totals, &no_extension).await,
+        world.ledger.runs.approve_run(world.account, run.id, cancelled.rev, &run.totals, &no_extension).await,
         ConflictReason::NoDraft,
     );
     world.check_ledger().await;
@@ -104,9 +112,9 @@ pub(crate) async fn partners_who_cannot_be_paid_are_skipped() {
     let skipped = world.skipped(&run).await;
     assert_eq!(skipped.len(), 1);
     assert_eq!((skipped[0].partner, skipped[0].amount, skipped[0].reason), (world.bob, 500, SkipReason::NotReady));
-    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     world.change(world.ada, |ada| ada.status = PartnerStatus::Suspended).await;
-    let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
+    let drafted = world.draft_run(None).await.unwrap();
     assert!(drafted.run.is_none());
     let mut reasons: Vec<_> = drafted.skipped.iter().map(|one| one.reason.as_str()).collect();
     reasons.sort_unstable();
@@ -125,7 +133,7 @@ pub(crate) async fn a_run_contains_lines_earned_by_its_cutoff() {
     world.sell("in_2", 20_000, 40 * 86_400).await;
     world.advance_days(45);
     world.end_holds().await;
-    let drafted = world.ledger.draft_run(world.account, Some(between)).await.unwrap().run.unwrap();
+    let drafted = world.draft_run(Some(between)).await.unwrap().run.unwrap();
     assert_eq!(format!("{:?}", drafted.totals), "{usd: 2500}");
     world.check_ledger().await;
 }
@@ -150,7 +158,7 @@ pub(crate) async fn payouts_by_transfer_cannot_be_marked_paid() {
 pub(crate) async fn the_audit_reports_members_of_a_cycle_of_recruiters_only() {
     let world = payable().await;
     let reported = async || {
-        let audit = affiliate::audit::audit(&world.ledger, world.account).await.unwrap();
+        let audit = affiliate::audit::audit(&world.ledger.context, world.account).await.unwrap();
         audit.broken.into_iter().map(|broken| (broken.subject, broken.message)).collect::<Vec<_>>()
     };
     assert_eq!(reported().await, []);

@@ -1,7 +1,8 @@
 //! Changes to allowed methods and payout destinations while a draft is open.
 
+use affiliate::context::no_extension;
 use affiliate::error::{AffiliateError, ConflictReason};
-use affiliate::service::no_extension;
+use affiliate::payouts::filter_methods::{filter_by_methods, mark_draft};
 use mail::affiliate::payout::{Payout, PayoutRun, PayoutRunStatus, PayoutStatus, SkipReason};
 use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
 use mail::id::{PayoutId, PayoutRunId};
@@ -24,7 +25,7 @@ impl World {
         after.rev += 1;
         let mut batch = Batch::progress();
         program::update(&mut batch, &before, &after);
-        let draft = self.ledger.mark_draft(&mut batch, &before, &after).await.unwrap();
+        let draft = mark_draft(&self.ledger.context, &mut batch, &before, &after).await.unwrap();
         self.store().commit(batch).await.unwrap();
         draft
     }
@@ -32,13 +33,13 @@ impl World {
     async fn allow(&self, methods: &[PayoutMethod]) -> Option<PayoutRunId> {
         let draft = self.say_methods(methods).await;
         if let Some(run) = draft {
-            self.ledger.filter_by_methods(self.account, run).await;
+            filter_by_methods(&self.ledger.context, self.account, run).await;
         }
         draft
     }
 
     async fn refused(&self, run: &PayoutRun, rev: u64, obstacle: ConflictReason) {
-        let refused = self.ledger.approve_run(self.account, run.id, rev, &run.totals, &no_extension).await;
+        let refused = self.ledger.runs.approve_run(self.account, run.id, rev, &run.totals, &no_extension).await;
         assert!(matches!(&refused, Err(AffiliateError::Conflict(found)) if *found == obstacle), "{refused:?}");
     }
 }
@@ -80,7 +81,7 @@ pub(crate) async fn payouts_by_a_disallowed_method_leave_the_draft() {
     // Approved payouts stay, and removed lines are in the next run once the method is allowed again.
     assert_eq!(world.allow(&[]).await, None);
     assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 1);
-    assert!(world.ledger.draft_run(world.account, None).await.unwrap().run.is_none());
+    assert!(world.draft_run(None).await.unwrap().run.is_none());
     world.allow(PayoutMethod::ALL).await;
     assert_eq!(world.draft().await.totals.values().sum::<i64>(), 303);
     world.check_ledger().await;
@@ -97,7 +98,7 @@ pub(crate) async fn a_run_with_disallowed_methods_cannot_be_approved() {
             "approves" => world.refused(&run, run.rev, ConflictReason::OtherRun).await,
             "works" => world.recover(&Script::default()).await,
             _ => {
-                let cancelled = world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+                let cancelled = world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
                 assert_eq!((cancelled.status, cancelled.sifted), (PayoutRunStatus::Cancelled, None));
                 assert_eq!(world.draft().await.payouts, 1);
                 continue;
@@ -120,14 +121,14 @@ pub(crate) async fn an_interrupted_method_filter_is_completed() {
         world.bounties(world.bob, 2).await;
         let run = if polls % 2 == 0 {
             // The methods change while the run is drafted.
-            cut_off(polls, world.ledger.draft_run(world.account, None)).await;
+            cut_off(polls, world.draft_run(None)).await;
             None
         } else {
             Some(world.draft().await)
         };
         let marked = world.say_methods(&[PayoutMethod::Bank]).await;
         if let (Some(_), Some(id)) = (&run, marked) {
-            cut_off(polls, world.ledger.filter_by_methods(world.account, id)).await;
+            cut_off(polls, filter_by_methods(&world.ledger.context, world.account, id)).await;
         }
         world.check_ledger().await;
         // First drafting is completed, then the filter.

@@ -6,13 +6,18 @@ use std::sync::Mutex;
 use std::task::Poll;
 
 use affiliate::audit::audit;
+use affiliate::context::no_extension;
 use affiliate::error::AffiliateError;
-use affiliate::ledger::{Ledger, LedgerError};
+use affiliate::error::LedgerError;
+use affiliate::payouts::jobs::PayoutJobs;
+use affiliate::payouts::runs::DraftResult;
+use affiliate::payouts::settle::PayoutQuery;
 use affiliate::payouts::transfers::{PayoutGateway, StripeTransfer, TransferRequest, TransferResponse};
-use affiliate::payouts::{PayoutQuery, PayoutView};
-use affiliate::reconciliation::{ReconcileOutcome, Reconciler};
-use affiliate::service::no_extension;
-use jiff::SignedDuration;
+use affiliate::payouts::view::PayoutView;
+use affiliate::reconciler::{ReconcileOutcome, Reconciler};
+use affiliate::service::Ledger;
+use futures_util::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::commission::{Commission, CommissionOrigin, CommissionState, TermsSnapshot};
 use mail::affiliate::partner::{Partner, PayoutDestination};
 use mail::affiliate::payout::{PayoutRun, PayoutStatus, SkippedPartner};
@@ -94,26 +99,31 @@ impl World {
         self.ingest_object("charge.refunded", after, processor_objects::charge(invoice, paid, refunded)).await;
     }
 
+    pub(crate) async fn draft_run(&self, cutoff: Option<Timestamp>) -> Result<DraftResult, AffiliateError> {
+        let run = self.ledger.runs.begin_run(self.account, cutoff, &no_extension).await?;
+        Ok(self.ledger.runs.finish_draft(self.account, run).await?)
+    }
+
     pub(crate) async fn draft(&self) -> PayoutRun {
-        self.ledger.draft_run(self.account, None).await.unwrap().run.unwrap()
+        self.draft_run(None).await.unwrap().run.unwrap()
     }
 
     pub(crate) async fn approve(&self, run: &PayoutRun) -> PayoutRun {
-        self.ledger.approve_run(self.account, run.id, run.rev, &run.totals, &no_extension).await.unwrap()
+        self.ledger.runs.approve_run(self.account, run.id, run.rev, &run.totals, &no_extension).await.unwrap()
     }
 
     pub(crate) async fn run(&self, run: &PayoutRun) -> PayoutRun {
-        self.ledger.get_run(self.account, run.id).await.unwrap()
+        self.ledger.runs.get_run(self.account, run.id).await.unwrap()
     }
 
     pub(crate) async fn skipped(&self, run: &PayoutRun) -> Vec<SkippedPartner> {
-        self.ledger.list_skipped(run, None, 100).await.unwrap()
+        self.ledger.runs.list_skipped(run, None, 100).await.unwrap()
     }
 
     pub(crate) async fn list(&self, statuses: &[PayoutStatus]) -> Vec<PayoutView> {
         let query = PayoutQuery { statuses: statuses.to_vec(), ..PayoutQuery::default() };
         let wanted = ListPageRequest { before: None, limit: 1_000, from: None };
-        self.ledger.list_payouts(self.account, &query, wanted).await.unwrap().payouts
+        self.ledger.payouts.list_payouts(self.account, &query, wanted).await.unwrap().payouts
     }
 
     /// Returns the only payout of a partner with this status.
@@ -125,17 +135,18 @@ impl World {
     }
 
     pub(crate) async fn mark_paid(&self, id: PayoutId, reference: &str) -> Result<PayoutView, AffiliateError> {
-        self.ledger.mark_paid(self.account, id, reference, None, &no_extension).await
+        self.ledger.payouts.mark_paid(self.account, id, reference, None, &no_extension).await
     }
 
     pub(crate) async fn fail(&self, id: PayoutId, reason: &str) -> Result<PayoutView, AffiliateError> {
-        self.ledger.fail_payout(self.account, id, reason, None, &no_extension).await
+        self.ledger.payouts.fail_payout(self.account, id, reason, None, &no_extension).await
     }
 
     /// Runs the due jobs.
     pub(crate) async fn work(&self, processor: &Script) {
         let now = self.clock.now();
-        let result = self.ledger.run_due_jobs(0..=PARTITIONS - 1, now, processor).await.unwrap();
+        let result =
+            PayoutJobs::new(&self.ledger.context, processor).run_due_jobs(0..=PARTITIONS - 1, now).await.unwrap();
         assert_eq!(result.failed, 0);
     }
 
@@ -143,7 +154,7 @@ impl World {
     pub(crate) async fn check_ledger(&self) -> usize {
         // Commits are ordered: one that was interrupted is applied before this one, or never.
         store::setting::put(self.store(), "landed", store::engine::Value::from_static(b"x")).await.unwrap();
-        let audit = audit(&self.ledger, self.account).await.unwrap();
+        let audit = audit(&self.ledger.context, self.account).await.unwrap();
         assert!(audit.ok, "{:#?}", audit.broken);
         audit.checked.payouts
     }
@@ -187,7 +198,7 @@ pub(crate) async fn bounties(ledger: &Ledger, partner: &Partner, number: usize) 
             referral::create(&mut batch, &lead, None);
             commission::create(&mut batch, &line);
         }
-        ledger.store().commit(batch).await.unwrap();
+        ledger.context.store().commit(batch).await.unwrap();
     }
 }
 
@@ -305,61 +316,69 @@ impl Script {
 }
 
 impl PayoutGateway for Script {
-    async fn transfer(&self, order: &TransferRequest) -> TransferResponse {
-        tokio::task::yield_now().await;
-        let mut script = self.0.lock().unwrap();
-        script.keys.push(order.key.clone());
-        let answer = script.answers.pop_front();
-        match answer {
-            Some(
-                refusal @ (TransferResponse::Rejected(_)
-                | TransferResponse::IdempotencyKeyReused(_)
-                | TransferResponse::InsufficientFunds
-                | TransferResponse::NotSent(_)),
-            ) => refusal,
-            answer => {
-                // The transfer is created, whether or not the response arrives.
-                let number = script.transfers.len() + script.forgotten.len();
-                let new = || (format!("tr_{number}"), order.payout.amount);
-                let id = script.transfers.entry(order.key.clone()).or_insert_with(new).0.clone();
-                answer.unwrap_or(TransferResponse::Created(id))
+    fn transfer<'a>(&'a self, order: &'a TransferRequest) -> BoxFuture<'a, TransferResponse> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            let mut script = self.0.lock().unwrap();
+            script.keys.push(order.key.clone());
+            let answer = script.answers.pop_front();
+            match answer {
+                Some(
+                    refusal @ (TransferResponse::Rejected(_)
+                    | TransferResponse::IdempotencyKeyReused(_)
+                    | TransferResponse::InsufficientFunds
+                    | TransferResponse::NotSent(_)),
+                ) => refusal,
+                answer => {
+                    // The transfer is created, whether or not the response arrives.
+                    let number = script.transfers.len() + script.forgotten.len();
+                    let new = || (format!("tr_{number}"), order.payout.amount);
+                    let id = script.transfers.entry(order.key.clone()).or_insert_with(new).0.clone();
+                    answer.unwrap_or(TransferResponse::Created(id))
+                }
             }
-        }
+        })
     }
 
-    async fn list_transfers_to_destination(
-        &self,
-        order: &TransferRequest,
-    ) -> Result<Vec<StripeTransfer>, TransferResponse> {
-        let mut script = self.0.lock().unwrap();
-        script.lookups += 1;
-        if script.is_list_silent {
-            return Err(TransferResponse::NoResponse("timeout".to_owned()));
-        }
-        let transfers = script.transfers.iter().chain(script.forgotten.iter().map(|(key, transfer)| (key, transfer)));
-        let transfer = |(key, (id, amount)): (&String, &(String, i64))| StripeTransfer {
-            id: id.clone(),
-            payout: key.split(':').next().unwrap().parse().ok(),
-            amount: *amount,
-            currency: order.payout.currency.as_str().to_owned(),
-            is_reversed: false,
-        };
-        Ok(transfers.map(transfer).collect())
+    fn list_transfers_to_destination<'a>(
+        &'a self,
+        order: &'a TransferRequest,
+    ) -> BoxFuture<'a, Result<Vec<StripeTransfer>, TransferResponse>> {
+        Box::pin(async move {
+            let mut script = self.0.lock().unwrap();
+            script.lookups += 1;
+            if script.is_list_silent {
+                return Err(TransferResponse::NoResponse("timeout".to_owned()));
+            }
+            let transfers =
+                script.transfers.iter().chain(script.forgotten.iter().map(|(key, transfer)| (key, transfer)));
+            let transfer = |(key, (id, amount)): (&String, &(String, i64))| StripeTransfer {
+                id: id.clone(),
+                payout: key.split(':').next().unwrap().parse().ok(),
+                amount: *amount,
+                currency: order.payout.currency.as_str().to_owned(),
+                is_reversed: false,
+            };
+            Ok(transfers.map(transfer).collect())
+        })
     }
 
-    async fn look_up(&self, orders: &[TransferRequest]) -> Vec<TransferResponse> {
-        let mut script = self.0.lock().unwrap();
-        script.lookups += 1;
-        let all = || script.transfers.iter().chain(script.forgotten.iter().map(|(key, transfer)| (key, transfer)));
-        let is_of = |key: &str, order: &TransferRequest| key.starts_with(&order.payout.id.to_string());
-        let transfer_of = |order: &TransferRequest| {
-            all().find(|(key, _)| is_of(key, order)).map(|(_, (id, _))| TransferResponse::Created(id.clone()))
-        };
-        let responses = orders.iter().map(|order| transfer_of(order).unwrap_or(TransferResponse::NotFound)).collect();
-        match script.is_list_silent {
-            true => orders.iter().map(|_| TransferResponse::NoResponse("timeout".to_owned())).collect(),
-            false => responses,
-        }
+    fn look_up<'a>(&'a self, orders: &'a [TransferRequest]) -> BoxFuture<'a, Vec<TransferResponse>> {
+        Box::pin(async move {
+            let mut script = self.0.lock().unwrap();
+            script.lookups += 1;
+            let all = || script.transfers.iter().chain(script.forgotten.iter().map(|(key, transfer)| (key, transfer)));
+            let is_of = |key: &str, order: &TransferRequest| key.starts_with(&order.payout.id.to_string());
+            let transfer_of = |order: &TransferRequest| {
+                all().find(|(key, _)| is_of(key, order)).map(|(_, (id, _))| TransferResponse::Created(id.clone()))
+            };
+            let responses =
+                orders.iter().map(|order| transfer_of(order).unwrap_or(TransferResponse::NotFound)).collect();
+            match script.is_list_silent {
+                true => orders.iter().map(|_| TransferResponse::NoResponse("timeout".to_owned())).collect(),
+                false => responses,
+            }
+        })
     }
 }
 
@@ -378,14 +397,17 @@ pub(crate) async fn cut_off<T>(polls: usize, work: impl Future<Output = T>) -> O
 }
 
 impl Reconciler for Script {
-    async fn reconcile(&self, _: AccountId, invoice: &str) -> Result<ReconcileOutcome, LedgerError> {
-        tokio::task::yield_now().await;
-        let mut script = self.0.lock().unwrap();
-        script.compared.push(invoice.to_owned());
-        Ok(script.comparisons.pop_front().unwrap_or(ReconcileOutcome::Reconciled))
+    fn reconcile<'a>(&'a self, _: AccountId, invoice: &'a str) -> BoxFuture<'a, Result<ReconcileOutcome, LedgerError>> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            let mut script = self.0.lock().unwrap();
+            script.compared.push(invoice.to_owned());
+            Ok(script.comparisons.pop_front().unwrap_or(ReconcileOutcome::Reconciled))
+        })
     }
 
-    async fn pace(&self) {
+    fn pace(&self) -> BoxFuture<'_, ()> {
         self.0.lock().unwrap().paced += 1;
+        Box::pin(std::future::ready(()))
     }
 }

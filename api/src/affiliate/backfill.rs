@@ -148,7 +148,7 @@ pub async fn list(
     let ResolvedRequest { program, input: ListBackfills { page }, .. } =
         request.require_program(&state, owner.tenant()).await?;
     let before = page.before_id(KIND_BACKFILL)?.map(BackfillId::from_bytes);
-    let store = state.affiliate.store();
+    let store = state.affiliate.ledger.context.store();
     let mut found = store::affiliate::backfill::list(store, program.account, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
@@ -188,7 +188,7 @@ pub async fn start(
         response::BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(start_response);
-    let started = state.affiliate.start_backfill(program.account, since, silent, &store_response).await;
+    let started = state.affiliate.backfills.start_backfill(program.account, since, silent, &store_response).await;
     drop(store_response);
     in_progress.finish(&state, started, start_response).await
 }
@@ -207,6 +207,6 @@ pub async fn get(
     request: ReadRequest<BackfillPath>,
 ) -> Result<BackfillResponse, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let found = state.affiliate.backfill(program.account, input.id(AffiliateNoun::Backfill)?).await;
+    let found = state.affiliate.backfills.backfill(program.account, input.id(AffiliateNoun::Backfill)?).await;
     found.map(BackfillResponse::from).map_err(|refusal| refusal_problem(&state, refusal))
 }

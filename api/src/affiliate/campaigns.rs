@@ -69,13 +69,13 @@ pub async fn list(
     request: ReadRequest<ListCampaigns>,
 ) -> Result<ListResponse<CampaignObject>, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
-    let found = state.affiliate.list_campaigns(program.account).await;
+    let found = state.affiliate.campaigns.list_campaigns(program.account).await;
     let mut campaigns = Vec::new();
     for campaign in found.map_err(|refusal| refusal_problem(&state, refusal))? {
         if campaign.archived_at.is_some() && !input.with_archived {
             continue;
         }
-        let partners = state.affiliate.count_partners(&campaign).await;
+        let partners = state.affiliate.campaigns.count_partners(&campaign).await;
         let partners = partners.map_err(|refusal| refusal_problem(&state, refusal))?;
         campaigns.push(CampaignObject::of(&campaign, &program).with_count(partners));
     }
@@ -92,7 +92,7 @@ pub async fn get(
     request: ReadRequest<CampaignPath>,
 ) -> Result<VersionedResponse<CampaignResponse>, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
-    let found = state.affiliate.campaign(program.account, input.id(AffiliateNoun::Campaign)?).await;
+    let found = state.affiliate.campaigns.campaign(program.account, input.id(AffiliateNoun::Campaign)?).await;
     found.map(|campaign| campaign_response(&(campaign, program))).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
@@ -111,7 +111,7 @@ pub async fn create(
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(created_campaign_response);
-    let done = state.affiliate.create_campaign(tenant.account().id, input.0, &store_response).await;
+    let done = state.affiliate.campaigns.create_campaign(tenant.account().id, input.0, &store_response).await;
     drop(store_response);
     in_progress.finish(&state, done, created_campaign_response).await
 }
@@ -129,7 +129,7 @@ pub async fn update(
         request.require_set_up_program(&state, &tenant).await?;
     let (account, id) = (tenant.account().id, target.id(AffiliateNoun::Campaign)?);
     let changed =
-        state.affiliate.change_campaign(account, id, if_match.as_ref(), &|before| fields.update_draft(before)).await;
+        state.affiliate.campaigns.change_campaign(account, id, if_match.as_ref(), &|before| fields.update_draft(before)).await;
     changed.map(|changed| campaign_response(&changed)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
@@ -146,6 +146,6 @@ pub async fn set_default(
         request.require_program(&state, owner.tenant()).await?;
     let new: &::affiliate::campaigns::NewCampaign<'_> = &|| fields.create_draft("Default");
     let change: ::affiliate::campaigns::CampaignChange<'_> = &|before| fields.update_draft(before);
-    let set = state.affiliate.set_default_campaign(program.account, if_match.as_ref(), new, change).await;
+    let set = state.affiliate.campaigns.set_default_campaign(program.account, if_match.as_ref(), new, change).await;
     set.map(|set| campaign_response(&set)).map_err(|refusal| refusal_problem(&state, refusal))
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ::affiliate::api_objects::CommissionObject;
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::ledger::CommissionReversal;
-use ::affiliate::service::no_extension;
+use ::affiliate::ledger::manual_actions::CommissionReversal;
+use ::affiliate::context::no_extension;
 use mail::affiliate::commission::{Commission, ReversalReason};
 use store::access::Tenant;
 use store::affiliate::commission::{CommissionFilter, CommissionStatus};
@@ -91,7 +91,7 @@ pub async fn list(
     let page_request = page_query(&input.page, KIND_COMMISSION)?;
     let account = tenant.account().id;
     let found =
-        store::affiliate::commission::list(state.affiliate.store(), account, &input.filter, page_request).await?;
+        store::affiliate::commission::list(state.affiliate.ledger.context.store(), account, &input.filter, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_COMMISSION, id));
     Ok(ListResponse::new(found.rows.iter().map(CommissionObject::from).collect(), next))
 }
@@ -110,7 +110,7 @@ pub async fn get(
     request: ReadRequest<CommissionPath>,
 ) -> Result<VersionedResponse<CommissionDetail>, Problem> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Commission)?;
-    let found = store::affiliate::commission::get(state.affiliate.store(), tenant.account().id, id).await?;
+    let found = store::affiliate::commission::get(state.affiliate.ledger.context.store(), tenant.account().id, id).await?;
     let line = found.ok_or_else(|| Problem::not_found(AffiliateNoun::Commission.as_str()))?;
     Ok(VersionedResponse::new(&CommissionDetail::from_line(&line)).with_etag(line.rev))
 }
@@ -193,7 +193,7 @@ pub async fn reverse(
     } = request.require_set_up_program(&state, &tenant).await?;
     let id = target.id(AffiliateNoun::Commission)?;
     let reversal = CommissionReversal { reason, note, seen };
-    let done = state.affiliate.ledger().reverse(program.account, id, &reversal, &no_extension).await;
+    let done = state.affiliate.ledger.actions.reverse(program.account, id, &reversal, &no_extension).await;
     done.map(|line| commission_response(&line)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
@@ -213,7 +213,7 @@ pub async fn reinstate(
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(commission_response);
-    let done = state.affiliate.ledger().reinstate(program.account, id, if_match.as_ref(), &store_response).await;
+    let done = state.affiliate.ledger.actions.reinstate(program.account, id, if_match.as_ref(), &store_response).await;
     drop(store_response);
     in_progress.finish(&state, done, commission_response).await
 }

@@ -73,6 +73,6 @@ pub async fn import(
 ) -> Result<PartnerImportResult, Problem> {
     let ResolvedRequest { program, input: ImportPartners { list, options }, .. } =
         request.require_program(&state, owner.tenant()).await?;
-    let done = state.affiliate.import_partners(program.account, list, options).await;
+    let done = state.affiliate.imports.import_partners(program.account, list, options).await;
     done.map_err(|refusal| refusal_problem(&state, refusal))
 }

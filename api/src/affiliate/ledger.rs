@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ::affiliate::api_objects::CommissionObject;
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::ledger::LedgerError;
+use ::affiliate::error::LedgerError;
 use mail::affiliate::balance::BalancePart;
 use mail::affiliate::commission::Commission;
 use mail::affiliate::money::Currency;
@@ -113,7 +113,7 @@ pub async fn list(
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let LedgerQuery { partner, page } = input;
     let (account, partner) = (program.account, partner.id(AffiliateNoun::Partner)?);
-    let view = state.affiliate.get_partner_view(account, partner).await;
+    let view = state.affiliate.lookup.get_partner_view(account, partner).await;
     view.map_err(|refusal| refusal_problem(&state, refusal))?;
     let (before, mut sums) = match page.bytes_after(KIND_LEDGER)? {
         Some(bytes) => {
@@ -121,7 +121,7 @@ pub async fn list(
             (Some(last), sums)
         }
         None => {
-            let balances = state.affiliate.ledger().balances((account, partner)).await;
+            let balances = state.affiliate.ledger.sums.balances((account, partner)).await;
             let balances = balances.map_err(|fault: LedgerError| refusal_problem(&state, fault.into()))?;
             let earned = balances.into_iter().map(|(currency, balance)| {
                 let parts = [balance.pending, balance.earned, balance.in_payout, balance.paid];
@@ -132,7 +132,7 @@ pub async fn list(
     };
     let filter = CommissionFilter { partner: Some(partner), ..CommissionFilter::default() };
     let wanted = ListPageRequest { before, limit: page.limit, from: None };
-    let found = store::affiliate::commission::list(state.affiliate.store(), account, &filter, wanted).await?;
+    let found = store::affiliate::commission::list(state.affiliate.ledger.context.store(), account, &filter, wanted).await?;
     let lines = found.rows.iter().map(|line| LedgerLine {
         commission: CommissionObject::from(line),
         formula: line.formula(),

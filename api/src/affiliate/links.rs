@@ -55,7 +55,7 @@ pub async fn list(
 ) -> Result<ListResponse<LinkObject>, Problem> {
     let ResolvedRequest { input: ListPartnerLinks(target, page), .. } =
         request.require_set_up_program(&state, &tenant).await?;
-    let view = state.affiliate.get_partner_view(tenant.account().id, target.id(AffiliateNoun::Partner)?).await;
+    let view = state.affiliate.lookup.get_partner_view(tenant.account().id, target.id(AffiliateNoun::Partner)?).await;
     let view = view.map_err(|refusal| refusal_problem(&state, refusal))?;
     let (links, next) = page.paginate(view.links)?;
     let object = |link: &PartnerLink| LinkObject::of(link, &view.partner, &view.program);
@@ -120,7 +120,7 @@ pub async fn create(
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(created_link_response);
-    let done = state.affiliate.create_link(tenant.account().id, id, &draft, &store_response).await;
+    let done = state.affiliate.links.create_link(tenant.account().id, id, &draft, &store_response).await;
     drop(store_response);
     in_progress.finish(&state, done, created_link_response).await
 }
@@ -138,6 +138,6 @@ pub async fn delete(
         request.require_set_up_program(&state, &tenant).await?;
     let id = target.id(AffiliateNoun::Partner)?;
     let link = link.ok_or_else(|| Problem::not_found(AffiliateNoun::Link.as_str()))?;
-    let deleted = state.affiliate.delete_link(tenant.account().id, id, link, if_match.as_ref()).await;
+    let deleted = state.affiliate.links.delete_link(tenant.account().id, id, link, if_match.as_ref()).await;
     deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&state, refusal))
 }

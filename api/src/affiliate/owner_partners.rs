@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::partners::{PartnerStatusChange, PartnerView};
-use ::affiliate::service::no_extension;
+use ::affiliate::partner_lookup::PartnerView;
+use ::affiliate::partners::PartnerStatusChange;
+use ::affiliate::context::no_extension;
 use mail::affiliate::partner::{PartnerAction, PayoutDestination};
 use mail::affiliate::partner_fields::DESTINATION_BYTES_MAX;
 use mail::affiliate::program::PayoutMethod;
@@ -38,7 +39,7 @@ pub async fn get(
     request: ReadRequest<PartnerPath>,
 ) -> Result<VersionedResponse<OwnerPartnerDetail>, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let view = state.affiliate.get_partner_view(program.account, input.id(AffiliateNoun::Partner)?).await;
+    let view = state.affiliate.lookup.get_partner_view(program.account, input.id(AffiliateNoun::Partner)?).await;
     let view = view.map_err(|refusal| refusal_problem(&state, refusal))?;
     let partner = &view.partner;
     let detail = OwnerPartnerDetail {
@@ -46,7 +47,7 @@ pub async fn get(
         notes: partner.notes.clone(),
         payout_destination: partner.payout.as_ref().map(|payout| payout.destination.clone()),
         postback_url: partner.postback_url.clone(),
-        postback_secret: state.affiliate.postback_secret(partner),
+        postback_secret: state.affiliate.partners.postback_secret(partner),
         email_opt_out: partner.email_opt_out,
         commission_override: partner
             .commission_override
@@ -73,7 +74,7 @@ pub async fn reactivate(
     let change =
         PartnerStatusChange { action: PartnerAction::Reactivate, seen: if_match, reason: None, send_email: false };
     let store_response = in_progress.response_writer(partner_response);
-    let view = state.affiliate.change_partner_status(program.account, id, &change, &store_response).await;
+    let view = state.affiliate.partners.change_partner_status(program.account, id, &change, &store_response).await;
     drop(store_response);
     in_progress.finish(&state, view, partner_response).await
 }
@@ -131,6 +132,6 @@ pub async fn set_payout_method(
     let ResolvedRequest { program, input: SetPayoutMethod(target, payout), if_match, .. } = opened;
     let id = target.id(AffiliateNoun::Partner)?;
     let view =
-        state.affiliate.set_payout_destination(program.account, id, &payout, if_match.as_ref(), &no_extension).await;
+        state.affiliate.partners.set_payout_destination(program.account, id, &payout, if_match.as_ref(), &no_extension).await;
     view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::partners::{PartnerChange, PartnerDraft, PartnerQuery, PartnerStatusChange, PartnerView};
-use ::affiliate::service::IfMatch;
+use ::affiliate::partner_lookup::PartnerView;
+use ::affiliate::partners::{PartnerChange, PartnerDraft, PartnerQuery, PartnerStatusChange};
+use ::affiliate::if_match::IfMatch;
 use mail::address::Address;
 use mail::affiliate::money::BasisPoints;
 use mail::affiliate::partner::{PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES};
@@ -91,7 +92,7 @@ pub async fn list(
 ) -> Result<ListResponse<::affiliate::api_objects::PartnerObject>, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
     let page_request = page_query(&input.page, KIND_PARTNER)?;
-    let found = state.affiliate.list_partners(&program, &input.query, page_request).await;
+    let found = state.affiliate.partners.list_partners(&program, &input.query, page_request).await;
     let found = found.map_err(|refusal| refusal_problem(&state, refusal))?;
     let next = found.next.map(|id| paging::after_id(KIND_PARTNER, id));
     Ok(ListResponse::new(found.partners.iter().map(PartnerView::object).collect(), next))
@@ -107,7 +108,7 @@ pub async fn get(
     request: ReadRequest<PartnerPath>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Partner)?;
-    let view = state.affiliate.get_partner_view(tenant.account().id, id).await;
+    let view = state.affiliate.lookup.get_partner_view(tenant.account().id, id).await;
     view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
@@ -302,7 +303,7 @@ pub async fn create(
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(created_partner_response);
-    let done = state.affiliate.create_partner(tenant.account().id, &input.0, &store_response).await;
+    let done = state.affiliate.partners.create_partner(tenant.account().id, &input.0, &store_response).await;
     drop(store_response);
     in_progress.finish(&state, done, created_partner_response).await
 }
@@ -423,7 +424,7 @@ pub async fn update(
     let ResolvedRequest { input: UpdatePartner(target, change), if_match, .. } =
         request.require_set_up_program(&state, &tenant).await?;
     let id = target.id(AffiliateNoun::Partner)?;
-    let view = state.affiliate.change_partner(tenant.account().id, id, if_match.as_ref(), &change).await;
+    let view = state.affiliate.partners.change_partner(tenant.account().id, id, if_match.as_ref(), &change).await;
     view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
@@ -438,7 +439,7 @@ pub async fn delete(
 ) -> Result<OkResponse, Problem> {
     let ResolvedRequest { input, if_match, .. } = request.require_set_up_program(&state, &tenant).await?;
     let (account, id) = (tenant.account().id, input.id(AffiliateNoun::Partner)?);
-    let deleted = state.affiliate.delete_partner(account, id, if_match.as_ref()).await;
+    let deleted = state.affiliate.partners.delete_partner(account, id, if_match.as_ref()).await;
     deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
@@ -563,7 +564,7 @@ async fn apply_transition(
     let store_response = in_progress.response_writer(partner_response);
     let done = state
         .affiliate
-        .change_partner_status(
+        .partners.change_partner_status(
             tenant.account().id,
             id,
             &PartnerStatusChange { action, seen: if_match, reason, send_email },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::payouts::results::PayoutResults;
+use ::affiliate::payouts::results::{PayoutResults, apply_result_file};
 use mail::affiliate::payout::results::{self, PayoutResultRow};
 use serde_json::json;
 
@@ -63,6 +63,6 @@ pub async fn mark_payouts(
 ) -> Result<PayoutResults, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let id = input.run.id(AffiliateNoun::Run)?;
-    let marked = state.affiliate.ledger().apply_result_file(program.account, id, input.rows).await;
+    let marked = apply_result_file(&state.affiliate.ledger.payouts, program.account, id, input.rows).await;
     marked.map_err(|refusal| refusal_problem(&state, refusal))
 }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use ::affiliate::api_objects::{DraftPayoutObject, PayoutRunObject, SkippedPartnerObject};
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::ledger::Ledger;
-use ::affiliate::payouts::{DraftResult, FileSelection};
+use ::affiliate::payouts::runs::PayoutRuns;
+use ::affiliate::payouts::files::FileSelection;
+use ::affiliate::payouts::runs::DraftResult;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, ETAG, HeaderValue};
@@ -126,7 +127,7 @@ impl<const DRAFTED: bool> IntoResponse for StreamedRun<DRAFTED> {
 
 /// Renders a run chunk by chunk.
 struct RunWriter {
-    ledger: Ledger,
+    runs: PayoutRuns,
     run: PayoutRun,
     position: WritePosition,
     is_first: bool,
@@ -155,7 +156,7 @@ impl RunWriter {
                 self.position = WritePosition::Payouts(None);
             }
             WritePosition::Payouts(after) => {
-                let (found, next) = self.ledger.list_payouts_of_run(&self.run, *after, CHUNK_ROWS).await?;
+                let (found, next) = self.runs.list_payouts_of_run(&self.run, *after, CHUNK_ROWS).await?;
                 for draft in &found {
                     self.append_object(&mut out, &DraftPayoutObject::from(draft));
                 }
@@ -166,7 +167,7 @@ impl RunWriter {
                 }
             }
             WritePosition::Skipped(after) => {
-                let found = self.ledger.list_skipped(&self.run, after.as_ref(), CHUNK_ROWS).await?;
+                let found = self.runs.list_skipped(&self.run, after.as_ref(), CHUNK_ROWS).await?;
                 for skipped in &found {
                     self.append_object(&mut out, &SkippedPartnerObject::from(skipped));
                 }
@@ -196,7 +197,7 @@ async fn stream_run<const DRAFTED: bool>(
 ) -> Result<StreamedRun<DRAFTED>, Problem> {
     let rev = Some(run.rev);
     let mut writer =
-        RunWriter { ledger: state.affiliate.ledger(), run, position: WritePosition::Beginning, is_first: true };
+        RunWriter { runs: state.affiliate.ledger.runs.clone(), run, position: WritePosition::Beginning, is_first: true };
     let mut first_chunk = String::new();
     let status = StreamedRun::<DRAFTED>::STATUS;
     while first_chunk.len() < BUFFERED_BYTES_MAX {
@@ -283,7 +284,7 @@ async fn begin_draft(
             guard.record_outcome(batch, IdempotentResult::Partly(partial), now);
         }
     };
-    let refusal = match state.affiliate.ledger().begin_run(account, cutoff, &record_run).await {
+    let refusal = match state.affiliate.ledger.runs.begin_run(account, cutoff, &record_run).await {
         Ok(run) => return Ok(Ok(run)),
         Err(refusal) => refusal,
     };
@@ -364,7 +365,7 @@ pub async fn list(
 ) -> Result<ListResponse<PayoutRunObject>, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let page_request = page_query(&input.0, KIND_PAYOUT_RUN)?;
-    let found = state.affiliate.ledger().list_runs(program.account, page_request).await?;
+    let found = state.affiliate.ledger.runs.list_runs(program.account, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_PAYOUT_RUN, id));
     Ok(ListResponse::new(found.rows.iter().map(PayoutRunObject::from).collect(), next))
 }
@@ -379,7 +380,7 @@ pub async fn get(
     request: ReadRequest<PayoutRunPath>,
 ) -> Result<PayoutRunDetailResponse, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let found = state.affiliate.ledger().get_run(program.account, input.id(AffiliateNoun::Run)?).await;
+    let found = state.affiliate.ledger.runs.get_run(program.account, input.id(AffiliateNoun::Run)?).await;
     stream_run(&state, found.map_err(|refusal| refusal_problem(&state, refusal))?).await
 }
 
@@ -468,8 +469,8 @@ pub async fn approve(
     let store_response = in_progress.response_writer(run_response);
     let approved = state
         .affiliate
-        .ledger()
-        .approve_run(program.account, id, input.reviewed.rev, &input.reviewed.totals, &store_response)
+        .ledger
+        .runs.approve_run(program.account, id, input.reviewed.rev, &input.reviewed.totals, &store_response)
         .await;
     drop(store_response);
     in_progress.finish(&state, approved, run_response).await
@@ -491,7 +492,7 @@ pub async fn cancel(
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(run_response);
-    let cancelled = state.affiliate.ledger().cancel_run(program.account, id, if_match.as_ref(), &store_response).await;
+    let cancelled = state.affiliate.ledger.runs.cancel_run(program.account, id, if_match.as_ref(), &store_response).await;
     drop(store_response);
     in_progress.finish(&state, cancelled, run_response).await
 }
@@ -626,7 +627,7 @@ pub async fn get_file(
     let ResolvedRequest { program, input: GetPayoutFile(input), .. } =
         request.require_program(&state, owner.tenant()).await?;
     let id = input.run.id(AffiliateNoun::Run)?;
-    let file = state.affiliate.ledger().get_file(program.account, id, &input.selection, input.part).await;
+    let file = state.affiliate.ledger.files.get_file(program.account, id, &input.selection, input.part).await;
     let file = file.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(CsvFile { name: file.name, content: file.content })
 }
@@ -643,7 +644,7 @@ pub async fn list_files(
     let ResolvedRequest { program, input: ListPayoutFiles(input), .. } =
         request.require_program(&state, owner.tenant()).await?;
     let id = input.run.id(AffiliateNoun::Run)?;
-    let files = state.affiliate.ledger().list_files(program.account, id, &input.selection).await;
+    let files = state.affiliate.ledger.files.list_files(program.account, id, &input.selection).await;
     let files = files.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(PayoutFilesResponse { files: files.into_iter().map(Into::into).collect() })
 }

@@ -1,7 +1,7 @@
 //! JSON objects and schemas of payouts and payout runs.
 
 use ::affiliate::api_objects::{DraftPayoutObject, PayoutObject, PayoutRunObject, SkippedPartnerObject};
-use ::affiliate::payouts::PayoutFile;
+use ::affiliate::payouts::files::PayoutFile;
 use mail::affiliate::payout::PayoutFileFormat;
 use mail::affiliate::program::PayoutMethod;
 use serde::Serialize;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ::affiliate::api_objects::PayoutObject;
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::payouts::{PayoutQuery, PayoutView};
+use ::affiliate::payouts::settle::PayoutQuery;
+use ::affiliate::payouts::view::PayoutView;
 use mail::affiliate::payout::PayoutStatus;
 use mail::idempotency::IdempotencyScope;
 use serde_json::value::RawValue;
@@ -73,7 +74,7 @@ pub async fn list(
 ) -> Result<ListResponse<PayoutObject>, Problem> {
     let input = request.require_set_up_program(&state, &tenant).await?.input;
     let page_request = page_query(&input.page, KIND_PAYOUT)?;
-    let found = state.affiliate.ledger().list_payouts(tenant.account().id, &input.query, page_request).await?;
+    let found = state.affiliate.ledger.payouts.list_payouts(tenant.account().id, &input.query, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_PAYOUT, id));
     Ok(ListResponse::new(found.payouts.iter().map(PayoutObject::from).collect(), next))
 }
@@ -92,7 +93,7 @@ pub async fn get(
     request: ReadRequest<PayoutPath>,
 ) -> Result<VersionedResponse<PayoutResponse>, Problem> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Payout)?;
-    let found = state.affiliate.ledger().get_payout(tenant.account().id, id).await;
+    let found = state.affiliate.ledger.payouts.get_payout(tenant.account().id, id).await;
     found.map(|view| payout_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
@@ -215,8 +216,8 @@ pub async fn fail(
     let store_response = in_progress.response_writer(payout_response);
     let failed = state
         .affiliate
-        .ledger()
-        .fail_payout(program.account, id, &input.reason, if_match.as_ref(), &store_response)
+        .ledger
+        .payouts.fail_payout(program.account, id, &input.reason, if_match.as_ref(), &store_response)
         .await;
     drop(store_response);
     in_progress.finish(&state, failed, payout_response).await

@@ -92,9 +92,9 @@ pub async fn list(
     let ResolvedRequest { program, input: ListPostbacks(target, page), .. } =
         request.require_program(&state, owner.tenant()).await?;
     let before = page.before_id(KIND_POSTBACK)?.map(DeliveryId::from_bytes);
-    let found = state.affiliate.get_partner_view(program.account, target.id(AffiliateNoun::Partner)?).await;
+    let found = state.affiliate.lookup.get_partner_view(program.account, target.id(AffiliateNoun::Partner)?).await;
     let partner = found.map_err(|refusal| refusal_problem(&state, refusal))?.partner;
-    let sent = state.affiliate.list_postbacks(partner.account, partner.id, before, page.limit).await;
+    let sent = state.affiliate.postbacks.list_postbacks(partner.account, partner.id, before, page.limit).await;
     let (sent, next) = sent.map_err(|refusal| refusal_problem(&state, refusal))?;
     let next = next.map(|id| paging::after_id(KIND_POSTBACK, id.to_bytes()));
     Ok(ListResponse::new(sent.into_iter().map(PostbackObject::from).collect(), next))

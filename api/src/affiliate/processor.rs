@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::affiliate::api_objects::ApiTimestamp;
-use ::affiliate::ledger::IngestOutcome as Heard;
+use ::affiliate::ledger::ingest::IngestOutcome as Heard;
 use ::affiliate::processor::signature::HEADER;
 use bytes::Bytes;
 use mail::id::ProgramId;
@@ -90,7 +90,7 @@ pub async fn receive_event(state: Arc<AppState>, input: SignedProcessorEvent) ->
     let SignedProcessorEvent { program, signature, body } = input;
     let unknown = || Problem::not_found("affiliate program with a payment processor");
     let program = program.ok_or_else(unknown)?;
-    let received = state.affiliate.receive_webhook(program, &signature, &body).await;
+    let received = state.affiliate.events.receive_webhook(program, &signature, &body).await;
     match received.map_err(|refusal| refusal_problem(&state, refusal))? {
         Heard::Done => Ok(EventAcknowledgement::processed()),
         Heard::Duplicate => Ok(EventAcknowledgement::duplicate()),
@@ -163,7 +163,7 @@ pub async fn list(
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let after = input.page.cursor_time(KIND_PROCESSOR_EVENT)?;
     let found =
-        state.affiliate.list_processor_events(program.account, &input.statuses, after.as_ref(), input.page.limit).await;
+        state.affiliate.events.list_processor_events(program.account, &input.statuses, after.as_ref(), input.page.limit).await;
     let found = found.map_err(|refusal| refusal_problem(&state, refusal))?;
     let next = found.next.map(|(at, id)| paging::after_time(KIND_PROCESSOR_EVENT, at, &id));
     Ok(ListResponse::new(found.events.into_iter().map(ProcessorEventObject::from).collect(), next))
@@ -203,7 +203,7 @@ pub async fn replay(
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let unknown = || Problem::not_found("event");
     let id = input.0.ok_or_else(unknown)?;
-    let replayed = state.affiliate.replay_event(program.account, &id).await;
+    let replayed = state.affiliate.events.replay_event(program.account, &id).await;
     let event = replayed.map_err(|refusal| refusal_problem(&state, refusal))?.ok_or_else(unknown)?;
     Ok(ProcessorEventResponse { event: event.into() })
 }

@@ -41,8 +41,8 @@ async fn program_response(
 }
 
 async fn program_object(state: &AppState, program: &AffiliateProgram) -> Result<ProgramObject, Problem> {
-    let portal_fault = state.affiliate.portal_host_error(program).await?;
-    Ok(ProgramObject::of(program, portal_fault, state.affiliate.mail_fault(program).await?))
+    let portal_fault = state.affiliate.portal.hosts.portal_host_error(program).await?;
+    Ok(ProgramObject::of(program, portal_fault, state.affiliate.senders.mail_fault(program).await?))
 }
 
 /// A new affiliate program
@@ -89,7 +89,7 @@ pub async fn enable(
             .with_upgrade_url(state.upgrade_url())
             .with_details(json!({"limit": "affiliates", "used": 0, "cap": 0})));
     }
-    let made = state.affiliate.enable_program(account, website_url, currency, mode).await;
+    let made = state.affiliate.onboarding.enable_program(account, website_url, currency, mode).await;
     let program = made.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(VersionedResponse::new(&ProgramResponse { program: program_object(&state, &program).await? })
         .with_etag(program.rev))
@@ -116,7 +116,7 @@ pub async fn get(
 async fn processor_object(state: &AppState, program: &AffiliateProgram) -> Result<Option<ProcessorObject>, Problem> {
     let summary = state
         .affiliate
-        .processor_event_summary(program.account)
+        .events.processor_event_summary(program.account)
         .await
         .map_err(|refusal| refusal_problem(state, refusal))?;
     Ok(ProcessorObject::of(program, summary, &state.options.base_url))
@@ -133,14 +133,14 @@ pub async fn update(
 ) -> Result<VersionedResponse<ProgramResponse>, Problem> {
     let ResolvedRequest { program, input, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
     if let Some(Some(sender)) = input.mail_from() {
-        let checked = state.affiliate.check_sender(program.account, sender).await;
+        let checked = state.affiliate.onboarding.check_sender(program.account, sender).await;
         checked.map_err(|refusal| refusal_problem(&state, refusal))?;
     }
     let change = |settings: &mut _| {
         input.apply(settings);
         Ok(())
     };
-    let set = state.affiliate.update_settings(program.account, if_match.as_ref(), &change).await;
+    let set = state.affiliate.onboarding.update_settings(program.account, if_match.as_ref(), &change).await;
     program_response(&state, set).await
 }
 
@@ -233,7 +233,7 @@ pub async fn connect(
     request: UpdateRequest<ConnectProcessor>,
 ) -> Result<VersionedResponse<ProcessorResponse>, Problem> {
     let ResolvedRequest { program, input, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
-    let connected = state.affiliate.connect_processor(program.account, if_match.as_ref(), &input.0).await;
+    let connected = state.affiliate.onboarding.connect_processor(program.account, if_match.as_ref(), &input.0).await;
     let program = connected.map_err(|refusal| refusal_problem(&state, refusal))?;
     let processor = processor_object(&state, &program).await?;
     let processor = processor.ok_or_else(|| Problem::internal("the connected payment processor is missing"))?;
@@ -250,12 +250,12 @@ pub async fn test_processor(
     request: ReadRequest<NoInput>,
 ) -> Result<TestProcessorResponse, Problem> {
     let program = request.require_program(&state, owner.tenant()).await?.program;
-    let processor_account = state.affiliate.test_processor(program.account).await;
+    let processor_account = state.affiliate.onboarding.test_processor(program.account).await;
     let processor_account = processor_account.map_err(|refusal| refusal_problem(&state, refusal))?;
     let account_id = Some(processor_account.id).filter(|id| !id.is_empty());
     let summary = state
         .affiliate
-        .processor_event_summary(program.account)
+        .events.processor_event_summary(program.account)
         .await
         .map_err(|refusal| refusal_problem(&state, refusal))?;
     let last_event_at = summary.last_event_at.map(ApiTimestamp);
@@ -272,7 +272,7 @@ pub async fn go_live(
     request: UpdateRequest<NoInput>,
 ) -> Result<VersionedResponse<ProgramResponse>, Problem> {
     let ResolvedRequest { program, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
-    let result = state.affiliate.go_live(program.account, if_match.as_ref()).await;
+    let result = state.affiliate.onboarding.go_live(program.account, if_match.as_ref()).await;
     program_response(&state, result).await
 }
 
@@ -286,6 +286,6 @@ pub async fn pause(
     request: UpdateRequest<NoInput>,
 ) -> Result<VersionedResponse<ProgramResponse>, Problem> {
     let ResolvedRequest { program, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
-    let paused = state.affiliate.pause(program.account, if_match.as_ref()).await;
+    let paused = state.affiliate.onboarding.pause(program.account, if_match.as_ref()).await;
     program_response(&state, paused).await
 }

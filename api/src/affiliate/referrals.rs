@@ -85,7 +85,7 @@ pub async fn list(
 ) -> Result<ListResponse<ReferralObject>, Problem> {
     let input = request.require_set_up_program(&state, &tenant).await?.input;
     let page_request = page_query(&input.page, KIND_REFERRAL)?;
-    let found = state.affiliate.list_referrals(tenant.account().id, &input.filter, page_request).await;
+    let found = state.affiliate.ledger.referrals.list_referrals(tenant.account().id, &input.filter, page_request).await;
     let found = found.map_err(|refusal| refusal_problem(&state, refusal))?;
     let next = found.next.map(|id| paging::after_id(KIND_REFERRAL, id));
     Ok(ListResponse::new(found.rows.iter().map(ReferralObject::from).collect(), next))
@@ -101,7 +101,7 @@ pub async fn get(
     request: ReadRequest<ReferralPath>,
 ) -> Result<VersionedResponse<ReferralResponse>, Problem> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Referral)?;
-    let found = state.affiliate.get_referral(tenant.account().id, id).await;
+    let found = state.affiliate.ledger.referrals.get_referral(tenant.account().id, id).await;
     let referral = found.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(VersionedResponse::new(&ReferralResponse { referral: ReferralObject::from(&referral) }).with_etag(referral.rev))
 }
@@ -199,7 +199,7 @@ pub async fn create(
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(created_referral_response);
-    let done = state.affiliate.record_referral(tenant.account().id, &input.0, &store_response).await;
+    let done = state.affiliate.ledger.referrals.record_referral(tenant.account().id, &input.0, &store_response).await;
     drop(store_response);
     in_progress.finish(&state, done, created_referral_response).await
 }

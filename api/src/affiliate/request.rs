@@ -6,7 +6,7 @@
 //!
 //! An account without a program is answered 404 whatever the request contains.
 
-use ::affiliate::service::IfMatch;
+use ::affiliate::if_match::IfMatch;
 use http::header::IF_MATCH;
 use mail::affiliate::program::AffiliateProgram;
 use queue::idempotency::IdempotencyKey;
@@ -56,7 +56,7 @@ impl<I, const ONCE: bool, const SEEN: bool> ProgramRequest<I, ONCE, SEEN> {
         state: &AppState,
         tenant: &Tenant,
     ) -> Result<ResolvedRequest<I>, Problem> {
-        let program = state.affiliate.require_set_up(tenant.account().id).await;
+        let program = state.affiliate.programs.require_set_up(tenant.account().id).await;
         self.validate(program.map_err(|refusal| refusal_problem(state, refusal))?)
     }
 
@@ -65,7 +65,7 @@ impl<I, const ONCE: bool, const SEEN: bool> ProgramRequest<I, ONCE, SEEN> {
     /// # Errors
     /// 404 if there is no program; then the error of the input.
     pub async fn require_program(self, state: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>, Problem> {
-        let program = state.affiliate.get_program(tenant.account().id).await;
+        let program = state.affiliate.programs.get_program(tenant.account().id).await;
         self.validate(program.map_err(|refusal| refusal_problem(state, refusal))?)
     }
 

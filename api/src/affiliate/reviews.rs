@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ::affiliate::api_objects::{ApiTimestamp, ReferralObject};
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::ledger::ReferralDecision;
-use ::affiliate::service::no_extension;
+use ::affiliate::ledger::manual_actions::ReferralDecision;
+use ::affiliate::context::no_extension;
 use mail::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
 use mail::id::{PartnerId, ReferralId};
 use serde::Serialize;
@@ -91,7 +91,7 @@ pub async fn list(
 ) -> Result<ListResponse<ReviewObject>, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let page_request = page_query(&input.page, KIND_REVIEW)?;
-    let store = state.affiliate.store();
+    let store = state.affiliate.ledger.context.store();
     let found = store::affiliate::referral::list_reviews(store, program.account, &input.statuses, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_REVIEW, id));
     Ok(ListResponse::new(found.rows.iter().filter_map(ReviewObject::from_referral).collect(), next))
@@ -115,7 +115,7 @@ pub async fn get(
 ) -> Result<ReviewResponse, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let id = input.id(AffiliateNoun::Referral)?;
-    let found = store::affiliate::referral::get(state.affiliate.store(), program.account, id).await?;
+    let found = store::affiliate::referral::get(state.affiliate.ledger.context.store(), program.account, id).await?;
     let review = found.as_ref().and_then(ReviewObject::from_referral);
     review.map(|review| ReviewResponse { review }).ok_or_else(|| Problem::not_found("review"))
 }
@@ -161,7 +161,7 @@ async fn decide(
     let ResolvedRequest { program, input, if_match, .. } = request.require_program(state, owner.tenant()).await?;
     let id = input.id(AffiliateNoun::Referral)?;
     let decided =
-        state.affiliate.ledger().decide_referral(program.account, id, decision, if_match.as_ref(), &no_extension).await;
+        state.affiliate.ledger.actions.decide_referral(program.account, id, decision, if_match.as_ref(), &no_extension).await;
     let referral = decided.map_err(|refusal| refusal_problem(state, refusal))?;
     Ok(DecideReviewResponse {
         review: ReviewObject::from_referral(&referral),

@@ -174,7 +174,7 @@ pub async fn record_visit(state: Arc<AppState>, report: ReportReferralVisit) -> 
     let ReportReferralVisit { caller, key, hint: source, visitor, url, referrer, sub_id, domain } = report;
     let now = state.intake.clock().now();
     state.click_limits.check_address(caller.client_ip, now).map_err(rate_limited_problem)?;
-    let found = state.affiliate.find_program_by_key(&key).await;
+    let found = state.affiliate.programs.find_program_by_key(&key).await;
     let Some(program) = found.map_err(|refusal| refusal_problem(&state, refusal))? else {
         return Ok(VisitResponse::none(caller.cors_headers(false)));
     };
@@ -189,7 +189,7 @@ pub async fn record_visit(state: Arc<AppState>, report: ReportReferralVisit) -> 
     state.click_limits.check_site(program.account, now).map_err(rate_limited_problem)?;
     let arrival =
         VisitRequest { brought: source, visitor, url, referrer, sub_id: Some(sub_id), from: caller.client_ip };
-    match state.affiliate.capture(program.account, &arrival).await {
+    match state.affiliate.ledger.visits.capture(program.account, &arrival).await {
         Ok(Some(captured)) => {
             let for_cookies = caller.origin.as_deref().filter(|origin| web_origin::can_set_cookie(&domain, origin));
             let cookies = for_cookies.map(|origin| (domain.as_str(), origin.starts_with("https:")));

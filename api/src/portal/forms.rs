@@ -10,7 +10,7 @@ use ::affiliate::links::LinkDraft;
 use ::affiliate::partners::PartnerChange;
 use ::affiliate::portal::login::PartnerSession;
 use ::affiliate::portal::payout_destination::parse_payout_destination;
-use ::affiliate::service::no_extension;
+use ::affiliate::context::no_extension;
 use html::fragment::Fragment;
 use http::StatusCode;
 use mail::affiliate::partner::{PartnerLinkToken, PartnerStatus};
@@ -50,7 +50,7 @@ pub(super) async fn submit(
 ) -> Result<PortalPage, Problem> {
     let name = request.path_segment.as_str();
     if name == "sign-out" {
-        state.affiliate.sign_out(&partner_session.session).await.map_err(|refusal| refusal_problem(state, refusal))?;
+        state.affiliate.portal.sessions.sign_out(&partner_session.session).await.map_err(|refusal| refusal_problem(state, refusal))?;
         let key = &partner_session.program.publishable_key;
         let to = PortalPage::redirect(StatusCode::SEE_OTHER, &format!("sign-in?key={key}"))?;
         return Ok(to.with_cookie(cookie::clear_cookie(is_secure(state))));
@@ -69,7 +69,7 @@ pub(super) async fn submit(
         Ok(FormOutcome::Done(to)) => PortalPage::redirect(StatusCode::SEE_OTHER, to),
         Ok(FormOutcome::RateLimited(page)) => Ok(*page),
         Ok(FormOutcome::ShowOnce(notice)) => {
-            let changed = state.affiliate.authenticate(token).await;
+            let changed = state.affiliate.portal.sessions.authenticate(token).await;
             let changed = changed.map_err(|refusal| refusal_problem(state, refusal))?;
             let partner_session = changed.as_ref().unwrap_or(partner_session);
             let view = PageContext::new(partner_session, token, request).with_notice(notice);
@@ -103,16 +103,16 @@ async fn apply_form(
             if partner_session.program.settings.terms_url.is_some() && !form.is_checked("terms") {
                 return Err(form_error("Please accept the terms of the program"));
             }
-            service.accept_invitation(partner).await?;
+            service.portal.applications.accept_invitation(partner).await?;
             FormOutcome::Done("home?done=accepted")
         }
         "add-link" => {
-            service.create_link(account, id, &read_link(form)?, &no_extension).await?;
+            service.links.create_link(account, id, &read_link(form)?, &no_extension).await?;
             FormOutcome::Done("links?done=link-added")
         }
         "change-link" => {
             let link = form.get("id").parse().map_err(|_| AffiliateError::NotFound(AffiliateNoun::Link))?;
-            service.change_link(account, id, link, &read_link(form)?).await?;
+            service.links.change_link(account, id, link, &read_link(form)?).await?;
             FormOutcome::Done("links?done=link-changed")
         }
         "payout-method" => {
@@ -121,7 +121,7 @@ async fn apply_form(
             if let Some(page) = check_rate_limit(state, partner_session, request, "payout-method") {
                 return Ok(page);
             }
-            service.request_payout_change(partner, &partner_session.program, payout).await?;
+            service.portal.destinations.request_payout_change(partner, &partner_session.program, payout).await?;
             FormOutcome::Done("settings?done=payout-asked")
         }
         "profile" => {
@@ -132,7 +132,7 @@ async fn apply_form(
                 PartnerChange { postback_url: Some(form.get_nonempty("postback_url")), ..PartnerChange::default() };
             let is_first = partner.postback_url.is_none() && form.get_nonempty("postback_url").is_some();
             let changed = update_partner(state, partner_session, change, "settings?done=postback-changed").await?;
-            match service.postback_secret(partner).filter(|_| is_first) {
+            match service.partners.postback_secret(partner).filter(|_| is_first) {
                 Some(secret) => FormOutcome::ShowOnce(postbacks::first_secret_notice(&secret)),
                 None => changed,
             }
@@ -141,11 +141,11 @@ async fn apply_form(
             if let Some(page) = check_rate_limit(state, partner_session, request, "postback-test") {
                 return Ok(page);
             }
-            service.send_test_postback(account, id).await?;
+            service.postbacks.send_test_postback(account, id).await?;
             FormOutcome::Done("settings?done=postback-sent#postbacks")
         }
         "postback-secret" => {
-            FormOutcome::ShowOnce(postbacks::new_secret_notice(&service.rotate_postback_secret(account, id).await?))
+            FormOutcome::ShowOnce(postbacks::new_secret_notice(&service.postbacks.rotate_postback_secret(account, id).await?))
         }
         _ => {
             let opt_out_change =
@@ -176,7 +176,7 @@ async fn update_partner(
 ) -> Result<FormOutcome, AffiliateError> {
     state
         .affiliate
-        .change_partner(partner_session.partner.account, partner_session.partner.id, None, &change)
+        .partners.change_partner(partner_session.partner.account, partner_session.partner.id, None, &change)
         .await
         .map(|_| FormOutcome::Done(location))
 }

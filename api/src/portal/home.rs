@@ -19,10 +19,10 @@ use crate::state::AppState;
 pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<RenderedPage, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
     let service = &state.affiliate;
-    let partner_balances = service.partner_balances(partner).await?;
-    let all = service.list_links(partner.account, partner.id).await?;
-    let clicks = service.click_statistics(partner, &all).await?;
-    let corrections = service.pending_corrections(partner, partner_balances.balances.keys().copied()).await?;
+    let partner_balances = service.portal.statistics.partner_balances(partner).await?;
+    let all = service.lookup.list_links(partner.account, partner.id).await?;
+    let clicks = service.portal.statistics.click_statistics(partner, &all).await?;
+    let corrections = service.portal.receipts.pending_corrections(partner, partner_balances.balances.keys().copied()).await?;
     let corrections: Vec<_> = corrections.into_iter().map(|(code, owed)| texts::format_money(owed, code)).collect();
     let link = match all.into_iter().find(|link| link.id == partner.primary_link) {
         Some(link) => link_card(state, view, &link).await,
@@ -57,7 +57,7 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
 async fn link_card(state: &AppState, view: &PageContext<'_>, link: &PartnerLink) -> Fragment {
     let (partner, program) = (&view.session.partner, &view.session.program);
     let address = links::link_url(&program.settings.website_url, link);
-    let campaign = state.affiliate.campaign(partner.account, partner.campaign).await.ok();
+    let campaign = state.affiliate.campaigns.campaign(partner.account, partner.campaign).await.ok();
     let rate = partner.commission_override.map(|rate| f64::from(rate.get()) / 100.0);
     Fragment::new(maud! {
         section.card {

@@ -50,7 +50,7 @@ async fn find_open_campaign(
         text => text.parse().map(Some),
     };
     let found = match id {
-        Ok(id) => state.affiliate.campaign_to_join(&program, id).await,
+        Ok(id) => state.affiliate.portal.applications.campaign_to_join(&program, id).await,
         Err(_) => Ok(None),
     };
     let found = found.map_err(|refusal| crate::affiliate::refusal::refusal_problem(state, refusal))?;
@@ -139,7 +139,7 @@ pub(super) async fn submit_form(state: &AppState, request: &PortalRequest) -> Re
         return Ok(again(status, &reason));
     }
     // The page does not reveal whether the address already belongs to a partner.
-    if !state.affiliate.answers_by_mail(&program).await? {
+    if !state.affiliate.senders.answers_by_mail(&program).await? {
         let text = "Thank you, your application was received. This program cannot send email at the moment.";
         return Ok(PortalPage::new(StatusCode::OK, layout::message_page("", "Received", text)));
     }
@@ -158,7 +158,7 @@ async fn submit_application(
 ) -> Result<(), AffiliateError> {
     let (email, now) = (application.draft.email.to_string(), state.intake.clock().now());
     let Some(attempt) = state.sign_in_limiter.try_join(program.id, &email, now) else { return Ok(()) };
-    let applied = state.affiliate.apply_by_form(program, campaign, application).await;
+    let applied = state.affiliate.portal.applications.apply_by_form(program, campaign, application).await;
     if applied.is_err() {
         // No email was sent.
         attempt.discard();

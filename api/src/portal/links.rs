@@ -16,9 +16,9 @@ use crate::state::AppState;
 pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<RenderedPage, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
     let service = &state.affiliate;
-    let all = service.list_links(partner.account, partner.id).await?;
-    let referrals = service.referral_counts(partner).await?;
-    let clicks = service.click_statistics(partner, &all).await?;
+    let all = service.lookup.list_links(partner.account, partner.id).await?;
+    let referrals = service.ledger.sums.referral_counts((partner.account, partner.id)).await?;
+    let clicks = service.portal.statistics.click_statistics(partner, &all).await?;
     let recruiting = recruiting_link(state, view, &all).await?;
     let content = maud! {
         @if view.can_edit() && all.len() < LINKS_MAX { (add_link_form(view)) }
@@ -114,7 +114,7 @@ async fn recruiting_link(
     all: &[PartnerLink],
 ) -> Result<Fragment, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
-    let campaign = match state.affiliate.campaign(partner.account, partner.campaign).await {
+    let campaign = match state.affiliate.campaigns.campaign(partner.account, partner.campaign).await {
         Ok(campaign) => campaign,
         Err(AffiliateError::NotFound(_)) => return Ok(Fragment::default()),
         Err(refusal) => return Err(refusal),
@@ -122,10 +122,10 @@ async fn recruiting_link(
     let share = campaign.terms.second_tier.get();
     let link = all.iter().find(|link| link.id == partner.primary_link);
     let Some(link) = link else { return Ok(Fragment::default()) };
-    let Some(address) = state.affiliate.recruiting_address(program, link).await? else {
+    let Some(address) = state.affiliate.portal.hosts.recruiting_address(program, link).await? else {
         return Ok(Fragment::default());
     };
-    if share == 0 || state.affiliate.campaign_to_join(program, None).await?.is_none() {
+    if share == 0 || state.affiliate.portal.applications.campaign_to_join(program, None).await?.is_none() {
         return Ok(Fragment::default());
     }
     let share = (f64::from(share) / 100.0).to_string();

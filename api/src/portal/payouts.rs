@@ -1,7 +1,8 @@
 //! Portal page "Payouts", and the receipt of each payout.
 
 use ::affiliate::error::AffiliateError;
-use ::affiliate::partner_emails::{destination_line, website_host};
+use ::affiliate::partner_emails::website_host;
+use ::affiliate::partner_emails::email_texts::destination_line;
 use ::affiliate::payouts::view::PayoutView;
 use ::affiliate::portal::receipts::Receipt;
 use html::badge::{Badge, Tone};
@@ -24,7 +25,7 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
     let partner = &view.session.partner;
     let before = view.request.query.get("before").parse::<PayoutId>().ok();
     let page_request = ListPageRequest { before: before.map(PayoutId::to_bytes), limit: ENTRIES, from: None };
-    let page = state.affiliate.list_partner_payouts(partner, page_request).await?;
+    let page = state.affiliate.portal.receipts.list_partner_payouts(partner, page_request).await?;
     let next = page.next.map(|id| PayoutId::from_bytes(id).to_string());
     let content = maud! {
         @if page.payouts.is_empty() {
@@ -107,7 +108,7 @@ pub(super) async fn receipt(
     id: &str,
 ) -> Result<Option<RenderedPage>, AffiliateError> {
     let Ok(id) = id.parse::<PayoutId>() else { return Ok(None) };
-    let found = state.affiliate.get_receipt(&view.session.partner, id).await?;
+    let found = state.affiliate.portal.receipts.get_receipt(&view.session.partner, id).await?;
     Ok(found.map(|receipt| {
         let content = maud! {
             section.card { (receipt_facts(view, &receipt.shown)) }

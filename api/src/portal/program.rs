@@ -18,10 +18,10 @@ pub(super) async fn find_program(
 ) -> Result<Option<AffiliateProgram>, Problem> {
     let fault = |refusal| refusal_problem(state, refusal);
     if !key.is_empty() {
-        return state.affiliate.find_portal_by_key(key).await.map_err(fault);
+        return state.affiliate.programs.find_portal_by_key(key).await.map_err(fault);
     }
     match &request.host {
-        Some(host) => state.affiliate.find_program_by_host(host).await.map_err(fault),
+        Some(host) => state.affiliate.portal.hosts.find_program_by_host(host).await.map_err(fault),
         None => Ok(None),
     }
 }

@@ -5,7 +5,8 @@ use ::affiliate::error::AffiliateError;
 use ::affiliate::links::LinkDraft;
 use ::affiliate::partners::{PartnerChange, PartnerDraft};
 use ::affiliate::referrals::{PartnerSelector, ReferralDraft};
-use ::affiliate::service::{AffiliateService, no_extension};
+use ::affiliate::context::no_extension;
+use ::affiliate::service::AffiliateService;
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
 use mail::affiliate::partner::{LINKS_MAX, PartnerLinkToken, PartnerSource, PartnerStatus};
@@ -54,13 +55,13 @@ impl Shop {
             send_invite: false,
             terms_accepted: false,
         };
-        self.service.create_partner(self.account, &draft, &no_extension).await.unwrap().partner.id
+        self.service.partners.create_partner(self.account, &draft, &no_extension).await.unwrap().partner.id
     }
 
     /// Makes one partner the recruiter of another.
     async fn recruit(&self, partner: PartnerId, parent: PartnerId) -> Result<(), AffiliateError> {
         let change = PartnerChange { parent: Some(Some(parent)), ..PartnerChange::default() };
-        self.service.change_partner(self.account, partner, None, &change).await.map(|_| ())
+        self.service.partners.change_partner(self.account, partner, None, &change).await.map(|_| ())
     }
 
     async fn audit(&self) {
@@ -92,14 +93,14 @@ async fn concurrent_links_stay_within_the_limit() {
     let link = async |number: usize| {
         let token = PartnerLinkToken::parse(&format!("ada-{number}")).unwrap();
         let draft = LinkDraft { token, destination_url: None, label: None };
-        shop.service.create_link(shop.account, ada, &draft, &no_extension).await
+        shop.service.links.create_link(shop.account, ada, &draft, &no_extension).await
     };
     let made = join_all((0..75).map(link)).await;
     assert_eq!(made.iter().filter(|made| made.is_ok()).count(), LINKS_MAX - 1);
     for refused in made.iter().filter_map(|made| made.as_ref().err()) {
         assert!(matches!(refused, AffiliateError::Fields(_)), "{refused:?}");
     }
-    assert_eq!(shop.service.list_links(shop.account, ada).await.unwrap().len(), LINKS_MAX);
+    assert_eq!(shop.service.lookup.list_links(shop.account, ada).await.unwrap().len(), LINKS_MAX);
     shop.close().await;
 }
 
@@ -123,7 +124,7 @@ async fn concurrent_leads_over_the_velocity_are_held_for_review() {
                 customer: None,
                 sub_id: None,
             };
-            shop.service.record_referral(shop.account, &draft, &no_extension).await.unwrap().referral
+            shop.service.ledger.referrals.record_referral(shop.account, &draft, &no_extension).await.unwrap().referral
         };
         let leads = join_all((0..75).map(lead)).await;
         let looked_at = leads.iter().filter(|lead| lead.is_frozen()).count();
@@ -145,7 +146,7 @@ async fn invoice_during_partner_deletion_is_reversed() {
             customer: Some(format!("cus_{name}")),
             sub_id: None,
         };
-        shop.service.record_referral(shop.account, &draft, &no_extension).await.unwrap();
+        shop.service.ledger.referrals.record_referral(shop.account, &draft, &no_extension).await.unwrap();
         let now = shop.world.intake.clock().now().as_second();
         let invoice = json!({
             "id": format!("in_{name}"), "object": "invoice", "customer": format!("cus_{name}"), "currency": "usd",
@@ -155,7 +156,7 @@ async fn invoice_during_partner_deletion_is_reversed() {
         let paid = event(&shop.world, &format!("evt_{name}"), "invoice.paid", &invoice).to_string();
         let ledger = shop.service.ledger();
         let hear = ledger.ingest(shop.account, paid.as_bytes());
-        let delete = shop.service.delete_partner(shop.account, partner, None);
+        let delete = shop.service.partners.delete_partner(shop.account, partner, None);
         // While the first commit is in progress, the second operation reads the earlier state.
         let deleted =
             if number % 2 == 0 { futures_util::join!(hear, delete).1 } else { futures_util::join!(delete, hear).0 };

@@ -113,7 +113,7 @@ pub(crate) async fn connect_program(
 /// Runs backfills until none is left.
 async fn run_backfills(world: &World) {
     let service = AffiliateService::new(world.intake.clone());
-    while service.backfill_due(0..=PARTITIONS - 1, world.intake.clock().now()).await.unwrap() {}
+    while service.backfills.backfill_due(0..=PARTITIONS - 1, world.intake.clock().now()).await.unwrap() {}
 }
 
 /// Starts a backfill and runs it to its end.
@@ -417,7 +417,7 @@ async fn charges_without_permission_are_not_reconciled() {
     world.intake.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
     for status in ["pending", "pending", "reversed"] {
         let now = world.intake.clock().now();
-        service.ledger().reconcile_due(0..=PARTITIONS - 1, now, &service).await.unwrap();
+        service.reconciliation().reconcile_due(0..=PARTITIONS - 1, now).await.unwrap();
         assert_eq!(all(&world, "/affiliate-commissions").await[0]["status"], status);
         world.intake.clock().advance(Duration::from_secs(601));
     }
@@ -471,8 +471,8 @@ async fn charges_are_reconciled_before_a_draft() {
     let service = AffiliateService::new(world.intake.clone());
     // Each line is checked a day before its hold ends, and waits for the response.
     world.intake.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
-    let (ledger, now) = (service.ledger(), world.intake.clock().now());
-    ledger.reconcile_due(0..=PARTITIONS - 1, now, &service).await.unwrap();
+    let now = world.intake.clock().now();
+    service.reconciliation().reconcile_due(0..=PARTITIONS - 1, now).await.unwrap();
     let status = |lines: &[Value]| lines.iter().map(|line| line["status"].clone()).collect::<Vec<_>>();
     let lines = all(&world, "/affiliate-commissions").await;
     assert_eq!(status(&lines), ["reversed", "reversed", "pending", "reversed"], "newest first");
@@ -514,7 +514,7 @@ async fn window_that_kills_the_process_is_abandoned() {
             biased;
             () = wait_for_requests(&requests, before) => started += 1,
             // No window was left, or only its end was recorded.
-            _ = service.backfill_due(0..=PARTITIONS - 1, now) => {}
+            _ = service.backfills.backfill_due(0..=PARTITIONS - 1, now) => {}
         }
         world.intake.clock().advance(Duration::from_secs(301));
     }
@@ -536,7 +536,7 @@ async fn graceful_stop_is_not_a_failure() {
     let service = AffiliateService::new(world.intake.clone());
     for _ in 0..4 {
         let before = requests.load(Ordering::Relaxed);
-        service.run_backfills(wait_for_requests(&requests, before)).await;
+        service.backfills.run_backfills(wait_for_requests(&requests, before)).await;
     }
     run_backfills(&world).await;
     let done = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();

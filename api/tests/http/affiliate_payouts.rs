@@ -528,7 +528,7 @@ async fn payouts_are_transferred_by_the_processor() {
     let refused = world.call(Method::POST, &format!("{path}/mark-paid"), &json!({"reference": "r"})).await;
     assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
     let (service, now) = (AffiliateService::new(world.intake.clone()), world.intake.clock().now());
-    service.ledger().run_due_jobs(0..=PARTITIONS - 1, now, &service).await.unwrap();
+    service.payout_jobs().run_due_jobs(0..=PARTITIONS - 1, now).await.unwrap();
     let paid = world.get(&path).await.json()["payout"].clone();
     assert_eq!((&paid["status"], &paid["processor_transfer_id"]), (&json!("paid"), &json!("tr_1")));
     let requests = requests.lock().unwrap().clone();
@@ -575,7 +575,7 @@ async fn unconfirmed_transfer_is_not_repeated_by_another_account() {
     let service = AffiliateService::new(world.intake.clone());
     let go_on = async || {
         let now = world.intake.clock().now();
-        service.ledger().run_due_jobs(0..=PARTITIONS - 1, now, &service).await.unwrap();
+        service.payout_jobs().run_due_jobs(0..=PARTITIONS - 1, now).await.unwrap();
         world.get(&path).await.json()["payout"]["status"].clone()
     };
     let transfers = |nth: usize| {

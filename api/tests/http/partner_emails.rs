@@ -116,7 +116,7 @@ async fn partner_emails_are_sent_once_if_still_current() {
     let path = format!("/affiliates/{}", bob["id"].as_str().unwrap());
     world.call(Method::POST, &format!("{path}/approve"), &json!({})).await;
     let services: Vec<_> = (0..6).map(|_| affiliate_service(&world)).collect();
-    futures_util::future::join_all(services.iter().map(|service| service.send_due_emails(0..=63))).await;
+    futures_util::future::join_all(services.iter().map(|service| service.emails.send_due_emails(0..=63))).await;
     let written = sent_emails(&world).await;
     assert_eq!(written.len(), 1, "{written:?}");
     assert_eq!(written[0].1, "You are a partner of shop.example");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use affiliate::payouts::view::PayoutQuery;
-use affiliate::service::no_extension;
+use affiliate::payouts::settle::PayoutQuery;
+use affiliate::context::no_extension;
 use http::{Method, StatusCode};
 use mail::id::{AccountId, PayoutId};
 use serde_json::{Value, json};
@@ -39,12 +39,13 @@ async fn partner_with_commission(world: &World) -> (TestSession, Value) {
 
 /// Drafts and approves a run of everything earned, and returns its only payout.
 async fn approve_payout(world: &World, account: AccountId) -> PayoutId {
-    let ledger = affiliate_service(world).ledger();
-    let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
-    ledger.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
+    let ledger = affiliate_service(world).ledger;
+    let run = ledger.runs.begin_run(account, None, &no_extension).await.unwrap();
+    let run = ledger.runs.finish_draft(account, run).await.unwrap().run.unwrap();
+    ledger.runs.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
     let query = PayoutQuery { run: Some(run.id), ..PayoutQuery::default() };
     let expected = ListPageRequest { before: None, limit: 9, from: None };
-    let [only] = &ledger.list_payouts(account, &query, expected).await.unwrap().payouts[..] else { panic!("{run:?}") };
+    let [only] = &ledger.payouts.list_payouts(account, &query, expected).await.unwrap().payouts[..] else { panic!("{run:?}") };
     only.payout.id
 }
 
@@ -77,7 +78,7 @@ async fn payout_has_a_receipt_and_an_email() {
     let page = text(&browser.get("/portal/payouts").await);
     assert!(page.contains("on its way") && page.contains("PayPal: pay@example.org"), "{page}");
     assert!(text(&browser.get("/portal/home").await).contains("<dt>Being paid</dt><dd class=\"tile-value\">256.60"));
-    ledger.mark_paid(account, payout, "tx <b>42</b>", None, &no_extension).await.unwrap();
+    ledger.payouts.mark_paid(account, payout, "tx <b>42</b>", None, &no_extension).await.unwrap();
     let page = text(&browser.get(&receipt).await);
     for expected in ["256.60 USD", "tx &lt;b&gt;42&lt;/b&gt;", "20 % of 1234.00 usd", "https://shop.example", "paid"] {
         assert!(page.contains(expected), "{expected}: {page}");
@@ -95,7 +96,7 @@ async fn payout_has_a_receipt_and_an_email() {
         "{email_text}"
     );
     // Marking it as paid again sends no second email.
-    ledger.mark_paid(account, payout, "tx <b>42</b>", None, &no_extension).await.unwrap();
+    ledger.payouts.mark_paid(account, payout, "tx <b>42</b>", None, &no_extension).await.unwrap();
     assert_eq!(sent_emails(&world).await.len(), 1);
     world.end().await;
 }

@@ -1,7 +1,7 @@
 //! `/portal/{page}` and its forms.
 
 use affiliate::error::{AffiliateError, ConflictReason};
-use affiliate::partners::PartnerView;
+use affiliate::partner_lookup::PartnerView;
 use http::{Method, StatusCode};
 use mail::affiliate::partner::Partner;
 use mail::affiliate::portal::PortalLinkSecret;
@@ -379,11 +379,11 @@ async fn conflict_without_a_link_is_not_reported_as_an_expired_link() {
     let ada = partner(&world, ada).await;
     let (account, id) = (world.tenant().await.account().id, ada["id"].as_str().unwrap().parse().unwrap());
     let affiliate = affiliate_service(&world);
-    let before = affiliate.get_partner(account, id).await.unwrap();
+    let before = affiliate.lookup.get_partner(account, id).await.unwrap();
     let payout = before.payout.clone().unwrap();
     let stale = Partner { rev: before.rev + 1, ..before };
     let conflict = |batch: &mut Batch, _: &PartnerView| store::affiliate::partner::check_unchanged(batch, &stale);
-    let refused = affiliate.set_payout_destination(account, id, &payout, None, &conflict).await;
+    let refused = affiliate.partners.set_payout_destination(account, id, &payout, None, &conflict).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::Changed))), "{refused:?}");
     world.end().await;
 }

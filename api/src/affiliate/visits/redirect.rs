@@ -128,8 +128,8 @@ impl IntoResponse for LinkRedirect {
 
 async fn find_program(state: &AppState, request: &FollowLink) -> Result<Option<AffiliateProgram>, Problem> {
     let found = match (&request.key, &request.host) {
-        (Some(key), _) => state.affiliate.find_program_by_key(key).await,
-        (None, Some(host)) => state.affiliate.find_program_by_host(host).await,
+        (Some(key), _) => state.affiliate.programs.find_program_by_key(key).await,
+        (None, Some(host)) => state.affiliate.portal.hosts.find_program_by_host(host).await,
         (None, None) => Ok(None),
     };
     found.map_err(|refusal| refusal_problem(state, refusal))
@@ -160,7 +160,7 @@ pub async fn follow(state: Arc<AppState>, request: FollowLink) -> Result<LinkRed
         sub_id: request.sub_id,
         from: request.caller.client_ip,
     });
-    let outcome = state.affiliate.follow_link(&program, request.token.as_ref(), arrival.as_ref()).await;
+    let outcome = state.affiliate.ledger.visits.follow_link(&program, request.token.as_ref(), arrival.as_ref()).await;
     let LinkTarget { location, .. } = outcome.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(LinkRedirect::Location(HeaderValue::from_str(&location).map_err(Problem::internal)?))
 }

@@ -135,7 +135,7 @@ async fn accept_report(
 ) -> Result<ReportAccepted, Problem> {
     let delay = tokio::time::sleep(RESPONSE_DELAY);
     let permit = Arc::clone(&state.signup_report_permits).try_acquire_owned().map_err(|_| Problem::busy())?;
-    let found = state.affiliate.find_program_by_key(&person.key).await.unwrap_or_else(|error| {
+    let found = state.affiliate.programs.find_program_by_key(&person.key).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot look up the program of a sign-up report");
         None
     });
@@ -167,10 +167,10 @@ async fn apply_report(
     if is_often || person.caller.is_bot() {
         return Ok(());
     }
-    let (ledger, account) = (state.affiliate.ledger(), program.account);
+    let (ledger, account) = (&state.affiliate.ledger, program.account);
     let from: Option<IpAddr> = person.caller.client_ip;
     match kind {
-        PersonReportKind::SignUp => ledger.sign_up(account, visit, email, from).await.map(drop),
-        PersonReportKind::Identify => ledger.identify(account, visit, email).await,
+        PersonReportKind::SignUp => ledger.statements.sign_up(account, visit, email, from).await.map(drop),
+        PersonReportKind::Identify => ledger.statements.identify(account, visit, email).await,
     }
 }
