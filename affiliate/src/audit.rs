@@ -35,7 +35,7 @@ use store::affiliate::program;
 
 use crate::api_timestamp::ApiTimestamp;
 use crate::context::Context;
-use crate::error::LedgerError;
+use crate::error::{LedgerError, LedgerResult as Result};
 
 /// Maximum number of reported violations.
 pub const VIOLATIONS_MAX: usize = 1_000;
@@ -211,7 +211,7 @@ struct Auditor<'l> {
 ///
 /// # Errors
 /// The account has no program; the store cannot be read.
-pub fn audit(context: &Context, account: AccountId) -> BoxFuture<'_, Result<AuditReport, LedgerError>> {
+pub fn audit(context: &Context, account: AccountId) -> BoxFuture<'_, Result<AuditReport>> {
     audit_within(context, account, None)
 }
 
@@ -223,7 +223,7 @@ pub fn audit_within(
     context: &Context,
     account: AccountId,
     limit: Option<SignedDuration>,
-) -> BoxFuture<'_, Result<AuditReport, LedgerError>> {
+) -> BoxFuture<'_, Result<AuditReport>> {
     Box::pin(async move {
         let begun_at = context.now();
         let mut auditor = Auditor {

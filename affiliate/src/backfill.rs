@@ -40,7 +40,7 @@ use tokio::time::timeout;
 
 use crate::context::{Context, ExtendCommit};
 use crate::enrichment::Enrichment;
-use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, LedgerError};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, LedgerError, Result};
 use crate::fair_executor::{AccountJob, FairExecutor};
 use crate::ledger::ingest::{FactIngest, IngestOutcome};
 use crate::processor::ProcessorJson;
@@ -171,7 +171,7 @@ impl Backfills {
         since: Option<Timestamp>,
         silent: bool,
         extend_commit: ExtendCommit<'_, Backfill>,
-    ) -> Result<Backfill, AffiliateError> {
+    ) -> Result<Backfill> {
         let program = Programs { context: self.context.clone() }.get_program(account).await?;
         let processor = program.processor.as_ref().ok_or(ConflictReason::NotConnected)?;
         if processor.restricted_key.is_none() {
@@ -194,7 +194,7 @@ impl Backfills {
     ///
     /// # Errors
     /// `NotFound` if there is no such back-fill; the store cannot be read.
-    pub async fn backfill(&self, account: AccountId, id: BackfillId) -> Result<Backfill, AffiliateError> {
+    pub async fn backfill(&self, account: AccountId, id: BackfillId) -> Result<Backfill> {
         backfill::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Backfill))
     }
 
@@ -238,7 +238,7 @@ impl Backfills {
     }
 
     /// Clears this process's claim on windows, so that their interruption is not counted as a crash.
-    async fn release_backfills(&self, partitions: RangeInclusive<u16>, process: &str) -> Result<(), AffiliateError> {
+    async fn release_backfills(&self, partitions: RangeInclusive<u16>, process: &str) -> Result<()> {
         for before in backfill::list_running(&self.context.store, partitions, OPEN_MAX).await? {
             if before.process.as_deref() == Some(process) {
                 let after = Backfill { process: None, ..before.clone() };
@@ -256,10 +256,7 @@ impl Backfills {
 
     /// Reads one window of each due back-fill of these partitions, under a new process id. Returns true if any made
     /// progress.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn backfill_due(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<bool, AffiliateError> {
+    pub async fn backfill_due(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<bool> {
         let (due, process) = (self.due_backfills(partitions, now).await?, self.new_process_id());
         let progressed = FairExecutor::new(CONCURRENT_BACKFILLS_MAX, 1)
             .run(due, |job| self.backfill_one(job, &process), pending())
@@ -289,11 +286,7 @@ impl Backfills {
         })
     }
 
-    async fn continue_backfill(
-        &self,
-        (account, id): AccountJob<BackfillId>,
-        process: &str,
-    ) -> Result<(), AffiliateError> {
+    async fn continue_backfill(&self, (account, id): AccountJob<BackfillId>, process: &str) -> Result<()> {
         let before = self.backfill(account, id).await?;
         if before.status != BackfillStatus::Running {
             return Ok(());
@@ -332,7 +325,7 @@ impl Backfills {
     }
 
     /// Writes the back-fill's new state. Returns false if another process changed it first.
-    async fn write_backfill(&self, before: &Backfill, after: &Backfill) -> Result<bool, AffiliateError> {
+    async fn write_backfill(&self, before: &Backfill, after: &Backfill) -> Result<bool> {
         if before == after {
             return Ok(true);
         }
@@ -373,7 +366,7 @@ impl Backfills {
 
     /// Counts the commissions that this back-fill wrote since the last count. The count is committed with the window:
     /// if the process is killed before, they are counted when the window is read again.
-    async fn count_lines_written(&self, backfill: &Backfill, until: Option<Timestamp>) -> Result<u64, AffiliateError> {
+    async fn count_lines_written(&self, backfill: &Backfill, until: Option<Timestamp>) -> Result<u64> {
         let filter = commission::CommissionFilter {
             created_after: backfill.counted_until,
             created_before: until,
@@ -632,7 +625,7 @@ impl WindowIngest<'_> {
         }
     }
 
-    async fn ingest(&mut self, kind: &str, object: &ProcessorJson) -> Result<(), AffiliateError> {
+    async fn ingest(&mut self, kind: &str, object: &ProcessorJson) -> Result<()> {
         // The version is the time at which the back-fill was started.
         let outcome = self.ingest.ingest_fetched_object(&self.program, kind, object, self.backfill.until).await;
         self.check_outcome(object, outcome)
@@ -640,7 +633,7 @@ impl WindowIngest<'_> {
 
     /// An object that cannot be applied is stored among the failed events, to be replayed from there. Errors of the
     /// store or the processor end the window, and it is read again.
-    fn check_outcome(&mut self, object: &ProcessorJson, outcome: IngestOutcome) -> Result<(), AffiliateError> {
+    fn check_outcome(&mut self, object: &ProcessorJson, outcome: IngestOutcome) -> Result<()> {
         match outcome {
             IngestOutcome::Failed(
                 fault @ (LedgerError::Read(_)

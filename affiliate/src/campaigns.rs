@@ -9,7 +9,7 @@ use store::engine::{Batch, Key};
 use store::retry_on_conflict;
 
 use crate::context::{Context, ExtendCommit, no_extension};
-use crate::error::{AffiliateError, AffiliateNoun, ConflictReason};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, Result};
 use crate::if_match::IfMatch;
 use crate::programs::Programs;
 
@@ -42,13 +42,13 @@ impl CampaignDraft {
 }
 
 /// Builds a new campaign; returns field errors if it is invalid.
-pub type NewCampaign<'a> = dyn Fn() -> Result<CampaignDraft, AffiliateError> + Send + Sync + 'a;
+pub type NewCampaign<'a> = dyn Fn() -> Result<CampaignDraft> + Send + Sync + 'a;
 
 /// Upper bound of [`Campaigns::count_partners`].
 pub const COUNTED_MAX: usize = 100_000;
 
 /// Computes the new fields of a campaign from its current ones.
-pub type CampaignChange<'a> = &'a (dyn Fn(&Campaign) -> Result<CampaignDraft, AffiliateError> + Send + Sync);
+pub type CampaignChange<'a> = &'a (dyn Fn(&Campaign) -> Result<CampaignDraft> + Send + Sync);
 
 /// The campaigns of a program.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ impl Campaigns {
     ///
     /// # Errors
     /// `NotFound`; the store cannot be read.
-    pub async fn campaign(&self, account: AccountId, id: CampaignId) -> Result<Campaign, AffiliateError> {
+    pub async fn campaign(&self, account: AccountId, id: CampaignId) -> Result<Campaign> {
         campaign::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Campaign))
     }
 
@@ -75,7 +75,7 @@ impl Campaigns {
         &self,
         program: &AffiliateProgram,
         named: Option<&str>,
-    ) -> Result<Campaign, AffiliateError> {
+    ) -> Result<Campaign> {
         let account = program.account;
         let found = match named {
             None => match program.default_campaign {
@@ -94,14 +94,7 @@ impl Campaigns {
     }
 
     /// Finds a campaign by id or name.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub(crate) async fn find_campaign(
-        &self,
-        account: AccountId,
-        text: &str,
-    ) -> Result<Option<Campaign>, AffiliateError> {
+    pub(crate) async fn find_campaign(&self, account: AccountId, text: &str) -> Result<Option<Campaign>> {
         Ok(match text.parse() {
             Ok(id) => campaign::get(&self.context.store, account, id).await?,
             Err(_) => campaign::find_by_name(&self.context.store, account, text).await?,
@@ -109,10 +102,7 @@ impl Campaigns {
     }
 
     /// Counts the partners of a campaign, up to [`COUNTED_MAX`].
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn count_partners(&self, campaign: &Campaign) -> Result<usize, AffiliateError> {
+    pub async fn count_partners(&self, campaign: &Campaign) -> Result<usize> {
         let counted = partner::count_of_campaign(&self.context.store, campaign.account, campaign.id, COUNTED_MAX);
         Ok(counted.await?)
     }
@@ -127,7 +117,7 @@ impl Campaigns {
         if_match: Option<&IfMatch>,
         new: &NewCampaign<'_>,
         change: CampaignChange<'_>,
-    ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
+    ) -> Result<(Campaign, AffiliateProgram)> {
         match self.programs.get_program(account).await?.default_campaign {
             Some(id) => self.change_campaign(account, id, if_match, change).await,
             None => {
@@ -138,10 +128,7 @@ impl Campaigns {
     }
 
     /// Lists all campaigns, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn list_campaigns(&self, account: AccountId) -> Result<Vec<Campaign>, AffiliateError> {
+    pub async fn list_campaigns(&self, account: AccountId) -> Result<Vec<Campaign>> {
         Ok(campaign::list(&self.context.store, account).await?)
     }
 
@@ -154,7 +141,7 @@ impl Campaigns {
         account: AccountId,
         draft: CampaignDraft,
         extend_commit: ExtendCommit<'_, (Campaign, AffiliateProgram)>,
-    ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
+    ) -> Result<(Campaign, AffiliateProgram)> {
         retry_on_conflict(|| async {
             let program = self.programs.get_program(account).await?;
             if self.list_campaigns(account).await?.len() >= CAMPAIGNS_MAX {
@@ -194,7 +181,7 @@ impl Campaigns {
         id: CampaignId,
         if_match: Option<&IfMatch>,
         change: CampaignChange<'_>,
-    ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
+    ) -> Result<(Campaign, AffiliateProgram)> {
         retry_on_conflict(|| async {
             let program = self.programs.get_program(account).await?;
             let before = self.campaign(account, id).await?;
@@ -231,7 +218,7 @@ impl Campaigns {
         before: AffiliateProgram,
         campaign: &Campaign,
         make_default: bool,
-    ) -> Result<AffiliateProgram, AffiliateError> {
+    ) -> Result<AffiliateProgram> {
         let is_default = make_default || before.default_campaign == Some(campaign.id);
         if is_default && campaign.archived_at.is_some() {
             return Err(ConflictReason::DefaultStays.into());

@@ -10,7 +10,7 @@ use queue::clock::Clock;
 use queue::entropy::Entropy;
 use store::engine::{Batch, CommitError, Key, Store};
 
-use crate::error::{AffiliateError, ConflictReason};
+use crate::error::{AffiliateError, ConflictReason, Result};
 
 /// What every subsystem of the affiliate program needs. Cloned freely.
 #[derive(Clone)]
@@ -70,7 +70,7 @@ impl Context {
         &self,
         batch: Batch,
         refusal: impl FnOnce(&Key) -> Option<E>,
-    ) -> Result<bool, AffiliateError> {
+    ) -> Result<bool> {
         match self.find_conflict(batch).await? {
             None => Ok(true),
             Some(key) if store::idempotency::caused_conflict(&key) => Err(ConflictReason::Changed.into()),

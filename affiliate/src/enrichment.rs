@@ -17,10 +17,11 @@ use queue::client::http::ResponsePermit;
 use queue::intake::Intake;
 use tokio::time::Instant;
 
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 use crate::ledger::unit_of_work::ProcessorRows;
 use crate::processor::{
-    InvoicePayment, JsonReadError, MetadataKeys, ProcessorJson, ReadContext, StateVersion, WebhookFact,
+    InvoicePayment, JsonReadError, MetadataKeys, ProcessorJson, ProcessorObject as _, ReadContext, StateVersion,
+    WebhookFact,
 };
 use crate::stripe_client::{PaymentLookup, StripeProcessor};
 
@@ -60,7 +61,7 @@ impl Enrichment {
         program: &AffiliateProgram,
         fact: WebhookFact,
         keys: &MetadataKeys,
-    ) -> Result<EnrichedFact, LedgerError> {
+    ) -> Result<EnrichedFact> {
         let Some(client) = self.processor.client_of(program) else { return Ok(EnrichedFact::from_fact(fact)) };
         let (charge, payment) = match fact {
             WebhookFact::InvoicePaid(mut invoice) if !invoice.has_all_lines => {
@@ -95,7 +96,7 @@ impl Enrichment {
     ///
     /// # Errors
     /// The memory is not free in time.
-    pub(crate) async fn reserve_memory(&self, account: AccountId, bytes: usize) -> Result<ResponsePermit, LedgerError> {
+    pub(crate) async fn reserve_memory(&self, account: AccountId, bytes: usize) -> Result<ResponsePermit> {
         let mut permit = self.intake.response_permit(account);
         permit.grow_until(bytes, Instant::now() + MEMORY_WAIT).await?;
         Ok(permit)

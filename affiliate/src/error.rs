@@ -15,6 +15,12 @@ use thiserror::Error;
 use crate::ledger::processor_state::TooManyEntries;
 use crate::processor::JsonReadError;
 
+/// Result of an operation of the affiliate service.
+pub type Result<T, E = AffiliateError> = std::result::Result<T, E>;
+
+/// Result of an operation of the ledger.
+pub(crate) type LedgerResult<T, E = LedgerError> = std::result::Result<T, E>;
+
 /// Kind of object in a "not found" error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AffiliateNoun {

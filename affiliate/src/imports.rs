@@ -19,7 +19,7 @@ use serde::Serialize;
 use store::affiliate::{partner, partner_link};
 
 use crate::context::no_extension;
-use crate::error::{AffiliateError, ConflictReason, MailWarning};
+use crate::error::{AffiliateError, ConflictReason, MailWarning, Result};
 use crate::links::VARIANTS_MAX;
 
 use crate::partners::{PARENTS_MAX, PartnerDraft, Partners};
@@ -136,7 +136,7 @@ impl PartnerImports {
         account: AccountId,
         PartnerImport { rows, ignored_columns }: PartnerImport,
         options: ImportOptions,
-    ) -> Result<PartnerImportResult, AffiliateError> {
+    ) -> Result<PartnerImportResult> {
         let ImportPlan { planned, mut skipped } = self.plan_import(account, rows).await?;
         let (mut partners, mut unmailed) = (Vec::with_capacity(planned.len()), Vec::new());
         if options.dry_run {
@@ -175,7 +175,7 @@ impl PartnerImports {
         Ok(PartnerImportResult { dry_run, imported, partners, skipped, ignored_columns, warnings })
     }
 
-    async fn plan_import(&self, account: AccountId, rows: Vec<PartnerImportRow>) -> Result<ImportPlan, AffiliateError> {
+    async fn plan_import(&self, account: AccountId, rows: Vec<PartnerImportRow>) -> Result<ImportPlan> {
         let program = self.partners.lookup.programs.require_set_up(account).await?;
         let (mut plan, mut emails, mut tokens) = (ImportPlan::default(), BTreeSet::new(), BTreeSet::new());
         let mut campaigns: BTreeMap<String, bool> = BTreeMap::new();
@@ -223,7 +223,7 @@ impl PartnerImports {
         account: AccountId,
         listed: &ImportedPartner,
         tokens: &mut BTreeSet<String>,
-    ) -> Result<PartnerLinkToken, AffiliateError> {
+    ) -> Result<PartnerLinkToken> {
         let first =
             listed.token.clone().unwrap_or_else(|| self.partners.default_token(&partner_draft(listed, None, false)));
         let now = self.partners.context.now();
@@ -242,7 +242,7 @@ impl PartnerImports {
 
     /// Skips rows whose recruiter is neither a partner nor in the list, whose recruiters form a cycle, or whose chain
     /// of recruiters is longer than [`PARENTS_MAX`].
-    async fn resolve_recruiters(&self, account: AccountId, plan: &mut ImportPlan) -> Result<(), AffiliateError> {
+    async fn resolve_recruiters(&self, account: AccountId, plan: &mut ImportPlan) -> Result<()> {
         let planned = std::mem::take(&mut plan.planned);
         let keys: Vec<(String, Option<String>)> = planned
             .iter()
@@ -273,7 +273,7 @@ impl PartnerImports {
     }
 
     /// Counts the recruiters above a partner, up to `PARENTS_MAX + 1`.
-    async fn count_recruiters_above(&self, partner: &Partner) -> Result<usize, AffiliateError> {
+    async fn count_recruiters_above(&self, partner: &Partner) -> Result<usize> {
         let mut next = partner.parent;
         for above in 0..=PARENTS_MAX {
             let Some(parent) = next else { return Ok(above) };
@@ -290,7 +290,7 @@ impl PartnerImports {
         planned_partner: &PlannedPartner,
         ids: &BTreeMap<String, PartnerId>,
         options: ImportOptions,
-    ) -> Result<CreatedPartner, AffiliateError> {
+    ) -> Result<CreatedPartner> {
         let parent = match &planned_partner.listed.parent_email {
             None => None,
             Some(email) => match ids.get(&email_key(email)) {

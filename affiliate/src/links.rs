@@ -10,7 +10,7 @@ use store::engine::{Batch, Key};
 use store::retry_on_conflict;
 
 use crate::context::{Context, ExtendCommit};
-use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason, Result};
 use crate::if_match::IfMatch;
 use crate::link_url::parse_destination;
 use crate::partner_lookup::PartnerLookup;
@@ -46,7 +46,7 @@ impl Links {
         partner: PartnerId,
         draft: &LinkDraft,
         extend_commit: ExtendCommit<'_, (PartnerLink, Partner, AffiliateProgram)>,
-    ) -> Result<(PartnerLink, Partner, AffiliateProgram), AffiliateError> {
+    ) -> Result<(PartnerLink, Partner, AffiliateProgram)> {
         retry_on_conflict(|| async {
             let program = self.lookup.programs.require_set_up(account).await?;
             let partner = self.lookup.get_partner(account, partner).await?;
@@ -95,7 +95,7 @@ impl Links {
         partner: PartnerId,
         id: PartnerLinkId,
         draft: &LinkDraft,
-    ) -> Result<PartnerLink, AffiliateError> {
+    ) -> Result<PartnerLink> {
         retry_on_conflict(|| async {
             let mut view = self.lookup.get_partner_view(account, partner).await?;
             let found = view.links.iter_mut().find(|link| link.id == id);
@@ -113,15 +113,7 @@ impl Links {
                 return Ok(Some(after));
             }
             *link = after.clone();
-            // A token that differs only in case is the same token.
-            let is_same_token = before.token.as_str().eq_ignore_ascii_case(after.token.as_str());
-            let free = if is_same_token {
-                None
-            } else {
-                let free =
-                    choose_free_token(&self.context, account, Some(&after.token), || after.token.clone()).await?;
-                Some(free.1)
-            };
+            let free = free_token_for_rename(&self.context, &before, &after.token).await?;
             let mut batch = Batch::progress();
             store::affiliate::partner::check_unchanged(&mut batch, &view.partner);
             partner_link::rename(&mut batch, &before, &after, free);
@@ -142,7 +134,7 @@ impl Links {
         partner: PartnerId,
         id: PartnerLinkId,
         if_match: Option<&IfMatch>,
-    ) -> Result<(), AffiliateError> {
+    ) -> Result<()> {
         retry_on_conflict(|| async {
             self.lookup.programs.require_set_up(account).await?;
             let partner = self.lookup.get_partner(account, partner).await?;
@@ -161,13 +153,25 @@ impl Links {
     }
 }
 
+/// Returns the new token of a link if it is free. `None` if it is the old one: tokens that differ only in case are equal.
+pub(crate) async fn free_token_for_rename(
+    context: &Context,
+    link: &PartnerLink,
+    token: &PartnerLinkToken,
+) -> Result<Option<FreeToken>> {
+    if link.token.as_str().eq_ignore_ascii_case(token.as_str()) {
+        return Ok(None);
+    }
+    Ok(Some(choose_free_token(context, link.account, Some(token), || token.clone()).await?.1))
+}
+
 /// Returns a free token: the requested one, or the first free variant of a generated one.
 pub(crate) async fn choose_free_token(
     context: &Context,
     account: AccountId,
     requested: Option<&PartnerLinkToken>,
     generate: impl FnOnce() -> PartnerLinkToken,
-) -> Result<(PartnerLinkToken, FreeToken), AffiliateError> {
+) -> Result<(PartnerLinkToken, FreeToken)> {
     let now = context.now();
     if let Some(token) = requested {
         let free = partner_link::find_free_token(&context.store, account, token, now).await?;

@@ -17,7 +17,7 @@ use store::retry_on_conflict;
 use url::Url;
 
 use crate::context::Context;
-use crate::error::{AffiliateError, ConflictReason};
+use crate::error::{AffiliateError, ConflictReason, Result};
 use crate::if_match::IfMatch;
 use crate::partner_emails::sender::is_verified_for;
 use crate::payouts::filter_methods::{filter_by_methods, mark_draft};
@@ -91,7 +91,7 @@ impl Onboarding {
         website_url: String,
         currency: Currency,
         mode: ProcessorMode,
-    ) -> Result<AffiliateProgram, AffiliateError> {
+    ) -> Result<AffiliateProgram> {
         let now = self.context.now();
         let program = AffiliateProgram {
             id: ProgramId::new(now, self.context.random()),
@@ -115,8 +115,8 @@ impl Onboarding {
         &self,
         account: AccountId,
         if_match: Option<&IfMatch>,
-        change: &(dyn Fn(&mut AffiliateProgram) -> Result<(), AffiliateError> + Send + Sync),
-    ) -> Result<AffiliateProgram, AffiliateError> {
+        change: &(dyn Fn(&mut AffiliateProgram) -> Result<()> + Send + Sync),
+    ) -> Result<AffiliateProgram> {
         retry_on_conflict(|| async {
             let before = self.programs.get_program(account).await?;
             IfMatch::check(if_match, before.rev, before.updated_at)?;
@@ -150,7 +150,7 @@ impl Onboarding {
     }
 
     /// Checks a portal host, and takes it from another program that may no longer use it.
-    async fn claim_host(&self, account: AccountId, host: &DomainName) -> Result<(), AffiliateError> {
+    async fn claim_host(&self, account: AccountId, host: &DomainName) -> Result<()> {
         if let Err(fault) = self.hosts.check_portal_host(account, host).await? {
             return Err(AffiliateError::field("portal_domain", fault.to_string()));
         }
@@ -175,8 +175,8 @@ impl Onboarding {
         &self,
         account: AccountId,
         if_match: Option<&IfMatch>,
-        change: &(dyn Fn(&mut ProgramSettings) -> Result<(), AffiliateError> + Send + Sync),
-    ) -> Result<AffiliateProgram, AffiliateError> {
+        change: &(dyn Fn(&mut ProgramSettings) -> Result<()> + Send + Sync),
+    ) -> Result<AffiliateProgram> {
         self.change_program(account, if_match, &|program| {
             let before = (program.settings.currency, program.settings.mode);
             change(&mut program.settings)?;
@@ -190,7 +190,7 @@ impl Onboarding {
     }
 
     /// Checks constraints between settings.
-    fn check_settings(settings: &ProgramSettings) -> Result<(), AffiliateError> {
+    fn check_settings(settings: &ProgramSettings) -> Result<()> {
         if settings.metadata_key == settings.exclude_key {
             return Err(AffiliateError::field("exclude_key", "must differ from `metadata_key`"));
         }
@@ -201,7 +201,7 @@ impl Onboarding {
     ///
     /// # Errors
     /// A field error on `mail_from`; the store cannot be read.
-    pub async fn check_sender(&self, account: AccountId, sender: &Address) -> Result<(), AffiliateError> {
+    pub async fn check_sender(&self, account: AccountId, sender: &Address) -> Result<()> {
         if is_verified_for(&self.context, account, sender.domain()).await? {
             return Ok(());
         }
@@ -218,7 +218,7 @@ impl Onboarding {
         account: AccountId,
         if_match: Option<&IfMatch>,
         connection: &ProcessorConnection,
-    ) -> Result<AffiliateProgram, AffiliateError> {
+    ) -> Result<AffiliateProgram> {
         // Checked before the request is sent to the processor.
         let before = self.programs.get_program(account).await?;
         IfMatch::check(if_match, before.rev, before.updated_at)?;
@@ -254,7 +254,7 @@ impl Onboarding {
     ///
     /// # Errors
     /// `NotConnected`; `Upstream` if the processor does not answer as expected; the store failed.
-    pub async fn test_processor(&self, account: AccountId) -> Result<StripeAccount, AffiliateError> {
+    pub async fn test_processor(&self, account: AccountId) -> Result<StripeAccount> {
         let program = self.programs.get_program(account).await?;
         let processor = program.processor.as_ref().ok_or(ConflictReason::NotConnected)?;
         let Some(sealed) = &processor.restricted_key else {
@@ -269,11 +269,7 @@ impl Onboarding {
     ///
     /// # Errors
     /// `MissingSteps`; `Changed` if `if_match` is stale; the store failed.
-    pub async fn go_live(
-        &self,
-        account: AccountId,
-        if_match: Option<&IfMatch>,
-    ) -> Result<AffiliateProgram, AffiliateError> {
+    pub async fn go_live(&self, account: AccountId, if_match: Option<&IfMatch>) -> Result<AffiliateProgram> {
         self.change_program(account, if_match, &|program| {
             let missing = program.missing_steps();
             if !missing.is_empty() {
@@ -289,11 +285,7 @@ impl Onboarding {
     ///
     /// # Errors
     /// `NotLive` if it was never live; `Changed` if `if_match` is stale; the store failed.
-    pub async fn pause(
-        &self,
-        account: AccountId,
-        if_match: Option<&IfMatch>,
-    ) -> Result<AffiliateProgram, AffiliateError> {
+    pub async fn pause(&self, account: AccountId, if_match: Option<&IfMatch>) -> Result<AffiliateProgram> {
         self.change_program(account, if_match, &|program| {
             if program.status == ProgramStatus::Setup {
                 return Err(ConflictReason::NotLive.into());

@@ -11,8 +11,8 @@ use store::engine::{Batch, ReadError};
 
 use crate::api_objects::PartnerObject;
 use crate::context::Context;
-use crate::error::MailWarning;
 use crate::error::{AffiliateError, AffiliateNoun};
+use crate::error::{MailWarning, Result};
 use crate::events::EventBuilder;
 use crate::programs::Programs;
 
@@ -67,7 +67,7 @@ impl PartnerLookup {
     ///
     /// # Errors
     /// `NotFound`; the store cannot be read.
-    pub async fn get_partner(&self, account: AccountId, id: PartnerId) -> Result<Partner, AffiliateError> {
+    pub async fn get_partner(&self, account: AccountId, id: PartnerId) -> Result<Partner> {
         partner::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Partner))
     }
 
@@ -75,7 +75,7 @@ impl PartnerLookup {
     ///
     /// # Errors
     /// `NotFound`; `NotSetUp`; the store cannot be read.
-    pub async fn get_partner_view(&self, account: AccountId, id: PartnerId) -> Result<PartnerView, AffiliateError> {
+    pub async fn get_partner_view(&self, account: AccountId, id: PartnerId) -> Result<PartnerView> {
         let program = self.programs.require_set_up(account).await?;
         let partner = self.get_partner(account, id).await?;
         let links = self.list_links(account, id).await?;
@@ -84,7 +84,7 @@ impl PartnerLookup {
     }
 
     /// True if the partner's recruiter was deleted.
-    pub(crate) async fn is_recruiter_gone(&self, partner: &Partner) -> Result<bool, AffiliateError> {
+    pub(crate) async fn is_recruiter_gone(&self, partner: &Partner) -> Result<bool> {
         Ok(match partner.parent {
             Some(parent) => partner::get(&self.context.store, partner.account, parent).await?.is_none(),
             None => false,
@@ -92,10 +92,7 @@ impl PartnerLookup {
     }
 
     /// Lists a partner's links, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn list_links(&self, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>, AffiliateError> {
+    pub async fn list_links(&self, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>> {
         Ok(partner_link::list(&self.context.store, account, partner).await?)
     }
 }

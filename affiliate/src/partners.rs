@@ -22,12 +22,12 @@ use tokio::sync::OnceCell;
 
 use crate::campaigns::Campaigns;
 use crate::context::{Context, ExtendCommit};
-use crate::error::{AffiliateError, ConflictReason, ForbiddenReason};
+use crate::error::{AffiliateError, ConflictReason, ForbiddenReason, Result};
 use crate::if_match::IfMatch;
 use crate::ledger::commit_batch::build_batch;
 use crate::ledger::settlement::{redirect_payouts, remove_from_drafts};
 use crate::ledger::unit_of_work::UnitOfWork;
-use crate::links::choose_free_token;
+use crate::links::{choose_free_token, free_token_for_rename};
 use crate::partner_emails::sender::{SenderRouting, log_warning, queue_email};
 use crate::partner_lookup::{PartnerLookup, PartnerView};
 use crate::payouts::deleted_partner::{clean_up_deleted_partner, retire_links, reverse_partner_lines};
@@ -165,7 +165,7 @@ impl Partners {
         account: AccountId,
         draft: &PartnerDraft,
         extend_commit: ExtendCommit<'_, PartnerView>,
-    ) -> Result<PartnerView, AffiliateError> {
+    ) -> Result<PartnerView> {
         let view = self.create_partner_unlogged(account, draft, extend_commit).await?;
         log_warning(&view.partner, view.warning);
         Ok(view)
@@ -177,7 +177,7 @@ impl Partners {
         account: AccountId,
         draft: &PartnerDraft,
         extend_commit: ExtendCommit<'_, PartnerView>,
-    ) -> Result<PartnerView, AffiliateError> {
+    ) -> Result<PartnerView> {
         let reservations = self.reserve_quota(account).await?;
         let view = retry_on_conflict::<_, AffiliateError, _>(|| async {
             let program = self.lookup.programs.require_set_up(account).await?;
@@ -222,7 +222,7 @@ impl Partners {
     }
 
     /// Reserves storage quota for a partner and a link.
-    async fn reserve_quota(&self, account: AccountId) -> Result<Vec<StorageReservation>, AffiliateError> {
+    async fn reserve_quota(&self, account: AccountId) -> Result<Vec<StorageReservation>> {
         let Some(account) = store::account::get(&self.context.store, account).await? else { return Ok(Vec::new()) };
         let mut reservations = Vec::with_capacity(2);
         for quota in [Quota::Affiliates, Quota::AffiliateLinks] {
@@ -239,7 +239,7 @@ impl Partners {
         account: AccountId,
         campaign: mail::id::CampaignId,
         primary_link: PartnerLinkId,
-    ) -> Result<Partner, AffiliateError> {
+    ) -> Result<Partner> {
         let now = self.context.now();
         let secret = mail::webhook::format_secret(&self.context.entropy.secret());
         let payout = draft.paypal_email.as_ref().map(|email| PayoutDestination {
@@ -297,7 +297,7 @@ impl Partners {
         id: PartnerId,
         if_match: Option<&IfMatch>,
         change: &PartnerChange,
-    ) -> Result<PartnerView, AffiliateError> {
+    ) -> Result<PartnerView> {
         retry_on_conflict(|| async {
             let PartnerView { partner: before, mut links, program, .. } =
                 self.lookup.get_partner_view(account, id).await?;
@@ -320,13 +320,7 @@ impl Partners {
             if let Some((token, link)) = renamed {
                 let old = link.clone();
                 link.token = token.clone();
-                // A token that differs only in case is the same token.
-                let is_same_token = old.token.as_str().eq_ignore_ascii_case(token.as_str());
-                let free = if is_same_token {
-                    None
-                } else {
-                    Some(choose_free_token(&self.context, account, Some(token), || token.clone()).await?.1)
-                };
+                let free = free_token_for_rename(&self.context, &old, token).await?;
                 partner_link::rename(&mut batch, &old, link, free);
             }
             let view = PartnerView { is_recruiter_gone, ..PartnerView::of(after, links, program) };
@@ -343,7 +337,7 @@ impl Partners {
         program: &AffiliateProgram,
         change: &PartnerChange,
         partner: &mut Partner,
-    ) -> Result<Vec<Partner>, AffiliateError> {
+    ) -> Result<Vec<Partner>> {
         fn set<T: Clone>(field: &mut T, change: Option<&T>) {
             if let Some(new) = change {
                 field.clone_from(new);
@@ -381,7 +375,7 @@ impl Partners {
 
     /// Returns all recruiters above a partner with the new recruiter `parent`. Refuses cycles (I11). The commit checks
     /// that the chain is unchanged, so a concurrent change cannot create a cycle.
-    async fn recruiter_chain(&self, partner: &Partner, parent: PartnerId) -> Result<Vec<Partner>, AffiliateError> {
+    async fn recruiter_chain(&self, partner: &Partner, parent: PartnerId) -> Result<Vec<Partner>> {
         let invalid = |reason: &str| AffiliateError::field("parent_affiliate_id", reason);
         let (mut above, mut found) = (parent, Vec::new());
         for _ in 0..PARENTS_MAX {
@@ -410,7 +404,7 @@ impl Partners {
         id: PartnerId,
         status_change: &PartnerStatusChange,
         extend_commit: ExtendCommit<'_, PartnerView>,
-    ) -> Result<PartnerView, AffiliateError> {
+    ) -> Result<PartnerView> {
         retry_on_conflict(|| async {
             let PartnerView { partner: before, links, program, is_recruiter_gone, .. } =
                 self.lookup.get_partner_view(account, id).await?;
@@ -463,15 +457,12 @@ impl Partners {
     }
 
     /// Lists partners, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_partners(
         &self,
         program: &AffiliateProgram,
         query: &PartnerQuery,
         wanted: ListPageRequest,
-    ) -> Result<PartnerPage, AffiliateError> {
+    ) -> Result<PartnerPage> {
         let (store, account) = (&self.context.store, program.account);
         let campaign = match &query.campaign {
             None => None,
@@ -508,12 +499,7 @@ impl Partners {
     /// # Errors
     /// `PaidPartner` if it was ever paid; `InPayout` if it has an open payout; `Changed` if `if_match` is stale;
     /// `NotFound`; the store failed.
-    pub async fn delete_partner(
-        &self,
-        account: AccountId,
-        id: PartnerId,
-        if_match: Option<&IfMatch>,
-    ) -> Result<(), AffiliateError> {
+    pub async fn delete_partner(&self, account: AccountId, id: PartnerId, if_match: Option<&IfMatch>) -> Result<()> {
         retry_on_conflict(|| async {
             let PartnerView { partner, links, program, .. } = self.lookup.get_partner_view(account, id).await?;
             IfMatch::check(if_match, partner.rev, partner.updated_at)?;
@@ -552,7 +538,7 @@ impl Partners {
         payout: &PayoutDestination,
         if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, PartnerView>,
-    ) -> Result<PartnerView, AffiliateError> {
+    ) -> Result<PartnerView> {
         let link_used = |key: &Key| portal_link::caused_conflict(key).then_some(ConflictReason::PortalLinkExpired);
         // Queried once, whatever the number of conflicts.
         let is_able = OnceCell::new();

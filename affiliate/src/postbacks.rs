@@ -20,7 +20,7 @@ use store::engine::Batch;
 use store::retry_on_conflict;
 
 use crate::context::Context;
-use crate::error::{AffiliateError, ConflictReason};
+use crate::error::{AffiliateError, ConflictReason, Result};
 use crate::partner_lookup::{PartnerLookup, PartnerView};
 use crate::secrets;
 
@@ -44,16 +44,13 @@ pub struct Postbacks {
 impl Postbacks {
     /// Lists the deliveries to a partner's address in the last 30 days, newest first, at most `limit`. Returns the
     /// cursor of the next page as well.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_postbacks(
         &self,
         account: AccountId,
         partner: PartnerId,
         before: Option<DeliveryId>,
         limit: usize,
-    ) -> Result<(Vec<PostbackDelivery>, Option<DeliveryId>), AffiliateError> {
+    ) -> Result<(Vec<PostbackDelivery>, Option<DeliveryId>)> {
         let (found, next) = self.intake.list_postbacks(account, partner, before, limit).await?;
         let mut sent = Vec::with_capacity(found.len());
         for delivery in found {
@@ -67,11 +64,7 @@ impl Postbacks {
     ///
     /// # Errors
     /// A field error if the partner has no address; `NotFound`; `NotSetUp`; `Changed`; the store failed.
-    pub async fn send_test_postback(
-        &self,
-        account: AccountId,
-        id: PartnerId,
-    ) -> Result<WebhookDelivery, AffiliateError> {
+    pub async fn send_test_postback(&self, account: AccountId, id: PartnerId) -> Result<WebhookDelivery> {
         let program = self.lookup.programs.get_program(account).await?;
         let partner = self.lookup.get_partner(account, id).await?;
         if partner.postback_url.is_none() {
@@ -92,7 +85,7 @@ impl Postbacks {
     ///
     /// # Errors
     /// `NotFound`; `Changed` after too many conflicts; the store failed.
-    pub async fn rotate_postback_secret(&self, account: AccountId, id: PartnerId) -> Result<String, AffiliateError> {
+    pub async fn rotate_postback_secret(&self, account: AccountId, id: PartnerId) -> Result<String> {
         retry_on_conflict(|| async {
             let PartnerView { partner: before, links, program, .. } = self.lookup.get_partner_view(account, id).await?;
             let secret = mail::webhook::format_secret(&self.context.entropy.secret());

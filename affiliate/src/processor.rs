@@ -22,12 +22,10 @@
 //! prices. Each parser lists all paths of a field, the older first where both can exist. An id may be a string or the
 //! expanded object.
 
-mod account;
 mod charge;
 mod checkout;
 mod credit_note;
 mod customer;
-mod dispute;
 mod event;
 mod invoice;
 mod json_reader;
@@ -36,23 +34,20 @@ mod refund;
 mod response_page;
 pub mod signature;
 mod state_version;
-mod subscription;
 mod transfer;
 
-pub use account::ConnectedAccount;
-pub use charge::Charge;
+pub use charge::{Charge, ChargeDispute};
 pub use checkout::Checkout;
 pub use credit_note::CreditNote;
-pub use customer::Customer;
-pub use dispute::ChargeDispute;
+pub use customer::{ConnectedAccount, Customer, Subscription, SubscriptionStatus};
 pub use event::{WebhookEvent, WebhookFact, synthesize_event};
 pub use invoice::{Invoice, InvoicePayment, Payment, invoice_line};
 pub use json_reader::{
-    AMOUNT_MAX, FieldProblem, JsonReadError, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, ReadContext,
+    AMOUNT_MAX, FieldProblem, JsonReadError, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, ProcessorObject,
+    ReadContext,
 };
 pub use metadata::{MetadataKeys, ReferralHint, ReferralMetadata};
 pub use refund::{ChargeFigure, Refund, RefundFigure, refunded};
 pub use response_page::{ProcessorJson, ResponsePage};
 pub use state_version::{ObjectStage, StateVersion};
-pub use subscription::{Subscription, SubscriptionStatus};
 pub use transfer::{ReversedTransfer, TransferResponseBody};

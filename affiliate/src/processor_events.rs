@@ -9,7 +9,7 @@ use store::affiliate::program;
 
 use crate::api_objects::ProcessorEventSummary;
 use crate::context::Context;
-use crate::error::AffiliateError;
+use crate::error::{AffiliateError, Result};
 use crate::ledger::ingest::{FactIngest, IngestOutcome};
 use crate::processor::signature;
 use crate::secrets;
@@ -44,12 +44,7 @@ impl ProcessorEvents {
     ///
     /// # Errors
     /// The store cannot be read; a webhook secret cannot be unsealed; the storage quota is used up.
-    pub async fn receive_webhook(
-        &self,
-        program: ProgramId,
-        header: &str,
-        body: &[u8],
-    ) -> Result<IngestOutcome, AffiliateError> {
+    pub async fn receive_webhook(&self, program: ProgramId, header: &str, body: &[u8]) -> Result<IngestOutcome> {
         let found = program::find_by_id_or_key(&self.context.store, &program.to_string()).await?;
         let Some(program) = found else { return Ok(IngestOutcome::Unknown) };
         let Some(processor) = &program.processor else { return Ok(IngestOutcome::Unknown) };
@@ -81,24 +76,18 @@ impl ProcessorEvents {
     }
 
     /// Ingests a failed event again; `None` if there is no such event.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn replay_event(&self, account: AccountId, id: &str) -> Result<Option<ProcessorEvent>, AffiliateError> {
+    pub async fn replay_event(&self, account: AccountId, id: &str) -> Result<Option<ProcessorEvent>> {
         Ok(self.ingest.replay(account, id).await?)
     }
 
     /// Lists the processor's events with one of these statuses; all events if `statuses` is empty.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_processor_events(
         &self,
         account: AccountId,
         statuses: &[EventStatus],
         after: Option<&ProcessorEventCursor>,
         limit: usize,
-    ) -> Result<ProcessorEventPage, AffiliateError> {
+    ) -> Result<ProcessorEventPage> {
         let statuses = if statuses.is_empty() { EventStatus::ALL } else { statuses };
         let mut events = Vec::new();
         for status in statuses {
@@ -117,10 +106,7 @@ impl ProcessorEvents {
     }
 
     /// Returns the time of the last received event and the number of failed ones.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn processor_event_summary(&self, account: AccountId) -> Result<ProcessorEventSummary, AffiliateError> {
+    pub async fn processor_event_summary(&self, account: AccountId) -> Result<ProcessorEventSummary> {
         let mut after = None;
         let last = loop {
             let page = self.list_processor_events(account, &[], after.as_ref(), LOOKED_AT).await?;

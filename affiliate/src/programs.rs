@@ -5,7 +5,7 @@ use mail::id::AccountId;
 use store::affiliate::program;
 
 use crate::context::Context;
-use crate::error::AffiliateError;
+use crate::error::{AffiliateError, Result};
 
 /// Looks up programs.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ impl Programs {
     ///
     /// # Errors
     /// `NotSetUp` without a program; the store cannot be read.
-    pub async fn get_program(&self, account: AccountId) -> Result<AffiliateProgram, AffiliateError> {
+    pub async fn get_program(&self, account: AccountId) -> Result<AffiliateProgram> {
         let found = program::get(&self.context.store, account).await?;
         found.ok_or(AffiliateError::NotSetUp)
     }
@@ -27,26 +27,20 @@ impl Programs {
     ///
     /// # Errors
     /// `NotSetUp` without a program or with missing steps; the store cannot be read.
-    pub async fn require_set_up(&self, account: AccountId) -> Result<AffiliateProgram, AffiliateError> {
+    pub async fn require_set_up(&self, account: AccountId) -> Result<AffiliateProgram> {
         let program = self.get_program(account).await?;
         if program.missing_steps().is_empty() { Ok(program) } else { Err(AffiliateError::NotSetUp) }
     }
 
     /// Finds a program by its publishable key.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn find_program_by_key(&self, key: &str) -> Result<Option<AffiliateProgram>, AffiliateError> {
+    pub async fn find_program_by_key(&self, key: &str) -> Result<Option<AffiliateProgram>> {
         let found = program::find_by_id_or_key(&self.context.store, key).await?;
         // The lookup also accepts program ids, which are not public keys.
         Ok(found.filter(|program| program.publishable_key == key))
     }
 
     /// Finds a program by its publishable key, if its setup is complete.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn find_portal_by_key(&self, key: &str) -> Result<Option<AffiliateProgram>, AffiliateError> {
+    pub async fn find_portal_by_key(&self, key: &str) -> Result<Option<AffiliateProgram>> {
         let found = self.find_program_by_key(key).await?;
         Ok(found.filter(|program| program.missing_steps().is_empty()))
     }

@@ -6,7 +6,7 @@ use std::future::ready;
 use futures_util::future::{BoxFuture, join_all};
 use mail::id::AccountId;
 
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 
 /// Invoices that are reconciled concurrently.
 const AT_ONCE: usize = 16;
@@ -23,11 +23,7 @@ pub enum ReconcileOutcome {
 /// Fetches the current state of an invoice's payments from the processor.
 pub trait Reconciler: Send + Sync {
     /// Fetches the state and applies it to the ledger.
-    fn reconcile<'a>(
-        &'a self,
-        account: AccountId,
-        invoice: &'a str,
-    ) -> BoxFuture<'a, Result<ReconcileOutcome, LedgerError>>;
+    fn reconcile<'a>(&'a self, account: AccountId, invoice: &'a str) -> BoxFuture<'a, Result<ReconcileOutcome>>;
 
     /// Waits before the next batch of invoices, to stay below the processor's rate limit.
     fn pace(&self) -> BoxFuture<'_, ()> {
@@ -51,7 +47,7 @@ pub(crate) async fn reconcile_all(
     account: AccountId,
     invoices: &BTreeSet<String>,
     is_time_up: &(dyn Fn() -> bool + Send + Sync),
-) -> Result<ReconcileAnswers, LedgerError> {
+) -> Result<ReconcileAnswers> {
     let invoices: Vec<&String> = invoices.iter().collect();
     let (mut answers, mut silent) = (ReconcileAnswers::default(), None::<String>);
     for (index, batch) in invoices.chunks(AT_ONCE).enumerate() {

@@ -24,7 +24,7 @@ use store::affiliate::commission::{self, DueCommission};
 use store::engine::Batch;
 
 use crate::context::Context;
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 use crate::ledger::hold_release::{HoldRelease, HoldReleaseCounts, next_due};
 use crate::reconciler::{ReconcileAnswers, Reconciler, reconcile_all};
 
@@ -68,14 +68,7 @@ impl<'a> Reconciliation<'a> {
 
     /// Reconciles the due lines of these partitions: some of each account, concurrently, so that a slow processor
     /// delays only its own account.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn reconcile_due(
-        &self,
-        partitions: RangeInclusive<u16>,
-        now: Timestamp,
-    ) -> Result<ReconcileRound, LedgerError> {
+    pub async fn reconcile_due(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<ReconcileRound> {
         let mut waiting = DueLines::new();
         let has_more = self.collect_due_lines(partitions, now, &mut waiting).await?;
         let round = self.reconcile_accounts(waiting).await;
@@ -88,7 +81,7 @@ impl<'a> Reconciliation<'a> {
         partitions: RangeInclusive<u16>,
         now: Timestamp,
         waiting: &mut DueLines,
-    ) -> Result<bool, LedgerError> {
+    ) -> Result<bool> {
         let (mut has_more, mut after) = (false, None::<DueCommission>);
         loop {
             let mut due =
@@ -127,7 +120,7 @@ impl<'a> Reconciliation<'a> {
         stream::iter(rounds).buffer_unordered(ACCOUNTS_AT_ONCE).fold(ReconcileRound::default(), sum).await
     }
 
-    async fn reconcile_account(&self, account: AccountId, ids: &[CommissionId]) -> Result<ReconcileRound, LedgerError> {
+    async fn reconcile_account(&self, account: AccountId, ids: &[CommissionId]) -> Result<ReconcileRound> {
         let lines = commission::get_each(&self.context.store, account, ids).await?;
         let invoice = |line: &Commission| line.sold_invoice().map(|sale| sale.invoice.clone());
         let invoices: BTreeSet<String> = lines.iter().filter_map(invoice).collect();
@@ -155,7 +148,7 @@ impl<'a> Reconciliation<'a> {
         id: CommissionId,
         has_answer: bool,
         counts: &mut HoldReleaseCounts,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<()> {
         let (now, Some(before)) = (self.context.now(), commission::get(&self.context.store, account, id).await?) else {
             return Ok(());
         };

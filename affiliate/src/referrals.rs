@@ -15,13 +15,14 @@ use mail::affiliate::referral::{Referral, ReferralSource};
 use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId};
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::referral::{self, ReferralClaim};
-use store::affiliate::{partner, partner_link, program};
+use store::affiliate::{partner, program};
 use store::retry_on_conflict;
 
 use crate::context::{Context, ExtendCommit};
-use crate::error::{AffiliateError, AffiliateNoun, ConflictReason};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, Result};
 use crate::ledger::prospect::{Prospect, lowercase_address};
 use crate::ledger::referral_commit::{ReferralCommit, create_lead, follow_up};
+use crate::partner_lookup::find_active_partner;
 
 /// Identifies a partner in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,20 +64,17 @@ impl Referrals {
     ///
     /// # Errors
     /// `NotFound`; the store cannot be read.
-    pub async fn get_referral(&self, account: AccountId, id: ReferralId) -> Result<Referral, AffiliateError> {
+    pub async fn get_referral(&self, account: AccountId, id: ReferralId) -> Result<Referral> {
         referral::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))
     }
 
     /// Lists referrals, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_referrals(
         &self,
         account: AccountId,
         filter: &referral::ReferralFilter,
         wanted: ListPageRequest,
-    ) -> Result<ListPage<Referral>, AffiliateError> {
+    ) -> Result<ListPage<Referral>> {
         Ok(referral::list(&self.context.store, account, filter, wanted).await?)
     }
 
@@ -89,7 +87,7 @@ impl Referrals {
         account: AccountId,
         draft: &ReferralDraft,
         extend_commit: ExtendCommit<'_, ReferralResult>,
-    ) -> Result<ReferralResult, AffiliateError> {
+    ) -> Result<ReferralResult> {
         let mut created_id = None;
         loop {
             let (referred, is_whole) = retry_on_conflict(|| async {
@@ -100,7 +98,7 @@ impl Referrals {
                 if program.status != ProgramStatus::Live {
                     return Err(ConflictReason::NotLive.into());
                 }
-                let (partner, link) = self.find_active_partner(account, &draft.partner).await?;
+                let (partner, link) = self.select_partner(account, &draft.partner).await?;
                 let now = self.context.now();
                 let (existing, lapsed_referral) = self.find_claims(account, draft, now).await?;
                 let created = existing.as_ref().is_none_or(|existing| created_id == Some(existing.id));
@@ -133,25 +131,23 @@ impl Referrals {
     }
 
     /// Returns the active partner, and its link if a token was given.
-    async fn find_active_partner(
+    async fn select_partner(
         &self,
         account: AccountId,
         selector: &PartnerSelector,
-    ) -> Result<(Partner, Option<PartnerLinkId>), AffiliateError> {
-        let (id, link) = match selector {
-            PartnerSelector::Id(id) => (Some(*id), None),
-            PartnerSelector::Token(token) => {
-                let link = partner_link::find_by_token(&self.context.store, account, token).await?;
-                link.map_or((None, None), |link| (Some(link.partner), Some(link.id)))
+    ) -> Result<(Partner, Option<PartnerLinkId>)> {
+        let found = match selector {
+            PartnerSelector::Id(id) => {
+                let found = partner::get(&self.context.store, account, *id).await?;
+                found.filter(|partner| partner.status == PartnerStatus::Active).map(|partner| (partner, None))
             }
-            PartnerSelector::Nobody => (None, None),
+            PartnerSelector::Token(token) => {
+                let found = find_active_partner(&self.context, account, token).await?;
+                found.map(|(link, partner)| (partner, Some(link.id)))
+            }
+            PartnerSelector::Nobody => None,
         };
-        let found = match id {
-            Some(id) => partner::get(&self.context.store, account, id).await?,
-            None => None,
-        };
-        let active = found.filter(|partner| partner.status == PartnerStatus::Active);
-        Ok((active.ok_or(AffiliateError::NotFound(AffiliateNoun::Partner))?, link))
+        found.ok_or(AffiliateError::NotFound(AffiliateNoun::Partner))
     }
 
     /// Returns the referral that claims the person, and the lapsed one that did.
@@ -160,7 +156,7 @@ impl Referrals {
         account: AccountId,
         draft: &ReferralDraft,
         now: Timestamp,
-    ) -> Result<(Option<Referral>, Option<Referral>), AffiliateError> {
+    ) -> Result<(Option<Referral>, Option<Referral>)> {
         if let Some(customer) = &draft.customer {
             let claim = ReferralClaim::Customer(customer.clone());
             if let Some(held) = referral::find_claim_holder(&self.context.store, account, &claim).await? {

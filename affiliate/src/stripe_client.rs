@@ -23,11 +23,11 @@ use queue::intake::Intake;
 use thiserror::Error;
 
 use crate::context::Context;
-use crate::error::{AffiliateError, LedgerError};
+use crate::error::{AffiliateError, LedgerError, Result};
 use crate::offload::offload;
 use crate::processor::{
     ConnectedAccount, JsonReadError, MetadataKeys, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, ProcessorJson,
-    ReadContext, ResponsePage, StateVersion, invoice_line,
+    ProcessorObject as _, ReadContext, ResponsePage, StateVersion, invoice_line,
 };
 use crate::secrets;
 
@@ -158,7 +158,7 @@ impl StripeProcessor {
     ///
     /// # Errors
     /// A field error on `api_base`.
-    pub(crate) fn check_api_base(&self, api_base: &str) -> Result<(), AffiliateError> {
+    pub(crate) fn check_api_base(&self, api_base: &str) -> Result<()> {
         self.intake.check_webhook_url(api_base).map_err(|reason| AffiliateError::field("api_base", reason))
     }
 
@@ -193,12 +193,7 @@ impl StripeProcessor {
     ///
     /// # Errors
     /// As `fetch_object`; or the response has no account id.
-    pub(crate) async fn fetch_account(
-        &self,
-        account: AccountId,
-        api_base: &str,
-        key: &str,
-    ) -> Result<StripeAccount, AffiliateError> {
+    pub(crate) async fn fetch_account(&self, account: AccountId, api_base: &str, key: &str) -> Result<StripeAccount> {
         let fetched = self.client_with(account, api_base, key.to_owned()).fetch_object("/v1/account").await?;
         let id = fetched.id().filter(|id| is_id(id));
         let id = id.ok_or_else(|| AffiliateError::Upstream("answered without the account's id".to_owned()))?;
@@ -245,7 +240,7 @@ impl StripeClient {
     ///
     /// # Errors
     /// `Upstream` if the request fails, or the response is not a complete JSON body with status 200.
-    async fn fetch_object(&self, path: &str) -> Result<ProcessorJson, AffiliateError> {
+    async fn fetch_object(&self, path: &str) -> Result<ProcessorJson> {
         let mut permit = self.permit();
         let result = self.get(path, OBJECT_BYTES_MAX, &mut permit).await;
         let answer = result.map_err(|error| AffiliateError::Upstream(request_error(path, &error)))?;

@@ -14,7 +14,7 @@ use mail::id::AccountId;
 use queue::client::http::ResponsePermit;
 use store::affiliate::program;
 
-use crate::error::LedgerError;
+use crate::error::{LedgerError, LedgerResult as Result};
 use crate::ledger::ingest::{FactIngest, IngestOutcome};
 use crate::ledger::unit_of_work::{PaymentSource, ProcessorRows};
 use crate::processor::ProcessorJson;
@@ -39,11 +39,7 @@ struct InvoiceReconciliation {
 }
 
 impl Reconciler for StripeProcessor {
-    fn reconcile<'a>(
-        &'a self,
-        account: AccountId,
-        invoice: &'a str,
-    ) -> BoxFuture<'a, Result<ReconcileOutcome, LedgerError>> {
+    fn reconcile<'a>(&'a self, account: AccountId, invoice: &'a str) -> BoxFuture<'a, Result<ReconcileOutcome>> {
         Box::pin(async move {
             let program = program::get(&self.context.store, account).await?.ok_or(LedgerError::NotSetUp)?;
             // Without a key there is no processor to query, so nothing can be reconciled.
@@ -61,7 +57,7 @@ impl Reconciler for StripeProcessor {
 }
 
 impl InvoiceReconciliation {
-    async fn reconcile_invoice(&self, invoice: &str) -> Result<ReconcileOutcome, LedgerError> {
+    async fn reconcile_invoice(&self, invoice: &str) -> Result<ReconcileOutcome> {
         let mut paid_by = self.paid_by(invoice).await?;
         if paid_by.is_empty() {
             // Since API version 2025-03-31 (basil) an invoice does not list its payments.
@@ -84,11 +80,11 @@ impl InvoiceReconciliation {
         Ok(ReconcileOutcome::Reconciled)
     }
 
-    async fn paid_by(&self, invoice: &str) -> Result<Vec<PaymentSource>, LedgerError> {
+    async fn paid_by(&self, invoice: &str) -> Result<Vec<PaymentSource>> {
         Ok(ProcessorRows::of_account(&self.ingest.context, self.program.account).payment_sources(invoice).await?)
     }
 
-    async fn reconcile_payment(&self, paid_by: &PaymentSource) -> Result<ReconcileOutcome, LedgerError> {
+    async fn reconcile_payment(&self, paid_by: &PaymentSource) -> Result<ReconcileOutcome> {
         let mut permit = self.client.permit();
         let answer = match paid_by {
             PaymentSource::Charge(id) => self.fetch_charge(id, &mut permit).await,
@@ -114,7 +110,7 @@ impl InvoiceReconciliation {
         Ok(ReconcileOutcome::Reconciled)
     }
 
-    async fn reconcile_disputes(&self, charge: &str) -> Result<ReconcileOutcome, LedgerError> {
+    async fn reconcile_disputes(&self, charge: &str) -> Result<ReconcileOutcome> {
         let mut permit = self.client.permit();
         let path = format!("/v1/disputes?charge={}", escaped(charge));
         let StripeList { objects, at, .. } = match self.fetch_list(&path, &mut permit).await {
@@ -147,7 +143,7 @@ impl InvoiceReconciliation {
 
     /// Applies a fetched object. One that cannot be applied is stored among the failed events, to be replayed from
     /// there.
-    async fn ingest(&self, kind: &str, object: &ProcessorJson, at: Timestamp) -> Result<(), LedgerError> {
+    async fn ingest(&self, kind: &str, object: &ProcessorJson, at: Timestamp) -> Result<()> {
         match self.ingest.ingest_fetched_object(&self.program, kind, object, at).await {
             IngestOutcome::Failed(fault @ (LedgerError::Read(_) | LedgerError::Commit(_) | LedgerError::Contended)) => {
                 Err(fault)

@@ -18,7 +18,7 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use mail::affiliate::fraud_checks::{is_banned_referrer, is_paid_click};
-use mail::affiliate::partner::{Partner, PartnerLink, PartnerLinkToken, PartnerStatus};
+use mail::affiliate::partner::{Partner, PartnerLink, PartnerLinkToken};
 use mail::affiliate::periods;
 use mail::affiliate::program::{AffiliateProgram, ProgramStatus};
 use mail::affiliate::referral::FraudFlag;
@@ -35,8 +35,9 @@ use store::task::PARTITIONS;
 use url::Url;
 
 use crate::context::Context;
-use crate::error::{AffiliateError, ConflictReason};
+use crate::error::{ConflictReason, Result};
 use crate::link_url::parse_destination;
+use crate::partner_lookup::find_active_partner;
 
 /// Maximum clicks of a program per day, because each may store a visit; further ones are rejected.
 pub const CLICKS_A_DAY_MAX: u64 = 250_000;
@@ -93,11 +94,7 @@ impl Visits {
     ///
     /// # Errors
     /// [`ConflictReason::TooManyClicks`] above [`CLICKS_A_DAY_MAX`]; the store failed.
-    pub async fn capture(
-        &self,
-        account: AccountId,
-        arrival: &VisitRequest,
-    ) -> Result<Option<CapturedVisit>, AffiliateError> {
+    pub async fn capture(&self, account: AccountId, arrival: &VisitRequest) -> Result<Option<CapturedVisit>> {
         retry_on_conflict(|| async {
             let Some(program) = program::get(&self.context.store, account).await? else { return Ok(Some(None)) };
             if program.status != ProgramStatus::Live {
@@ -134,9 +131,9 @@ impl Visits {
         arrival: &VisitRequest,
         identity: Option<&VisitorIdentity>,
         current: &StoredCurrentVisit,
-    ) -> Result<Option<VisitDecision>, AffiliateError> {
+    ) -> Result<Option<VisitDecision>> {
         let account = program.account;
-        let Some((link, partner)) = self.find_link_and_partner(account, token).await? else {
+        let Some((link, partner)) = find_active_partner(&self.context, account, token).await? else {
             return Ok(None);
         };
         let held = self.valid_visit(account, current).await?;
@@ -166,26 +163,12 @@ impl Visits {
         Ok(Some(VisitDecision { batch, visit: standing_visit }))
     }
 
-    /// Returns the link of a token with its partner, if that is active.
-    async fn find_link_and_partner(
-        &self,
-        account: AccountId,
-        token: &PartnerLinkToken,
-    ) -> Result<Option<(PartnerLink, Partner)>, AffiliateError> {
-        let Some(link) = partner_link::find_by_token(&self.context.store, account, token).await? else {
-            return Ok(None);
-        };
-        let found = partner::get(&self.context.store, account, link.partner).await?;
-        let active = found.filter(|partner| partner.status == PartnerStatus::Active);
-        Ok(active.map(|partner| (link, partner)))
-    }
-
     /// Returns the current visit, unless it has lapsed or its partner was deleted.
     async fn valid_visit<'v>(
         &self,
         account: AccountId,
         current: &'v StoredCurrentVisit,
-    ) -> Result<Option<&'v PartnerVisit>, AffiliateError> {
+    ) -> Result<Option<&'v PartnerVisit>> {
         let now = self.context.now();
         let Some(held) = current.visit.as_ref().filter(|held| !held.has_lapsed(now)) else {
             return Ok(None);
@@ -200,7 +183,7 @@ impl Visits {
         link: &PartnerLink,
         partner: &Partner,
         arrival: &VisitRequest,
-    ) -> Result<PartnerVisit, AffiliateError> {
+    ) -> Result<PartnerVisit> {
         let now = self.context.now();
         let found = campaign::get(&self.context.store, program.account, partner.campaign).await?;
         let days = found.map_or(1, |campaign| campaign.terms.cookie_days);
@@ -233,7 +216,7 @@ impl Visits {
         id: VisitId,
         identity: Option<&VisitorIdentity>,
         current: &StoredCurrentVisit,
-    ) -> Result<Option<VisitDecision>, AffiliateError> {
+    ) -> Result<Option<VisitDecision>> {
         let (account, now) = (program.account, self.context.now());
         let found = store::affiliate::visit::get(&self.context.store, account, id).await?;
         let Some(carried) = found.filter(|carried| !carried.has_lapsed(now)) else { return Ok(None) };
@@ -269,7 +252,7 @@ impl Visits {
         program: &AffiliateProgram,
         token: Option<&PartnerLinkToken>,
         arrival: Option<&VisitRequest>,
-    ) -> Result<LinkTarget, AffiliateError> {
+    ) -> Result<LinkTarget> {
         let website = || LinkTarget { location: program.settings.website_url.clone(), visit: None };
         let Some(token) = token else { return Ok(website()) };
         let link = partner_link::find_by_token(&self.context.store, program.account, token).await?;

@@ -23,7 +23,7 @@ use store::affiliate::backfill;
 
 use super::{Auditor, Invariant};
 use crate::context::Context;
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 
 /// Maximum number of events read per object. Objects with more are not checked.
 const EVENTS_MAX: usize = 500;
@@ -52,19 +52,19 @@ impl AuditedPeriod {
 }
 
 /// Computes the audited period: from the event retention to the first silent back-fill.
-pub(super) async fn audited_period(context: &Context, account: AccountId) -> Result<AuditedPeriod, LedgerError> {
+pub(super) async fn audited_period(context: &Context, account: AccountId) -> Result<AuditedPeriod> {
     let from = context.now().checked_sub(mail::event::RETENTION).unwrap_or(Timestamp::MIN);
     let until = backfill::silent_since(&context.store, account).await?;
     Ok(AuditedPeriod { from, until })
 }
 
 impl Auditor<'_> {
-    pub(super) async fn check_partner_events(&mut self, partner: &Partner) -> Result<(), LedgerError> {
+    pub(super) async fn check_partner_events(&mut self, partner: &Partner) -> Result<()> {
         let expected = [(EventKind::AffiliateCreated, EventTime::NotBefore(partner.created_at))];
         self.check_events(partner.id.into(), &partner.id.to_string(), &expected).await
     }
 
-    pub(super) async fn check_referral_events(&mut self, referral: &Referral) -> Result<(), LedgerError> {
+    pub(super) async fn check_referral_events(&mut self, referral: &Referral) -> Result<()> {
         let created = (EventKind::ReferralCreated, EventTime::Exactly(referral.created_at));
         // `converted_at` is the processor's time; the event is created when the fact is ingested.
         let converted = (EventKind::ReferralConverted, EventTime::NotBefore(referral.created_at));
@@ -73,7 +73,7 @@ impl Auditor<'_> {
         self.check_events(referral.id.into(), &referral.id.to_string(), &expected).await
     }
 
-    pub(super) async fn check_commission_events(&mut self, line: &Commission) -> Result<(), LedgerError> {
+    pub(super) async fn check_commission_events(&mut self, line: &Commission) -> Result<()> {
         let mut expected = vec![(EventKind::CommissionCreated, EventTime::Exactly(line.created_at))];
         let earned = line.status.earned_at().map(|at| (EventKind::CommissionEarned, EventTime::Exactly(at)));
         expected.extend(earned);
@@ -93,7 +93,7 @@ impl Auditor<'_> {
         self.check_events(line.id.into(), &line.id.to_string(), &expected).await
     }
 
-    pub(super) async fn check_payout_events(&mut self, payout: &Payout) -> Result<(), LedgerError> {
+    pub(super) async fn check_payout_events(&mut self, payout: &Payout) -> Result<()> {
         if payout.state == PayoutState::Dropped {
             return Ok(());
         }
@@ -105,12 +105,7 @@ impl Auditor<'_> {
         self.check_events(payout.id.into(), &payout.id.to_string(), &expected).await
     }
 
-    async fn check_events(
-        &mut self,
-        subject: Subject,
-        id: &str,
-        wanted: &[(EventKind, EventTime)],
-    ) -> Result<(), LedgerError> {
+    async fn check_events(&mut self, subject: Subject, id: &str, wanted: &[(EventKind, EventTime)]) -> Result<()> {
         // Older events are deleted.
         let is_within = |(_, expected): &(EventKind, EventTime)| match expected {
             EventTime::Exactly(at) | EventTime::NotBefore(at) => *at >= self.period.from,

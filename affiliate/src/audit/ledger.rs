@@ -12,13 +12,13 @@ use store::affiliate::referral::ReferralClaim;
 use store::affiliate::{commission, referral};
 
 use super::{Auditor, Invariant, PAGE_ROWS, REMEMBERED_MAX, next_page};
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 use crate::ledger::processor_state::{CustomerState, InvoiceState};
 use crate::ledger::recompute::recompute_invoice;
 use crate::ledger::unit_of_work::UnitOfWork;
 
 impl Auditor<'_> {
-    pub(super) async fn referrals(&mut self) -> Result<(), LedgerError> {
+    pub(super) async fn referrals(&mut self) -> Result<()> {
         let (store, account) = (&self.context.store, self.account());
         let mut page = None;
         while let Some(wanted) = next_page(page.as_ref()) {
@@ -41,7 +41,7 @@ impl Auditor<'_> {
     }
 
     /// A referral holds the claim on its email and on each of its customers.
-    async fn check_claims(&mut self, referral: &Referral) -> Result<(), LedgerError> {
+    async fn check_claims(&mut self, referral: &Referral) -> Result<()> {
         if referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired) {
             return Ok(());
         }
@@ -57,7 +57,7 @@ impl Auditor<'_> {
     }
 
     /// No recompute is pending for a referral or one of its customers.
-    async fn check_no_recompute_pending(&mut self, referral: &Referral) -> Result<(), LedgerError> {
+    async fn check_no_recompute_pending(&mut self, referral: &Referral) -> Result<()> {
         let (store, account) = (&self.context.store, self.account());
         let mut is_under_way = referral.dealings.going_through.is_some();
         for customer in referral.customers() {
@@ -71,7 +71,7 @@ impl Auditor<'_> {
 
     /// The invoices of a referral's customers do not exceed the referral's own revenue and count. Invoices of guest
     /// checkouts have no index by customer, so the referral's sums may be higher.
-    async fn check_sums(&mut self, referral: &Referral) -> Result<(), LedgerError> {
+    async fn check_sums(&mut self, referral: &Referral) -> Result<()> {
         let (mut revenue, mut count) = (0_i128, 0_u32);
         for customer in referral.customers() {
             let (invoice_revenue, invoice_count) = self.invoice_totals(referral, customer).await?;
@@ -86,7 +86,7 @@ impl Auditor<'_> {
     }
 
     /// Sums the revenue and the number of a customer's invoices that count for its referral.
-    async fn invoice_totals(&mut self, referral: &Referral, customer: &str) -> Result<(i128, u32), LedgerError> {
+    async fn invoice_totals(&mut self, referral: &Referral, customer: &str) -> Result<(i128, u32)> {
         let (store, account) = (&self.context.store, self.account());
         let (mut revenue, mut count, mut after) = (0_i128, 0_u32, None::<String>);
         loop {
@@ -110,7 +110,7 @@ impl Auditor<'_> {
         }
     }
 
-    pub(super) async fn commissions(&mut self) -> Result<(), LedgerError> {
+    pub(super) async fn commissions(&mut self) -> Result<()> {
         let (store, account) = (&self.context.store, self.account());
         let mut page = None;
         while let Some(wanted) = next_page(page.as_ref()) {
@@ -138,7 +138,7 @@ impl Auditor<'_> {
     }
 
     /// The index for the line's invoice, or for its bounty, points to this line.
-    async fn check_uniqueness(&mut self, line: &Commission) -> Result<(), LedgerError> {
+    async fn check_uniqueness(&mut self, line: &Commission) -> Result<()> {
         let (store, account) = (&self.context.store, self.account());
         let named = match line.sold_invoice() {
             Some(sale) => commission::list_by_invoice(store, account, &sale.invoice).await?,
@@ -164,7 +164,7 @@ impl Auditor<'_> {
         }
     }
 
-    async fn check_referral(&mut self, line: &Commission) -> Result<(), LedgerError> {
+    async fn check_referral(&mut self, line: &Commission) -> Result<()> {
         // Lines in a payout or paid can no longer be reversed.
         let is_open = matches!(line.status, CommissionState::Pending { .. } | CommissionState::Earned { .. });
         let is_barred = is_open && self.is_barred(line.referral).await?;
@@ -173,7 +173,7 @@ impl Auditor<'_> {
     }
 
     /// Whether a referral may not earn, or does not exist.
-    async fn is_barred(&mut self, id: ReferralId) -> Result<bool, LedgerError> {
+    async fn is_barred(&mut self, id: ReferralId) -> Result<bool> {
         if let Some(is_barred) = self.barred.get(&id) {
             return Ok(*is_barred);
         }
@@ -187,7 +187,7 @@ impl Auditor<'_> {
     }
 
     /// Recomputing the invoice from the stored facts changes nothing.
-    async fn check_invoice(&mut self, invoice: &str) -> Result<(), LedgerError> {
+    async fn check_invoice(&mut self, invoice: &str) -> Result<()> {
         let mut work = UnitOfWork::for_program(self.context, self.program.clone());
         recompute_invoice(&mut work, invoice).await?;
         self.check(!work.has_changes(), Invariant::I9, invoice, || {

@@ -10,12 +10,12 @@ use store::affiliate::referral_counts::ReferralCountsByLink;
 use store::affiliate::{campaign, commission, customer_counts, partner, partner_link, referral};
 
 use super::{Auditor, Invariant, next_page};
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 use crate::ledger::balances::PartnerSums;
 use crate::ledger::unit_of_work::is_paying;
 
 impl Auditor<'_> {
-    pub(super) async fn partners(&mut self) -> Result<(), LedgerError> {
+    pub(super) async fn partners(&mut self) -> Result<()> {
         let (store, account) = (&self.context.store, self.account());
         let has_default = match self.program.default_campaign {
             None => self.program.status == mail::affiliate::program::ProgramStatus::Setup,
@@ -44,7 +44,7 @@ impl Auditor<'_> {
         Ok(())
     }
 
-    async fn check_links(&mut self, partner: &Partner) -> Result<(), LedgerError> {
+    async fn check_links(&mut self, partner: &Partner) -> Result<()> {
         let (store, account) = (&self.context.store, self.account());
         let links = partner_link::list(store, account, partner.id).await?;
         let primary = links.iter().filter(|link| link.id == partner.primary_link).count();
@@ -61,11 +61,7 @@ impl Auditor<'_> {
 
     /// Follows the chain of recruiters above a partner until its end, or until a recruiter in `acyclic`: one whose
     /// chain has an end. A cycle is reported for each of its members, not for the partners below it.
-    async fn check_recruiters(
-        &mut self,
-        partner: &Partner,
-        acyclic: &mut HashSet<PartnerId>,
-    ) -> Result<(), LedgerError> {
+    async fn check_recruiters(&mut self, partner: &Partner, acyclic: &mut HashSet<PartnerId>) -> Result<()> {
         let (mut above, mut chain) = (partner.parent, HashSet::new());
         while let Some(id) = above.filter(|id| !acyclic.contains(id)) {
             if id == partner.id {
@@ -82,7 +78,7 @@ impl Auditor<'_> {
         Ok(())
     }
 
-    async fn check_balance(&mut self, partner: &Partner) -> Result<(), LedgerError> {
+    async fn check_balance(&mut self, partner: &Partner) -> Result<()> {
         let (store, account) = (&self.context.store, self.account());
         let filter =
             commission::CommissionFilter { partner: Some(partner.id), ..commission::CommissionFilter::default() };
@@ -108,7 +104,7 @@ impl Auditor<'_> {
         Ok(())
     }
 
-    async fn check_referral_counts(&mut self, partner: &Partner) -> Result<(), LedgerError> {
+    async fn check_referral_counts(&mut self, partner: &Partner) -> Result<()> {
         let (store, account) = (&self.context.store, self.account());
         let filter = referral::ReferralFilter { partner: Some(partner.id), ..referral::ReferralFilter::default() };
         let (mut paying, mut by_link, mut page) = (0_usize, ReferralCountsByLink::default(), None);

@@ -9,7 +9,7 @@ use mail::affiliate::payout::{Payout, PayoutRun, PayoutRunPhase, PayoutRunStatus
 use store::affiliate::{adjustment, commission, payout, payout_run};
 
 use super::{Auditor, Invariant, PAGE_ROWS, REMEMBERED_MAX, next_page};
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 use crate::ledger::unit_of_work::ADJUSTMENTS_MAX;
 
 /// Sums over the payouts of a run.
@@ -22,7 +22,7 @@ struct RunTotals {
 }
 
 impl Auditor<'_> {
-    pub(super) async fn payouts(&mut self) -> Result<(), LedgerError> {
+    pub(super) async fn payouts(&mut self) -> Result<()> {
         let (store, account) = (&self.context.store, self.account());
         let mut page = None;
         while let Some(wanted) = next_page(page.as_ref()) {
@@ -38,7 +38,7 @@ impl Auditor<'_> {
         Ok(())
     }
 
-    async fn check_run(&mut self, run: &PayoutRun) -> Result<(), LedgerError> {
+    async fn check_run(&mut self, run: &PayoutRun) -> Result<()> {
         let (store, account) = (&self.context.store, self.account());
         let (mut sums, mut after) = (RunTotals::default(), None);
         loop {
@@ -81,7 +81,7 @@ impl Auditor<'_> {
     }
 
     /// The payout equals the sum of its lines and adjustments, and the lines have its state.
-    async fn check_payout(&mut self, payout: &Payout, run: &PayoutRun) -> Result<(), LedgerError> {
+    async fn check_payout(&mut self, payout: &Payout, run: &PayoutRun) -> Result<()> {
         let (store, account) = (&self.context.store, self.account());
         let (mut amount, mut lines, mut after) = (0_i128, 0_u32, None);
         loop {
@@ -130,7 +130,7 @@ impl Auditor<'_> {
     }
 
     /// The payout that the line refers to exists.
-    pub(super) async fn check_payout_of_line(&mut self, line: &Commission) -> Result<(), LedgerError> {
+    pub(super) async fn check_payout_of_line(&mut self, line: &Commission) -> Result<()> {
         let Some(id) = line.status.payout() else { return Ok(()) };
         if self.existing_payouts.contains(&id) {
             return Ok(());

@@ -19,7 +19,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore, oneshot};
 
 use super::{AuditReport, audit_within};
 use crate::context::Context;
-use crate::error::{AffiliateError, LedgerError};
+use crate::error::{AffiliateError, LedgerResult as Result};
 use crate::offload::join;
 
 /// Audits that run at a time, of all accounts.
@@ -81,7 +81,7 @@ struct AuditRequest {
 
 /// The result of an audit, with the ledger's state before it.
 struct FinishedAudit {
-    outcome: Result<AuditReport, LedgerError>,
+    outcome: Result<AuditReport>,
     state: LedgerState,
     /// Audits are numbered in the order in which they begin.
     number: u64,
@@ -102,7 +102,7 @@ impl FinishedAudit {
         now.duration_since(self.ended_at).abs() <= longest
     }
 
-    fn outcome(&self) -> Result<AuditReport, LedgerError> {
+    fn outcome(&self) -> Result<AuditReport> {
         self.outcome.clone()
     }
 }
@@ -159,7 +159,7 @@ impl AuditRunner {
         outcome.map_err(Into::into)
     }
 
-    async fn wait_for_result(&self, context: Context, account: AccountId) -> Result<AuditReport, LedgerError> {
+    async fn wait_for_result(&self, context: Context, account: AccountId) -> Result<AuditReport> {
         let request = AuditRequest { at: context.now(), begun: self.begun.load(Ordering::SeqCst) };
         let audits = self.audits_of(account);
         let lock = Arc::clone(&audits.running).lock_owned().await;
@@ -171,7 +171,7 @@ impl AuditRunner {
         join(tokio::spawn(self.clone().run(context, account, state, audits, lock))).await
     }
 
-    async fn last_result(&self, context: Context, account: AccountId) -> Result<AuditReport, LedgerError> {
+    async fn last_result(&self, context: Context, account: AccountId) -> Result<AuditReport> {
         let audits = self.audits_of(account);
         let lock = Arc::clone(&audits.running).try_lock_owned();
         let last = audits.last().filter(|last| last.is_kept(context.now()));
@@ -191,7 +191,7 @@ impl AuditRunner {
         state: LedgerState,
         audits: Arc<AccountAudits>,
         _lock: OwnedMutexGuard<()>,
-    ) -> Result<AuditReport, LedgerError> {
+    ) -> Result<AuditReport> {
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
         let number = self.begun.fetch_add(1, Ordering::SeqCst).saturating_add(1);
@@ -231,6 +231,7 @@ impl AuditRunner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::LedgerError;
 
     fn second(second: i64) -> Timestamp {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second)
@@ -241,7 +242,7 @@ mod tests {
     }
 
     /// The second audit, from second 0 to second 50, of a ledger in state 1.
-    fn finished(outcome: Result<AuditReport, LedgerError>) -> FinishedAudit {
+    fn finished(outcome: Result<AuditReport>) -> FinishedAudit {
         FinishedAudit { outcome, state: state(1), number: 2, began_at: second(0), ended_at: second(50) }
     }
 

@@ -10,7 +10,7 @@ use store::affiliate::{partner, payout};
 use super::attribution::{Buyer, link_by_hints, recheck_customer_address};
 use super::settlement::{PayoutOutcome, set_destination_able, settle_payout};
 use super::unit_of_work::UnitOfWork;
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 use crate::processor::{
     Charge, ChargeDispute, Checkout, ConnectedAccount, CreditNote, Invoice, InvoicePayment, Payment, Refund,
     ReversedTransfer, Subscription, WebhookFact,
@@ -27,7 +27,7 @@ pub(crate) struct NoEffect(pub(crate) &'static str);
 pub(crate) fn apply<'a>(
     work: &'a mut UnitOfWork,
     fact: &'a WebhookFact,
-) -> BoxFuture<'a, Result<Result<(), NoEffect>, LedgerError>> {
+) -> BoxFuture<'a, Result<Result<(), NoEffect>>> {
     Box::pin(async move {
         match fact {
             WebhookFact::CheckoutCompleted(checkout) => apply_checkout(work, checkout).await?,
@@ -57,7 +57,7 @@ pub(crate) fn apply<'a>(
     })
 }
 
-async fn apply_checkout(work: &mut UnitOfWork, checkout: &Checkout) -> Result<(), LedgerError> {
+async fn apply_checkout(work: &mut UnitOfWork, checkout: &Checkout) -> Result<()> {
     if let Some(invoice) = &checkout.invoice {
         let payment = Payment { charge: None, payment_intent: checkout.payment_intent.clone() };
         link_payment(work, invoice, &payment).await?;
@@ -84,7 +84,7 @@ async fn apply_checkout(work: &mut UnitOfWork, checkout: &Checkout) -> Result<()
     Ok(())
 }
 
-async fn apply_subscription(work: &mut UnitOfWork, subscription: &Subscription) -> Result<(), LedgerError> {
+async fn apply_subscription(work: &mut UnitOfWork, subscription: &Subscription) -> Result<()> {
     let Some(customer) = &subscription.customer else { return Ok(()) };
     work.processor.customer(customer).await?.apply_subscription(subscription);
     work.touched.customers.insert(customer.clone());
@@ -93,17 +93,12 @@ async fn apply_subscription(work: &mut UnitOfWork, subscription: &Subscription) 
 }
 
 /// Builds the buyer from what is stored of the customer.
-async fn buyer(
-    work: &mut UnitOfWork,
-    customer: &str,
-    at: Timestamp,
-    source: ReferralSource,
-) -> Result<Buyer, LedgerError> {
+async fn buyer(work: &mut UnitOfWork, customer: &str, at: Timestamp, source: ReferralSource) -> Result<Buyer> {
     let email = work.processor.customer(customer).await?.email().map(str::to_owned);
     Ok(Buyer { customer: Some(customer.to_owned()), email, at, source })
 }
 
-async fn apply_invoice(work: &mut UnitOfWork, invoice: &Invoice) -> Result<(), LedgerError> {
+async fn apply_invoice(work: &mut UnitOfWork, invoice: &Invoice) -> Result<()> {
     let id = &invoice.sale.invoice;
     work.processor.invoice(id).await?.apply(invoice)?;
     for payment in &invoice.payments {
@@ -120,7 +115,7 @@ async fn apply_invoice(work: &mut UnitOfWork, invoice: &Invoice) -> Result<(), L
 }
 
 /// Marks a paid invoice for recompute, indexes it by customer and records the customer's payment.
-async fn apply_sale(work: &mut UnitOfWork, id: &str) -> Result<(), LedgerError> {
+async fn apply_sale(work: &mut UnitOfWork, id: &str) -> Result<()> {
     work.touched.invoices.insert(id.to_owned());
     let Some(paid) = work.processor.invoice(id).await?.paid().cloned() else { return Ok(()) };
     let Some(customer) = &paid.customer else { return Ok(()) };
@@ -132,12 +127,12 @@ async fn apply_sale(work: &mut UnitOfWork, id: &str) -> Result<(), LedgerError> 
     Ok(())
 }
 
-async fn apply_payment(work: &mut UnitOfWork, payment: &InvoicePayment) -> Result<(), LedgerError> {
+async fn apply_payment(work: &mut UnitOfWork, payment: &InvoicePayment) -> Result<()> {
     link_payment(work, &payment.invoice, &payment.payment).await
 }
 
 /// Links an invoice, its payment intent and its charge to each other.
-async fn link_payment(work: &mut UnitOfWork, invoice: &str, payment: &Payment) -> Result<(), LedgerError> {
+async fn link_payment(work: &mut UnitOfWork, invoice: &str, payment: &Payment) -> Result<()> {
     work.touched.invoices.insert(invoice.to_owned());
     work.processor.invoice(invoice).await?.add_payment(payment)?;
     if let Some(charge) = &payment.charge {
@@ -155,7 +150,7 @@ async fn link_payment(work: &mut UnitOfWork, invoice: &str, payment: &Payment) -
     Ok(())
 }
 
-async fn apply_charge(work: &mut UnitOfWork, charge: &Charge) -> Result<(), LedgerError> {
+async fn apply_charge(work: &mut UnitOfWork, charge: &Charge) -> Result<()> {
     work.processor.charge(&charge.id).await?.apply(charge)?;
     for refund in &charge.refunds {
         work.processor.charge(&charge.id).await?.apply_refund(refund)?;
@@ -166,21 +161,21 @@ async fn apply_charge(work: &mut UnitOfWork, charge: &Charge) -> Result<(), Ledg
     touch_charge(work, &charge.id).await
 }
 
-async fn apply_refund(work: &mut UnitOfWork, refund: &Refund) -> Result<(), LedgerError> {
+async fn apply_refund(work: &mut UnitOfWork, refund: &Refund) -> Result<()> {
     // A refund normally names its charge. If it does not, the payment intent takes the charge's place.
     let Some(id) = refund.charge.as_ref().or(refund.payment_intent.as_ref()) else { return Ok(()) };
     work.processor.charge(id).await?.apply_refund(refund)?;
     touch_charge(work, id).await
 }
 
-async fn apply_dispute(work: &mut UnitOfWork, dispute: &ChargeDispute) -> Result<(), LedgerError> {
+async fn apply_dispute(work: &mut UnitOfWork, dispute: &ChargeDispute) -> Result<()> {
     let Some(id) = dispute.charge.as_ref().or(dispute.payment_intent.as_ref()) else { return Ok(()) };
     work.processor.charge(id).await?.apply_dispute(dispute)?;
     touch_charge(work, id).await
 }
 
 /// Marks the invoices of a charge for recompute: those linked directly, and those of its payments.
-async fn touch_charge(work: &mut UnitOfWork, id: &str) -> Result<(), LedgerError> {
+async fn touch_charge(work: &mut UnitOfWork, id: &str) -> Result<()> {
     let charge = work.processor.charge(id).await?;
     let (invoices, payments) = (charge.invoices().clone(), charge.payments().clone());
     for payment in payments {
@@ -198,10 +193,7 @@ async fn touch_charge(work: &mut UnitOfWork, id: &str) -> Result<(), LedgerError
 
 /// A reversed transfer fails its payout. If the transfer's response has not arrived yet, its metadata names the
 /// payout.
-async fn apply_transfer_reversal(
-    work: &mut UnitOfWork,
-    transfer: &ReversedTransfer,
-) -> Result<Result<(), NoEffect>, LedgerError> {
+async fn apply_transfer_reversal(work: &mut UnitOfWork, transfer: &ReversedTransfer) -> Result<Result<(), NoEffect>> {
     let (store, account) = (work.context.store.clone(), work.account());
     let found = payout::find_by_transfer(&store, account, &transfer.id).await?.map(|payout| payout.id);
     let Some(id) = found.or(transfer.payout) else {
@@ -227,7 +219,7 @@ async fn apply_transfer_reversal(
 }
 
 /// Applies whether a connected account takes transfers to the partners who are paid there.
-async fn apply_account(work: &mut UnitOfWork, account: &ConnectedAccount) -> Result<Result<(), NoEffect>, LedgerError> {
+async fn apply_account(work: &mut UnitOfWork, account: &ConnectedAccount) -> Result<Result<(), NoEffect>> {
     let (store, program) = (work.context.store.clone(), work.account());
     let partners = partner::list_by_destination(
         &store,
@@ -247,7 +239,7 @@ async fn apply_account(work: &mut UnitOfWork, account: &ConnectedAccount) -> Res
     Ok(Ok(()))
 }
 
-async fn apply_credit_note(work: &mut UnitOfWork, note: &CreditNote) -> Result<(), LedgerError> {
+async fn apply_credit_note(work: &mut UnitOfWork, note: &CreditNote) -> Result<()> {
     work.processor.invoice(&note.invoice).await?.apply_credit_note(note)?;
     work.touched.invoices.insert(note.invoice.clone());
     Ok(())

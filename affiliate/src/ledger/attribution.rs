@@ -21,7 +21,7 @@ use super::leads::{assign_customer, enrol};
 use super::processor_state::PaidInvoice;
 use super::prospect::{Prospect, lowercase_address};
 use super::unit_of_work::UnitOfWork;
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 use crate::processor::ReferralHint;
 
 /// The buyer as far as known, and the source that names the referral.
@@ -43,7 +43,7 @@ impl Buyer {
 }
 
 /// Returns the referral of an invoice; matches and stores it if it is not known yet.
-pub(super) async fn attribute(work: &mut UnitOfWork, invoice: &str) -> Result<Option<ReferralId>, LedgerError> {
+pub(super) async fn attribute(work: &mut UnitOfWork, invoice: &str) -> Result<Option<ReferralId>> {
     let row = work.processor.invoice(invoice).await?;
     let (referral_id, paid) = (row.referral, row.paid().cloned());
     let Some(paid) = paid.filter(|_| referral_id.is_none()) else { return Ok(referral_id) };
@@ -59,11 +59,7 @@ pub(super) async fn attribute(work: &mut UnitOfWork, invoice: &str) -> Result<Op
     Ok(counts.then_some(id))
 }
 
-async fn referral_of_customer(
-    work: &mut UnitOfWork,
-    customer: &str,
-    paid: &PaidInvoice,
-) -> Result<Option<ReferralId>, LedgerError> {
+async fn referral_of_customer(work: &mut UnitOfWork, customer: &str, paid: &PaidInvoice) -> Result<Option<ReferralId>> {
     let row = work.processor.customer(customer).await?;
     if row.referral.is_some() {
         return Ok(row.referral);
@@ -86,7 +82,7 @@ async fn referral_of_customer(
 }
 
 /// Matches a guest checkout. A guest has no customer to link, so each purchase is matched by itself.
-async fn referral_of_guest(work: &mut UnitOfWork, paid: &PaidInvoice) -> Result<Option<ReferralId>, LedgerError> {
+async fn referral_of_guest(work: &mut UnitOfWork, paid: &PaidInvoice) -> Result<Option<ReferralId>> {
     let (at, source) = (paid.sale.paid_at, ReferralSource::Checkout);
     let buyer = Buyer { customer: None, email: paid.email.clone(), at, source };
     for hint in &paid.hints {
@@ -100,7 +96,7 @@ async fn referral_of_guest(work: &mut UnitOfWork, paid: &PaidInvoice) -> Result<
 }
 
 /// Returns the referral that claims the buyer's email, or that of the visit which a page linked to this email.
-async fn referral_by_address(work: &mut UnitOfWork, buyer: &Buyer) -> Result<Option<ReferralId>, LedgerError> {
+async fn referral_by_address(work: &mut UnitOfWork, buyer: &Buyer) -> Result<Option<ReferralId>> {
     if let Some(claimed) = claim_by_address(work, buyer.email.as_deref(), buyer.at).await? {
         return Ok(Some(claimed));
     }
@@ -110,18 +106,14 @@ async fn referral_by_address(work: &mut UnitOfWork, buyer: &Buyer) -> Result<Opt
 }
 
 /// Returns the current visit that a page linked to this email.
-async fn visit_by_address(work: &UnitOfWork, email: Option<Address>) -> Result<Option<VisitId>, LedgerError> {
+async fn visit_by_address(work: &UnitOfWork, email: Option<Address>) -> Result<Option<VisitId>> {
     let Some(email) = email else { return Ok(None) };
     let found = visit::find_current(&work.context.store, work.account(), &VisitorIdentity::Person(email)).await?;
     Ok(found.visit.map(|visit| visit.id))
 }
 
 /// Returns the referral that claims this email, if it accepts a customer at this time.
-async fn claim_by_address(
-    work: &mut UnitOfWork,
-    email: Option<&str>,
-    at: Timestamp,
-) -> Result<Option<ReferralId>, LedgerError> {
+async fn claim_by_address(work: &mut UnitOfWork, email: Option<&str>, at: Timestamp) -> Result<Option<ReferralId>> {
     let Some(email) = email.and_then(|text| text.parse::<Address>().ok()) else { return Ok(None) };
     let held = work.referrals.claim_holder(&email).await?;
     Ok(held.filter(|held| accepts_customer_at(held, at)).map(|held| held.id))
@@ -129,7 +121,7 @@ async fn claim_by_address(
 
 /// Called when a customer's email becomes known. If a referral or visit matches it, the customer's invoices are
 /// recomputed, including those that arrived before the email.
-pub(super) async fn recheck_customer_address(work: &mut UnitOfWork, customer: &str) -> Result<(), LedgerError> {
+pub(super) async fn recheck_customer_address(work: &mut UnitOfWork, customer: &str) -> Result<()> {
     let row = work.processor.customer(customer).await?;
     let (email, is_linked) = (row.email().map(str::to_owned), row.referral.is_some());
     if is_linked {
@@ -146,11 +138,7 @@ pub(super) async fn recheck_customer_address(work: &mut UnitOfWork, customer: &s
 }
 
 /// Links a customer by the first hint that leads to a referral which accepts it.
-pub(super) async fn link_by_hints(
-    work: &mut UnitOfWork,
-    buyer: &Buyer,
-    hints: &[ReferralHint],
-) -> Result<(), LedgerError> {
+pub(super) async fn link_by_hints(work: &mut UnitOfWork, buyer: &Buyer, hints: &[ReferralHint]) -> Result<()> {
     let Some(customer) = &buyer.customer else { return Ok(()) };
     let is_linked = work.processor.customer(customer).await?.referral.is_some();
     for hint in hints {
@@ -166,11 +154,7 @@ pub(super) async fn link_by_hints(
 }
 
 /// Sets the source to checkout if it was metadata, so that the result does not depend on the order of arrival.
-async fn prefer_checkout_source(
-    work: &mut UnitOfWork,
-    customer: &str,
-    source: ReferralSource,
-) -> Result<(), LedgerError> {
+async fn prefer_checkout_source(work: &mut UnitOfWork, customer: &str, source: ReferralSource) -> Result<()> {
     if source == ReferralSource::Checkout
         && let Some(id) = work.processor.customer(customer).await?.referral
         && let Some(found) = work.referrals.load(id).await?
@@ -181,11 +165,7 @@ async fn prefer_checkout_source(
     Ok(())
 }
 
-async fn referral_of_hint(
-    work: &mut UnitOfWork,
-    hint: ReferralHint,
-    buyer: &Buyer,
-) -> Result<Option<ReferralId>, LedgerError> {
+async fn referral_of_hint(work: &mut UnitOfWork, hint: ReferralHint, buyer: &Buyer) -> Result<Option<ReferralId>> {
     match hint {
         ReferralHint::Referral(id) => Ok(work.referrals.load(id).await?.map(|found| found.id)),
         ReferralHint::Visit(id) => referral_of_visit(work, id, buyer).await,
@@ -194,11 +174,7 @@ async fn referral_of_hint(
 
 /// Returns the referral of a visit: the one that it became, else the one that claims the buyer's email, else a new
 /// one.
-async fn referral_of_visit(
-    work: &mut UnitOfWork,
-    id: VisitId,
-    buyer: &Buyer,
-) -> Result<Option<ReferralId>, LedgerError> {
+async fn referral_of_visit(work: &mut UnitOfWork, id: VisitId, buyer: &Buyer) -> Result<Option<ReferralId>> {
     let Some(visit) = work.visit(id).await?.map(|found| found.clone()) else { return Ok(None) };
     if let Some(matched) = match_visit_referral(work, &visit, buyer).await? {
         return Ok(Some(matched));
@@ -230,7 +206,7 @@ async fn match_visit_referral(
     work: &mut UnitOfWork,
     visit: &PartnerVisit,
     buyer: &Buyer,
-) -> Result<Option<ReferralId>, LedgerError> {
+) -> Result<Option<ReferralId>> {
     let email = buyer.address();
     let allows_any_buyer = buyer.customer.is_some() || email.is_none();
     let mut best: Option<(u8, ReferralId)> = None;
@@ -261,7 +237,7 @@ pub(super) async fn link_customer(
     customer: &str,
     id: ReferralId,
     at: Timestamp,
-) -> Result<bool, LedgerError> {
+) -> Result<bool> {
     if let Some(linked) = work.processor.customer(customer).await?.referral {
         return Ok(linked == id);
     }

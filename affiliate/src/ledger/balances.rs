@@ -10,7 +10,7 @@ use store::affiliate::sums::{self, FoldedSums, PartnerKey};
 use store::engine::{Batch, ReadError};
 
 use crate::context::Context;
-use crate::error::LedgerError;
+use crate::error::{LedgerError, LedgerResult as Result};
 
 /// Number of unfolded changes from which they are folded into the sums.
 pub(super) const FOLD_AT: usize = 1_000;
@@ -27,24 +27,18 @@ pub struct PartnerSums {
 
 impl PartnerSums {
     /// Returns a partner's balances by currency; zero balances are omitted.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub async fn balances(&self, partner: PartnerKey) -> Result<BTreeMap<Currency, Balance>, LedgerError> {
+    pub async fn balances(&self, partner: PartnerKey) -> Result<BTreeMap<Currency, Balance>> {
         let Balances(mut balances) = self.read_sums(partner).await?;
         balances.retain(|_, balance| *balance != Balance::default());
         Ok(balances)
     }
 
     /// Returns a partner's referral counts by link.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub async fn referral_counts(&self, partner: PartnerKey) -> Result<ReferralCountsByLink, LedgerError> {
+    pub async fn referral_counts(&self, partner: PartnerKey) -> Result<ReferralCountsByLink> {
         self.read_sums(partner).await
     }
 
-    async fn read_sums<S: FoldedSums>(&self, partner: PartnerKey) -> Result<S, LedgerError> {
+    async fn read_sums<S: FoldedSums>(&self, partner: PartnerKey) -> Result<S> {
         for _ in 0..ROUNDS_MAX {
             let stored = sums::read::<S>(&self.context.store, partner).await?;
             if !stored.has_more && stored.changes() < FOLD_AT {

@@ -8,10 +8,10 @@ use store::engine::Batch;
 use super::balances::{FOLD_AT, FOLD_LOOK};
 use super::settlement::apply_removed_lines;
 use super::unit_of_work::UnitOfWork;
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 
 /// Builds the batch. Lines that left a draft reduce its payouts first.
-pub(crate) fn build_batch<'a>(mut work: UnitOfWork, mut batch: Batch) -> BoxFuture<'a, Result<Batch, LedgerError>> {
+pub(crate) fn build_batch<'a>(mut work: UnitOfWork, mut batch: Batch) -> BoxFuture<'a, Result<Batch>> {
     Box::pin(async move {
         apply_removed_lines(&mut work).await?;
         fold_referral_counts(&work, &mut batch).await?;
@@ -21,7 +21,7 @@ pub(crate) fn build_batch<'a>(mut work: UnitOfWork, mut batch: Batch) -> BoxFutu
 }
 
 /// One new referral in [`FOLD_LOOK`] checks whether its partner's count changes should be folded.
-async fn fold_referral_counts(work: &UnitOfWork, batch: &mut Batch) -> Result<(), LedgerError> {
+async fn fold_referral_counts(work: &UnitOfWork, batch: &mut Batch) -> Result<()> {
     for new in work.referrals.new_ones() {
         if work.context.random().is_multiple_of(FOLD_LOOK) {
             let partner = (new.account, new.partner);

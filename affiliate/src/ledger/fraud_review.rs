@@ -13,7 +13,7 @@ use store::affiliate::{commission, partner, referral, self_referral_guard};
 
 use super::prospect::Prospect;
 use super::unit_of_work::UnitOfWork;
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 
 /// Period of the limit on bounties.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -34,7 +34,7 @@ pub(super) async fn collect_flags(
     new: &Referral,
     partner: &Partner,
     prospect: &Prospect,
-) -> Result<Vec<FraudFlag>, LedgerError> {
+) -> Result<Vec<FraudFlag>> {
     if new.blocked.is_some() {
         return Ok(Vec::new());
     }
@@ -62,11 +62,7 @@ pub(super) fn freeze_for_review(work: &UnitOfWork, referral: &mut Referral, mut 
     }
 }
 
-async fn shares_network_with_partner(
-    work: &UnitOfWork,
-    partner: &Partner,
-    prospect: &Prospect,
-) -> Result<bool, LedgerError> {
+async fn shares_network_with_partner(work: &UnitOfWork, partner: &Partner, prospect: &Prospect) -> Result<bool> {
     let visit = prospect.visit.as_ref();
     let clicked = visit.and_then(|visit| Some((visit.from?, visit.clicked_at)));
     let signed_up = prospect.from.map(|from| (from, work.now));
@@ -80,7 +76,7 @@ async fn shares_network_with_partner(
 
 /// True if a partner has reached its limit of referrals per hour or bounties per day. The counts include this unit
 /// of work, and a guard row makes the commit conflict if they change ([`store::affiliate::limit_guard`]).
-async fn exceeds_velocity(work: &mut UnitOfWork, partner: &Partner) -> Result<bool, LedgerError> {
+async fn exceeds_velocity(work: &mut UnitOfWork, partner: &Partner) -> Result<bool> {
     let (store, account) = (work.context.store.clone(), work.account());
     let limit = |setting: u32| usize::try_from(setting).unwrap_or(usize::MAX);
     let (in_an_hour, in_a_day) = {
@@ -100,7 +96,7 @@ async fn exceeds_velocity(work: &mut UnitOfWork, partner: &Partner) -> Result<bo
     Ok(bounties + new_referrals >= in_a_day)
 }
 
-fn since(work: &UnitOfWork, span: SignedDuration) -> Result<Timestamp, LedgerError> {
+fn since(work: &UnitOfWork, span: SignedDuration) -> Result<Timestamp> {
     let since = work.now.checked_sub(span).map_err(|_| ArithmeticError::BeyondTime)?;
     Ok(since.max(Timestamp::UNIX_EPOCH))
 }

@@ -16,7 +16,7 @@ use super::balances::{FOLD_LOOK, fold_balance};
 use super::commit_batch::build_batch;
 use super::unit_of_work::UnitOfWork;
 use crate::context::Context;
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 
 /// Poll interval.
 const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
@@ -34,7 +34,7 @@ pub struct HoldReleaseCounts {
 
 impl HoldReleaseCounts {
     /// Counts the result of one line.
-    pub(crate) fn count(&mut self, line: CommissionId, earned: Result<bool, LedgerError>) {
+    pub(crate) fn count(&mut self, line: CommissionId, earned: Result<bool>) {
         match earned {
             Ok(is_earned) => self.earned += usize::from(is_earned),
             Err(fault) => {
@@ -55,14 +55,7 @@ impl HoldRelease {
     /// Releases the holds of these partitions that have ended. Each line is one commit with its event. A line that
     /// another process released first is skipped, so concurrent runs are harmless. Lines that must be reconciled first
     /// are skipped as well.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn release_holds(
-        &self,
-        partitions: RangeInclusive<u16>,
-        now: Timestamp,
-    ) -> Result<HoldReleaseCounts, LedgerError> {
+    pub async fn release_holds(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<HoldReleaseCounts> {
         let (mut counts, mut after) = (HoldReleaseCounts::default(), None::<DueCommission>);
         loop {
             let due =
@@ -80,7 +73,7 @@ impl HoldRelease {
     }
 
     /// Releases the hold of a line. Returns true if this call made it earned.
-    pub(crate) async fn release_hold(&self, account: AccountId, id: CommissionId) -> Result<bool, LedgerError> {
+    pub(crate) async fn release_hold(&self, account: AccountId, id: CommissionId) -> Result<bool> {
         retry_on_conflict(|| async {
             let mut work = UnitOfWork::open(&self.context, account).await?;
             let Some(mut line) = work.line(id).await? else { return Ok(Some(false)) };

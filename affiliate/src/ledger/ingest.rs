@@ -20,7 +20,7 @@ use super::recompute::recompute_all;
 use super::unit_of_work::UnitOfWork;
 use crate::context::Context;
 use crate::enrichment::{EnrichedFact, Enrichment};
-use crate::error::LedgerError;
+use crate::error::{LedgerError, LedgerResult as Result};
 use crate::offload::{INLINE_BYTES_MAX, offload};
 use crate::processor::signature::SignatureError;
 use crate::processor::{JsonReadError, MetadataKeys, ProcessorJson, WebhookEvent, WebhookFact, synthesize_event};
@@ -111,10 +111,7 @@ impl FactIngest {
 
     /// Ingests a failed event again. An event with another status is returned unchanged. `None` if there is no such
     /// event.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn replay(&self, account: AccountId, id: &str) -> Result<Option<ProcessorEvent>, LedgerError> {
+    pub async fn replay(&self, account: AccountId, id: &str) -> Result<Option<ProcessorEvent>> {
         let Some(event) = processor_event::get(&self.context.store, account, id).await?.event else {
             return Ok(None);
         };
@@ -177,7 +174,7 @@ impl FactIngest {
         account: AccountId,
         event: WebhookEvent,
         arrival: &IncomingEvent<'_>,
-    ) -> Result<IngestOutcome, LedgerError> {
+    ) -> Result<IngestOutcome> {
         let program = program::get(&self.context.store, account).await?.ok_or(LedgerError::NotSetUp)?;
         let stored = processor_event::get(&self.context.store, account, &event.id).await?;
         if arrival.is_already_processed(&stored) {
@@ -201,7 +198,7 @@ impl FactIngest {
         event: &WebhookEvent,
         completed: Option<&EnrichedFact>,
         arrival: &IncomingEvent<'_>,
-    ) -> Result<IngestOutcome, LedgerError> {
+    ) -> Result<IngestOutcome> {
         for _ in 0..PARTS_MAX {
             let outcome = retry_on_conflict(|| self.apply_part(account, event, completed, arrival)).await?;
             // A part is committed, so its progress cannot conflict again.
@@ -219,7 +216,7 @@ impl FactIngest {
         event: &WebhookEvent,
         completed: Option<&EnrichedFact>,
         arrival: &IncomingEvent<'_>,
-    ) -> Result<Option<Option<IngestOutcome>>, LedgerError> {
+    ) -> Result<Option<Option<IngestOutcome>>> {
         let program = program::get(&self.context.store, account).await?.ok_or(LedgerError::NotSetUp)?;
         let stored = processor_event::get(&self.context.store, account, &event.id).await?;
         if arrival.is_already_processed(&stored) {
@@ -244,11 +241,7 @@ impl FactIngest {
     }
 
     /// Computes the effects of an event from the current rows.
-    async fn apply_facts(
-        &self,
-        program: AffiliateProgram,
-        completed: &EnrichedFact,
-    ) -> Result<IngestStep, LedgerError> {
+    async fn apply_facts(&self, program: AffiliateProgram, completed: &EnrichedFact) -> Result<IngestStep> {
         let mut work = UnitOfWork::for_program(&self.context, program);
         for fact in &completed.before {
             // These facts complete the event; whether they have an effect of their own does not matter.
@@ -262,12 +255,7 @@ impl FactIngest {
     }
 
     /// Records that an event failed, with its body, and nothing else.
-    async fn record_failure(
-        &self,
-        account: AccountId,
-        arrival: &IncomingEvent<'_>,
-        fault: &LedgerError,
-    ) -> Result<(), LedgerError> {
+    async fn record_failure(&self, account: AccountId, arrival: &IncomingEvent<'_>, fault: &LedgerError) -> Result<()> {
         retry_on_conflict(|| async {
             let stored = processor_event::get(&self.context.store, account, &arrival.id).await?;
             if arrival.is_already_processed(&stored) {

@@ -24,7 +24,7 @@ use store::affiliate::self_referral_guard;
 use super::fraud_review::{collect_flags, flags_of_address, freeze_for_review};
 use super::prospect::{Prospect, is_self_referral, lowercase_address};
 use super::unit_of_work::UnitOfWork;
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 
 /// Adds a new lead of a partner; replaces `lapsed_referral`. Its customer is linked; if it paid before,
 /// the referral is blocked when it is recomputed. The bounty follows at the end of the recompute.
@@ -33,7 +33,7 @@ pub(super) fn enrol<'a>(
     partner: &'a Partner,
     prospect: Prospect,
     lapsed_referral: Option<Referral>,
-) -> BoxFuture<'a, Result<Referral, LedgerError>> {
+) -> BoxFuture<'a, Result<Referral>> {
     Box::pin(async move {
         // Loaded so that the commit conflicts if the partner is deleted concurrently.
         work.partner(partner.id).await?;
@@ -58,11 +58,7 @@ pub(super) fn enrol<'a>(
     })
 }
 
-async fn draft_referral(
-    work: &mut UnitOfWork,
-    partner: &Partner,
-    prospect: &Prospect,
-) -> Result<Referral, LedgerError> {
+async fn draft_referral(work: &mut UnitOfWork, partner: &Partner, prospect: &Prospect) -> Result<Referral> {
     let cookie_days = work.campaign(partner.campaign).await?.terms.cookie_days;
     let now = work.now;
     let (claimed_at, expires_at) = match &prospect.visit {
@@ -104,11 +100,7 @@ async fn draft_referral(
 }
 
 /// True if the visitor's browser was signed in to this partner's portal.
-async fn is_own_browser(
-    work: &UnitOfWork,
-    partner: &Partner,
-    visit: Option<&PartnerVisit>,
-) -> Result<bool, LedgerError> {
+async fn is_own_browser(work: &UnitOfWork, partner: &Partner, visit: Option<&PartnerVisit>) -> Result<bool> {
     for visitor in visit.into_iter().flat_map(|visit| &visit.visitors) {
         if self_referral_guard::is_own_browser(&work.context.store, work.account(), partner.id, visitor).await? {
             return Ok(true);
@@ -122,7 +114,7 @@ pub(super) async fn set_address_of_visit_referral(
     work: &mut UnitOfWork,
     visit: &PartnerVisit,
     email: &Address,
-) -> Result<Option<Referral>, LedgerError> {
+) -> Result<Option<Referral>> {
     for id in &visit.referrals {
         let found = work.referrals.load(*id).await?.filter(|found| found.email.is_none());
         if let Some(unidentified) = found.map(|found| found.clone()) {
@@ -134,7 +126,7 @@ pub(super) async fn set_address_of_visit_referral(
 }
 
 /// Gives a referral without an email the first of its customers' emails that no other referral claims.
-pub(super) async fn set_referral_address(work: &mut UnitOfWork, id: ReferralId) -> Result<(), LedgerError> {
+pub(super) async fn set_referral_address(work: &mut UnitOfWork, id: ReferralId) -> Result<()> {
     let Some(found) = work.referrals.get(id).await? else { return Ok(()) };
     if found.email.is_some() {
         return Ok(());
@@ -156,7 +148,7 @@ pub(super) async fn set_referral_address(work: &mut UnitOfWork, id: ReferralId) 
 
 /// Sets a referral's email, which no other referral claims. It may block the referral as a work-referral, or flag
 /// it.
-async fn apply_address(work: &mut UnitOfWork, unidentified: Referral, email: Address) -> Result<(), LedgerError> {
+async fn apply_address(work: &mut UnitOfWork, unidentified: Referral, email: Address) -> Result<()> {
     let partner = work.partner(unidentified.partner).await?;
     let mut now = Referral { email: Some(email.clone()), ..unidentified };
     if let Some(partner) = partner {
@@ -182,7 +174,7 @@ fn expire(before: Referral) -> Referral {
 }
 
 /// Creates the bounty of a new lead.
-pub(super) async fn write_bounty(work: &mut UnitOfWork, id: ReferralId) -> Result<(), LedgerError> {
+pub(super) async fn write_bounty(work: &mut UnitOfWork, id: ReferralId) -> Result<()> {
     let Some(referral) = work.referrals.get(id).await? else { return Ok(()) };
     let Some(partner) = work.partner(referral.partner).await? else { return Ok(()) };
     let campaign = work.campaign(partner.campaign).await?;
@@ -207,7 +199,7 @@ pub(super) async fn write_bounty(work: &mut UnitOfWork, id: ReferralId) -> Resul
 }
 
 /// Assigns a customer to a referral and schedules the recompute of all its invoices.
-pub(super) async fn assign_customer(work: &mut UnitOfWork, customer: &str, id: ReferralId) -> Result<(), LedgerError> {
+pub(super) async fn assign_customer(work: &mut UnitOfWork, customer: &str, id: ReferralId) -> Result<()> {
     let row = work.processor.customer(customer).await?;
     row.referral = Some(id);
     row.going_through = Some(String::new());

@@ -15,7 +15,7 @@ use super::commit_batch::build_batch;
 use super::recompute::{money_returned, recompute_all, recompute_bounty, recompute_invoice};
 use super::unit_of_work::UnitOfWork;
 use crate::context::{Context, ExtendCommit};
-use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, LedgerError};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, LedgerError, Result};
 use crate::if_match::IfMatch;
 
 /// The owner's decision on a referral.
@@ -62,7 +62,7 @@ impl ManualActions {
         id: CommissionId,
         reversal: &CommissionReversal,
         extend_commit: ExtendCommit<'_, Commission>,
-    ) -> Result<Commission, AffiliateError> {
+    ) -> Result<Commission> {
         retry_on_conflict(|| async {
             let mut work = UnitOfWork::open(&self.context, account).await?;
             let mut line = work.line(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Commission))?;
@@ -90,7 +90,7 @@ impl ManualActions {
         id: CommissionId,
         if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, Commission>,
-    ) -> Result<Commission, AffiliateError> {
+    ) -> Result<Commission> {
         retry_on_conflict(|| async {
             let mut work = UnitOfWork::open(&self.context, account).await?;
             let mut line = work.line(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Commission))?;
@@ -128,7 +128,7 @@ impl ManualActions {
         verdict: ReferralDecision,
         if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, Referral>,
-    ) -> Result<Referral, AffiliateError> {
+    ) -> Result<Referral> {
         // `if_match` applies to the first commit only: that commit changes the version.
         let mut if_match = if_match;
         loop {
@@ -169,12 +169,7 @@ impl ManualActions {
         Ok(found.unwrap_or(referral))
     }
 
-    async fn commit_extended<T>(
-        &self,
-        work: UnitOfWork,
-        extend_commit: ExtendCommit<'_, T>,
-        done: &T,
-    ) -> Result<bool, AffiliateError> {
+    async fn commit_extended<T>(&self, work: UnitOfWork, extend_commit: ExtendCommit<'_, T>, done: &T) -> Result<bool> {
         let mut batch = build_batch(work, Batch::progress()).await?;
         extend_commit(&mut batch, done);
         Ok(self.context.commit(batch).await?)

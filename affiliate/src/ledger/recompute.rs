@@ -25,7 +25,7 @@ use super::leads::{set_referral_address, write_bounty};
 use super::processor_state::{ChargeState, CountedRevenue, CustomerState, InvoiceState};
 use super::prospect::is_self_referral;
 use super::unit_of_work::{PendingEvent, UnitOfWork};
-use crate::error::LedgerError;
+use crate::error::{LedgerError, LedgerResult as Result};
 
 /// Maximum invoices of a customer that one commit recomputes; the rest is left to the next commit.
 const INVOICES_AT_ONCE: usize = 100;
@@ -54,7 +54,7 @@ struct RecomputeInput {
 
 /// Recomputes everything touched. Returns false if the work exceeds one commit: the caller may commit the changes
 /// so far, and must then apply the same fact again.
-pub(crate) fn recompute_all(work: &mut UnitOfWork) -> BoxFuture<'_, Result<bool, LedgerError>> {
+pub(crate) fn recompute_all(work: &mut UnitOfWork) -> BoxFuture<'_, Result<bool>> {
     Box::pin(async move {
         let mut turned = BTreeSet::new();
         for _ in 0..ROUNDS_MAX {
@@ -84,7 +84,7 @@ pub(crate) fn recompute_all(work: &mut UnitOfWork) -> BoxFuture<'_, Result<bool,
 }
 
 /// Referrals come first: their eligibility decides whether their invoices earn.
-async fn recompute_touched(work: &mut UnitOfWork) -> Result<(), LedgerError> {
+async fn recompute_touched(work: &mut UnitOfWork) -> Result<()> {
     let mut objects = std::mem::take(&mut work.touched);
     for customer in &objects.customers {
         objects.referrals.extend(work.processor.customer(customer).await?.referral);
@@ -100,7 +100,7 @@ async fn recompute_touched(work: &mut UnitOfWork) -> Result<(), LedgerError> {
 
 /// Schedules the recompute of a referral's bounty and of everything its customers bought, after its eligibility
 /// changed.
-pub(super) async fn recompute_referral_lines(work: &mut UnitOfWork, id: ReferralId) -> Result<(), LedgerError> {
+pub(super) async fn recompute_referral_lines(work: &mut UnitOfWork, id: ReferralId) -> Result<()> {
     recompute_bounty(work, id).await?;
     let Some(found) = work.referrals.load(id).await? else { return Ok(()) };
     let customers: Vec<String> = found.customers().cloned().collect();
@@ -115,7 +115,7 @@ pub(super) async fn recompute_referral_lines(work: &mut UnitOfWork, id: Referral
 }
 
 /// Continues the recompute of customers' invoices.
-async fn continue_customers(work: &mut UnitOfWork) -> Result<(), LedgerError> {
+async fn continue_customers(work: &mut UnitOfWork) -> Result<()> {
     let mut limit = INVOICES_AT_ONCE;
     for (customer, after) in work.processor.customers_in_progress() {
         let account = work.account();
@@ -139,7 +139,7 @@ async fn continue_customers(work: &mut UnitOfWork) -> Result<(), LedgerError> {
 }
 
 /// Continues the recompute of the lines of guest checkouts.
-async fn continue_guests(work: &mut UnitOfWork) -> Result<(), LedgerError> {
+async fn continue_guests(work: &mut UnitOfWork) -> Result<()> {
     let (store, account) = (work.context.store.clone(), work.account());
     for (referral, trail) in work.referrals.guests_in_progress() {
         let filter =
@@ -160,7 +160,7 @@ async fn continue_guests(work: &mut UnitOfWork) -> Result<(), LedgerError> {
 }
 
 /// Computes a referral's status, block and email from everything known of its customers.
-async fn update_referral_status(work: &mut UnitOfWork, id: ReferralId) -> Result<(), LedgerError> {
+async fn update_referral_status(work: &mut UnitOfWork, id: ReferralId) -> Result<()> {
     set_referral_address(work, id).await?;
     let Some(found) = work.referrals.load(id).await? else { return Ok(()) };
     let mut now = found.clone();
@@ -195,7 +195,7 @@ async fn update_referral_status(work: &mut UnitOfWork, id: ReferralId) -> Result
 }
 
 /// Recomputes an invoice's lines and its contribution to the referral.
-pub(crate) async fn recompute_invoice(work: &mut UnitOfWork, id: &str) -> Result<(), LedgerError> {
+pub(crate) async fn recompute_invoice(work: &mut UnitOfWork, id: &str) -> Result<()> {
     let Some(referral) = attribute(work, id).await? else { return Ok(()) };
     // Attribution may have linked a customer, which can block the referral.
     update_referral_status(work, referral).await?;
@@ -215,11 +215,7 @@ pub(crate) async fn recompute_invoice(work: &mut UnitOfWork, id: &str) -> Result
     write_lines(work, id, referral, outcome.updates).await
 }
 
-async fn load_recompute_input(
-    work: &mut UnitOfWork,
-    id: &str,
-    referral: ReferralId,
-) -> Result<Option<RecomputeInput>, LedgerError> {
+async fn load_recompute_input(work: &mut UnitOfWork, id: &str, referral: ReferralId) -> Result<Option<RecomputeInput>> {
     let row = work.processor.invoice(id).await?;
     let Some(paid) = row.paid().cloned() else { return Ok(None) };
     let Some(referral) = work.referrals.get(referral).await? else {
@@ -268,7 +264,7 @@ async fn load_recompute_input(
 }
 
 /// Returns the refunds, credit notes and disputes of an invoice, as far as known.
-pub(super) async fn money_returned(work: &mut UnitOfWork, invoice: &str) -> Result<SaleReturns, LedgerError> {
+pub(super) async fn money_returned(work: &mut UnitOfWork, invoice: &str) -> Result<SaleReturns> {
     let charges = work.processor.charges_of(invoice).await?;
     Ok(returned(work.processor.invoice(invoice).await?, &charges))
 }
@@ -284,7 +280,7 @@ async fn is_excluded(
     id: &str,
     charges: &[(String, ChargeState)],
     is_open: bool,
-) -> Result<bool, LedgerError> {
+) -> Result<bool> {
     let row = work.processor.invoice(id).await?;
     let by_itself = row.is_excluded() || row.was_excluded;
     let paid = row.paid().cloned();
@@ -302,7 +298,7 @@ async fn recruiter_of(
     work: &mut UnitOfWork,
     partner: Option<&Partner>,
     customer: Option<&Address>,
-) -> Result<Option<RecruiterInput>, LedgerError> {
+) -> Result<Option<RecruiterInput>> {
     let Some(parent) = partner.and_then(|partner| partner.parent) else { return Ok(None) };
     Ok(work.partner(parent).await?.map(|parent| RecruiterInput::from_parent(&parent, customer)))
 }
@@ -313,7 +309,7 @@ async fn update_referral_revenue(
     id: &str,
     input: &RecomputeInput,
     sale_worth: Option<SaleWorth>,
-) -> Result<(), LedgerError> {
+) -> Result<()> {
     let before = work.processor.invoice(id).await?.counted;
     let Some(found) = work.referrals.load(input.referral.id).await? else { return Ok(()) };
     let mut is_first = false;
@@ -348,7 +344,7 @@ async fn write_lines(
     invoice: &str,
     referral: ReferralId,
     written: Vec<LineUpdate>,
-) -> Result<(), LedgerError> {
+) -> Result<()> {
     for LineUpdate { line, changes: steps } in written {
         let is_new = steps.contains(&LineChange::Created) && line.level() == CommissionLevel::One;
         if is_new && let Some(found) = work.referrals.load(referral).await? {
@@ -360,7 +356,7 @@ async fn write_lines(
 }
 
 /// Recomputes a referral's bounty.
-pub(super) async fn recompute_bounty(work: &mut UnitOfWork, id: ReferralId) -> Result<(), LedgerError> {
+pub(super) async fn recompute_bounty(work: &mut UnitOfWork, id: ReferralId) -> Result<()> {
     let Some(line) = work.bounty_of(id).await? else { return Ok(()) };
     let Some(referral) = work.referrals.get(id).await? else { return Ok(()) };
     let is_orphan = work.partner(line.partner).await?.is_none();
@@ -374,7 +370,7 @@ pub(super) async fn recompute_bounty(work: &mut UnitOfWork, id: ReferralId) -> R
 }
 
 impl RecomputeInput {
-    fn recompute(&self, work: &UnitOfWork, paying_customers: u32) -> Result<RecomputeOutcome, LedgerError> {
+    fn recompute(&self, work: &UnitOfWork, paying_customers: u32) -> Result<RecomputeOutcome> {
         let seller = match &self.partner {
             Some(partner) => SellerInput::from_partner(partner, &self.campaign, paying_customers),
             // The partner was deleted: existing lines are settled, and no new ones are created.

@@ -14,7 +14,7 @@ use super::prospect::Prospect;
 use super::recompute::recompute_all;
 use super::unit_of_work::UnitOfWork;
 use crate::context::Context;
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 
 /// The pending commit of a referral.
 pub(crate) struct ReferralCommit {
@@ -33,7 +33,7 @@ pub(crate) async fn create_lead(
     partner: &Partner,
     prospect: Prospect,
     lapsed_referral: Option<Referral>,
-) -> Result<ReferralCommit, LedgerError> {
+) -> Result<ReferralCommit> {
     let mut work = UnitOfWork::for_program(context, program);
     let new = enrol(&mut work, partner, prospect, lapsed_referral).await?;
     recompute_referral(work, new, Batch::intake()).await
@@ -45,7 +45,7 @@ pub(crate) async fn follow_up(
     program: AffiliateProgram,
     referral: Referral,
     customer: Option<&str>,
-) -> Result<ReferralCommit, LedgerError> {
+) -> Result<ReferralCommit> {
     let mut work = UnitOfWork::for_program(context, program);
     work.referrals.load(referral.id).await?;
     let mut is_changed = referral.dealings.going_through.is_some();
@@ -72,7 +72,7 @@ pub(crate) async fn set_buyer_address(
     program: AffiliateProgram,
     visit: &PartnerVisit,
     email: &Address,
-) -> Result<Option<ReferralCommit>, LedgerError> {
+) -> Result<Option<ReferralCommit>> {
     let mut work = UnitOfWork::for_program(context, program);
     match set_address_of_visit_referral(&mut work, visit, email).await? {
         Some(named) => recompute_referral(work, named, Batch::progress()).await.map(Some),
@@ -81,11 +81,7 @@ pub(crate) async fn set_buyer_address(
 }
 
 /// Recomputes a referral, or as much of it as one commit takes.
-async fn recompute_referral(
-    mut work: UnitOfWork,
-    referral: Referral,
-    batch: Batch,
-) -> Result<ReferralCommit, LedgerError> {
+async fn recompute_referral(mut work: UnitOfWork, referral: Referral, batch: Batch) -> Result<ReferralCommit> {
     let is_whole = recompute_all(&mut work).await?;
     let referral = work.referrals.load(referral.id).await?.map_or(referral, |found| found.clone());
     Ok(ReferralCommit { batch: build_batch(work, batch).await?, referral, is_whole })

@@ -24,7 +24,7 @@ use store::affiliate::payout_job::PayoutJob;
 
 use super::recompute::recompute_bounty;
 use super::unit_of_work::{PendingEvent, UnitOfWork};
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 
 /// Maximum lines of a payout that one commit updates.
 pub(crate) const LINES_AT_ONCE: usize = 100;
@@ -49,11 +49,7 @@ pub(crate) enum PayoutOutcome {
 
 /// Settles a payout as paid, failed, or reversed after payment, and updates as many of its lines as one commit
 /// takes.
-pub(crate) fn settle_payout(
-    work: &mut UnitOfWork,
-    id: PayoutId,
-    outcome: PayoutOutcome,
-) -> BoxFuture<'_, Result<(), LedgerError>> {
+pub(crate) fn settle_payout(work: &mut UnitOfWork, id: PayoutId, outcome: PayoutOutcome) -> BoxFuture<'_, Result<()>> {
     Box::pin(async move {
         let now = work.now;
         let Some(found) = work.payouts.load(id).await? else { return Ok(()) };
@@ -93,7 +89,7 @@ pub(crate) fn settle_payout(
 
 /// Updates the failure count of the partner's destination; after [`FAILURES_MAX`] consecutive failures the
 /// destination is disabled.
-async fn update_destination_health(work: &mut UnitOfWork, payout: &Payout, is_failed: bool) -> Result<(), LedgerError> {
+async fn update_destination_health(work: &mut UnitOfWork, payout: &Payout, is_failed: bool) -> Result<()> {
     let Some(partner) = work.partner_mut(payout.partner).await? else { return Ok(()) };
     let is_same = |to: &PayoutDestination| to.method == payout.method && to.destination == payout.destination;
     let is_current = partner.payout.as_ref().is_some_and(is_same);
@@ -119,11 +115,7 @@ async fn update_destination_health(work: &mut UnitOfWork, payout: &Payout, is_fa
 }
 
 /// Applies whether the processor's account can receive transfers to a partner who is paid there.
-pub(crate) async fn set_destination_able(
-    work: &mut UnitOfWork,
-    id: PartnerId,
-    is_able: bool,
-) -> Result<(), LedgerError> {
+pub(crate) async fn set_destination_able(work: &mut UnitOfWork, id: PartnerId, is_able: bool) -> Result<()> {
     let Some(partner) = work.partner_mut(id).await? else { return Ok(()) };
     let is_below_limit = partner.payouts_failed < FAILURES_MAX;
     if let Some(to) = partner.payout.as_mut().filter(|to| to.is_able != (is_able && is_below_limit)) {
@@ -137,7 +129,7 @@ pub(crate) async fn set_destination_able(
 
 /// Moves a partner's payouts in the draft to its new destination, or drops them if the partner is no longer
 /// payable. Either changes the run's `rev`.
-pub(crate) async fn redirect_payouts(work: &mut UnitOfWork, partner: &Partner) -> Result<(), LedgerError> {
+pub(crate) async fn redirect_payouts(work: &mut UnitOfWork, partner: &Partner) -> Result<()> {
     let is_ready = partner.is_payout_ready(&work.program.settings.allowed_methods);
     for id in work.payouts.draft_payouts_of(partner.id).await? {
         match &partner.payout {
@@ -148,7 +140,7 @@ pub(crate) async fn redirect_payouts(work: &mut UnitOfWork, partner: &Partner) -
     Ok(())
 }
 
-async fn redirect_payout(work: &mut UnitOfWork, id: PayoutId, to: &PayoutDestination) -> Result<(), LedgerError> {
+async fn redirect_payout(work: &mut UnitOfWork, id: PayoutId, to: &PayoutDestination) -> Result<()> {
     let Some(payout) = work.payouts.payout_in_draft(id).await? else { return Ok(()) };
     if payout.method == to.method && payout.destination == to.destination {
         return Ok(());
@@ -168,7 +160,7 @@ async fn redirect_payout(work: &mut UnitOfWork, id: PayoutId, to: &PayoutDestina
 
 /// Updates up to [`LINES_AT_ONCE`] lines of a settled payout: paid with it, or released. Schedules a job for the
 /// rest.
-pub(crate) fn propagate_to_lines(work: &mut UnitOfWork, id: PayoutId) -> BoxFuture<'_, Result<(), LedgerError>> {
+pub(crate) fn propagate_to_lines(work: &mut UnitOfWork, id: PayoutId) -> BoxFuture<'_, Result<()>> {
     Box::pin(async move {
         let (store, account) = (work.context.store.clone(), work.account());
         let Some(payout) = work.payouts.get(id).await? else { return Ok(()) };
@@ -212,7 +204,7 @@ fn pay_line(work: &mut UnitOfWork, mut line: Commission, id: PayoutId) {
 }
 
 /// Refunds and disputes that arrived while the payout was approved are applied now.
-async fn release_line(work: &mut UnitOfWork, mut line: Commission, payout: &Payout) -> Result<(), LedgerError> {
+async fn release_line(work: &mut UnitOfWork, mut line: Commission, payout: &Payout) -> Result<()> {
     if line.leave_payout(payout.id, work.now).is_ok() {
         work.put_line(line.clone(), []);
     }
@@ -228,7 +220,7 @@ async fn release_line(work: &mut UnitOfWork, mut line: Commission, payout: &Payo
 }
 
 /// Reduces the payouts and runs of lines that left a draft, and drops payouts that fall below the minimum.
-pub(super) async fn apply_removed_lines(work: &mut UnitOfWork) -> Result<(), LedgerError> {
+pub(super) async fn apply_removed_lines(work: &mut UnitOfWork) -> Result<()> {
     let mut changed = BTreeSet::new();
     for (id, Commission { id: line, amount, .. }) in work.lines.left_payouts() {
         let Some(payout) = work.payouts.load(id).await? else { continue };
@@ -261,7 +253,7 @@ pub(super) async fn apply_removed_lines(work: &mut UnitOfWork) -> Result<(), Led
 }
 
 /// After a draft payout was reduced: bumps the run's `rev`, and drops the payout if it is below the minimum.
-async fn recheck_draft(work: &mut UnitOfWork, id: PayoutId) -> Result<(), LedgerError> {
+async fn recheck_draft(work: &mut UnitOfWork, id: PayoutId) -> Result<()> {
     let now = work.now;
     let Some(payout) = work.payouts.get(id).await? else { return Ok(()) };
     let minimum = work.program.settings.min_payout.get(&payout.currency).copied().unwrap_or(0);
@@ -282,11 +274,7 @@ async fn recheck_draft(work: &mut UnitOfWork, id: PayoutId) -> Result<(), Ledger
 }
 
 /// Drops a payout from its run, unless the run is approved.
-pub(crate) async fn remove_from_draft(
-    work: &mut UnitOfWork,
-    id: PayoutId,
-    reason: SkipReason,
-) -> Result<(), LedgerError> {
+pub(crate) async fn remove_from_draft(work: &mut UnitOfWork, id: PayoutId, reason: SkipReason) -> Result<()> {
     let Some(payout) = work.payouts.payout_in_draft(id).await? else { return Ok(()) };
     if let Some(run) = work.payouts.run(payout.run).await? {
         run.rev = run.rev.saturating_add(1);
@@ -295,11 +283,7 @@ pub(crate) async fn remove_from_draft(
 }
 
 /// Drops all payouts of a partner that are in the draft.
-pub(crate) async fn remove_from_drafts(
-    work: &mut UnitOfWork,
-    partner: PartnerId,
-    reason: SkipReason,
-) -> Result<(), LedgerError> {
+pub(crate) async fn remove_from_drafts(work: &mut UnitOfWork, partner: PartnerId, reason: SkipReason) -> Result<()> {
     for id in work.payouts.draft_payouts_of(partner).await? {
         remove_from_draft(work, id, reason).await?;
     }
@@ -307,7 +291,7 @@ pub(crate) async fn remove_from_drafts(
 }
 
 /// Drops a payout from its draft and releases its lines.
-async fn drop_payout(work: &mut UnitOfWork, id: PayoutId, reason: SkipReason) -> Result<(), LedgerError> {
+async fn drop_payout(work: &mut UnitOfWork, id: PayoutId, reason: SkipReason) -> Result<()> {
     let now = work.now;
     let Some(found) = work.payouts.load(id).await? else { return Ok(()) };
     found.state = PayoutState::Dropped;

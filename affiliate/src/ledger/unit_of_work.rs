@@ -29,7 +29,7 @@ pub(crate) use self::referral_rows::{ReferralRows, is_paying};
 use self::tracked_rows::{RowSource, TrackedRow, TrackedRows};
 use crate::api_objects::{PartnerObject, ReferralObject};
 use crate::context::Context;
-use crate::error::LedgerError;
+use crate::error::{LedgerError, LedgerResult as Result};
 use crate::events::{EventBuilder, commission_event, payout_event, referral_event};
 
 /// An event to emit with the commit.
@@ -96,7 +96,7 @@ impl LineRows {
 
 impl UnitOfWork {
     /// Starts a unit of work for an account's program, in any status.
-    pub(crate) async fn open(context: &Context, account: AccountId) -> Result<Self, LedgerError> {
+    pub(crate) async fn open(context: &Context, account: AccountId) -> Result<Self> {
         let program = program::get(&context.store, account).await?.ok_or(LedgerError::NotSetUp)?;
         Ok(Self::for_program(context, program))
     }
@@ -141,7 +141,7 @@ impl UnitOfWork {
     }
 
     /// Returns a campaign. Campaigns are never deleted.
-    pub(crate) async fn campaign(&mut self, id: CampaignId) -> Result<Campaign, LedgerError> {
+    pub(crate) async fn campaign(&mut self, id: CampaignId) -> Result<Campaign> {
         if let Some(campaign) = self.campaigns.get(&id) {
             return Ok(campaign.clone());
         }
@@ -242,7 +242,7 @@ impl UnitOfWork {
     }
 
     /// Writes changed rows, events and emails into a batch, which depends on every loaded row being unchanged.
-    pub(super) async fn write(mut self, batch: &mut Batch) -> Result<(), LedgerError> {
+    pub(super) async fn write(mut self, batch: &mut Batch) -> Result<()> {
         program::check_unchanged(batch, &self.program);
         self.processor.write(batch);
         // A deleted partner needs no check: its id is never used again.
@@ -291,7 +291,7 @@ impl UnitOfWork {
         }
     }
 
-    async fn write_events(&self, batch: &mut Batch) -> Result<(), LedgerError> {
+    async fn write_events(&self, batch: &mut Batch) -> Result<()> {
         let (first, program) = (self.context.random(), &self.program);
         for (number, event) in (0_u128..).zip(&self.pending_events) {
             let id = EventId::new(self.now, first + number);

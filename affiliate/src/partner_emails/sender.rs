@@ -93,9 +93,6 @@ impl SenderRouting {
     }
 
     /// Returns the warning that sending this email would cause; `None` if it is sent as requested.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub(crate) async fn mail_warning(
         &self,
         program: &AffiliateProgram,
@@ -114,17 +111,11 @@ impl SenderRouting {
     }
 
     /// Returns why partners who did not request an email are not mailed; `None` if they are.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn mail_fault(&self, program: &AffiliateProgram) -> Result<Option<MailBlockReason>, ReadError> {
         Ok(self.choose_sender(program, SenderQuery { to: None, is_requested: false }).await?.err())
     }
 
     /// True if requested emails of the portal can be sent, e.g. sign-in links.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn answers_by_mail(&self, program: &AffiliateProgram) -> Result<bool, ReadError> {
         Ok(self.choose_sender(program, SenderQuery { to: None, is_requested: true }).await?.is_ok())
     }

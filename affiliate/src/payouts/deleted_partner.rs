@@ -13,7 +13,7 @@ use store::retry_on_conflict;
 
 use super::step::StepOutcome;
 use crate::context::Context;
-use crate::error::{AffiliateError, ConflictReason, LedgerError};
+use crate::error::{AffiliateError, ConflictReason, LedgerResult as Result};
 use crate::ledger::commit_batch::build_batch;
 use crate::ledger::settlement::LINES_AT_ONCE;
 use crate::ledger::unit_of_work::UnitOfWork;
@@ -58,19 +58,12 @@ pub(crate) async fn reverse_partner_lines(work: &mut UnitOfWork, partner: Partne
 
 /// Removes what is left of a deleted partner. The deletion does not check the partner's lines and links, so some
 /// may have been committed just before it and are found only now. If this is interrupted, a job continues.
-///
-/// # Errors
-/// The store cannot be read or written.
-pub(crate) async fn clean_up_deleted_partner(
-    context: &Context,
-    account: AccountId,
-    id: PartnerId,
-) -> Result<(), LedgerError> {
+pub(crate) async fn clean_up_deleted_partner(context: &Context, account: AccountId, id: PartnerId) -> Result<()> {
     while reverse_more_lines(context, account, id).await? == StepOutcome::More {}
     Ok(())
 }
 
-async fn reverse_more_lines(context: &Context, account: AccountId, id: PartnerId) -> Result<StepOutcome, LedgerError> {
+async fn reverse_more_lines(context: &Context, account: AccountId, id: PartnerId) -> Result<StepOutcome> {
     retry_on_conflict(|| async {
         let mut work = UnitOfWork::open(context, account).await?;
         let is_complete = match reverse_partner_lines(&mut work, id).await {

@@ -25,7 +25,7 @@ use store::engine::Batch;
 
 use super::step::{LINES_AT_ONCE, lease_until};
 use crate::context::Context;
-use crate::error::LedgerError;
+use crate::error::{LedgerError, LedgerResult as Result};
 use crate::events::payout_event;
 use crate::ledger::unit_of_work::ADJUSTMENTS_MAX;
 
@@ -50,7 +50,7 @@ pub(super) async fn draft_step(
     run: PayoutRun,
     after: Option<PartnerCurrency>,
     filling: Option<PayoutFillCursor>,
-) -> Result<Batch, LedgerError> {
+) -> Result<Batch> {
     let program = program::get(&context.store, run.account).await?.ok_or(LedgerError::NotSetUp)?;
     let (batch, now) = (Batch::intake(), context.now());
     let step = DraftStep { context, program, before: run.clone(), run, batch, now };
@@ -66,7 +66,7 @@ impl DraftStep<'_> {
     }
 
     /// Drafts payouts for the next partners.
-    async fn draft_next_partners(mut self, after: Option<PartnerCurrency>) -> Result<Batch, LedgerError> {
+    async fn draft_next_partners(mut self, after: Option<PartnerCurrency>) -> Result<Batch> {
         let (store, account) = (&self.context.store, self.account());
         let found = commission::list_payable(store, account, after, LINES_AT_ONCE).await?;
         let is_last = found.len() < LINES_AT_ONCE;
@@ -118,7 +118,7 @@ impl DraftStep<'_> {
         currency: Currency,
         lines: Vec<Commission>,
         adjustments: Vec<Adjustment>,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<()> {
         let mut group = PayoutCandidate { owed: sum(&adjustments)?, ..PayoutCandidate::default() };
         let mut fit = Vec::new();
         for line in lines {
@@ -148,7 +148,7 @@ impl DraftStep<'_> {
         partner: &Partner,
         currency: Currency,
         group: &PayoutCandidate,
-    ) -> Result<Option<i64>, LedgerError> {
+    ) -> Result<Option<i64>> {
         let settings = &self.program.settings;
         let minimum = settings.min_payout.get(&currency).copied().unwrap_or(0);
         let verdict = group.decide(partner, settings, minimum)?;
@@ -190,7 +190,7 @@ impl DraftStep<'_> {
         }
     }
 
-    fn add(&mut self, payout: &mut Payout, amount: i64) -> Result<(), LedgerError> {
+    fn add(&mut self, payout: &mut Payout, amount: i64) -> Result<()> {
         payout.amount = payout.amount.checked_add(amount).ok_or(ArithmeticError::TooLarge)?;
         self.run.add_to_total(payout.currency, amount).then_some(()).ok_or(ArithmeticError::TooLarge)?;
         Ok(())
@@ -204,7 +204,7 @@ impl DraftStep<'_> {
     }
 
     /// Adds a line to a payout.
-    fn add_line(&mut self, payout: &mut Payout, line: &Commission) -> Result<(), LedgerError> {
+    fn add_line(&mut self, payout: &mut Payout, line: &Commission) -> Result<()> {
         let mut drafted = line.clone();
         if drafted.enter_payout(payout.id, self.now).is_err() {
             return Ok(());
@@ -216,7 +216,7 @@ impl DraftStep<'_> {
     }
 
     /// Nets adjustments in a payout.
-    fn net_adjustments(&mut self, payout: &mut Payout, adjustments: &[Adjustment]) -> Result<(), LedgerError> {
+    fn net_adjustments(&mut self, payout: &mut Payout, adjustments: &[Adjustment]) -> Result<()> {
         for before in adjustments {
             let after = Adjustment { payout: Some(payout.id), ..before.clone() };
             adjustment::update(&mut self.batch, before, &after);
@@ -226,7 +226,7 @@ impl DraftStep<'_> {
         Ok(())
     }
 
-    fn write_new(&mut self, payout: &Payout) -> Result<(), LedgerError> {
+    fn write_new(&mut self, payout: &Payout) -> Result<()> {
         payout::create(&mut self.batch, payout);
         let count = |number: u32| number.checked_add(1).ok_or(ArithmeticError::TooLarge);
         (self.run.payouts, self.run.open) = (count(self.run.payouts)?, count(self.run.open)?);
@@ -240,7 +240,7 @@ impl DraftStep<'_> {
     }
 
     /// Starts a partner with more lines than a step holds: sums up all of them before the first is drafted.
-    async fn start_large_partner(mut self, partner_currency: PartnerCurrency) -> Result<Batch, LedgerError> {
+    async fn start_large_partner(mut self, partner_currency: PartnerCurrency) -> Result<Batch> {
         let (store, account) = (&self.context.store, self.account());
         let adjustments =
             adjustment::list_unassigned(store, account, partner_currency, partner_currency, ADJUSTMENTS_MAX).await?;
@@ -278,7 +278,7 @@ impl DraftStep<'_> {
     }
 
     /// Continues such a partner.
-    async fn continue_large_partner(mut self, cursor: PayoutFillCursor) -> Result<Batch, LedgerError> {
+    async fn continue_large_partner(mut self, cursor: PayoutFillCursor) -> Result<Batch> {
         let (store, account) = (&self.context.store, self.account());
         let before = payout::get(store, account, cursor.payout).await?;
         let Some(before) = before.filter(|payout| payout.state == PayoutState::Open) else {
@@ -303,7 +303,7 @@ impl DraftStep<'_> {
         partner: PartnerId,
         currency: Currency,
         after: Option<mail::id::CommissionId>,
-    ) -> Result<Option<PayoutFillCursor>, LedgerError> {
+    ) -> Result<Option<PayoutFillCursor>> {
         let (store, account) = (&self.context.store, self.account());
         let found = commission::list_payable_in_group(store, account, partner, currency, after, LINES_AT_ONCE).await?;
         let lines: Vec<_> = found.iter().map(|free| free.line).collect();
@@ -323,7 +323,7 @@ impl DraftStep<'_> {
         payout: &mut Payout,
         group: PartnerCurrency,
         filling: Option<PayoutFillCursor>,
-    ) -> Result<PayoutRunPhase, LedgerError> {
+    ) -> Result<PayoutRunPhase> {
         if filling.is_some() {
             // The group is unfinished: `after` still points before it.
             let Some(PayoutRunPhase::Drafting { after, .. }) = &self.before.phase else {
@@ -342,7 +342,7 @@ impl DraftStep<'_> {
     }
 
     /// Drops a payout that fell below the minimum while it was filled.
-    fn drop_filled(&mut self, payout: &mut Payout) -> Result<(), LedgerError> {
+    fn drop_filled(&mut self, payout: &mut Payout) -> Result<()> {
         let amount = payout.amount.max(0);
         let reason = SkipReason::BelowMinimum;
         self.skip_partner(&SkippedPartner { partner: payout.partner, currency: payout.currency, amount, reason });
@@ -398,7 +398,7 @@ fn last_key<T>(groups: &[(PartnerCurrency, T)]) -> Option<PartnerCurrency> {
     groups.last().map(|(group, _)| *group)
 }
 
-fn sum(adjustments: &[Adjustment]) -> Result<i64, LedgerError> {
+fn sum(adjustments: &[Adjustment]) -> Result<i64> {
     let sum = adjustments.iter().try_fold(0_i64, |sum, adjustment| sum.checked_add(adjustment.amount));
     Ok(sum.ok_or(ArithmeticError::TooLarge)?)
 }

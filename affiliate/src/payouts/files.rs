@@ -12,7 +12,7 @@ use mail::id::{AccountId, PartnerId, PayoutRunId};
 use store::affiliate::{partner, payout};
 
 use super::runs::PayoutRuns;
-use crate::error::{AffiliateError, ConflictReason};
+use crate::error::{AffiliateError, ConflictReason, Result};
 
 /// Page size.
 const ROWS_AT_ONCE: usize = 500;
@@ -52,7 +52,7 @@ impl FileSelection {
             && payout.state != PayoutState::Dropped
     }
 
-    fn format_of(&self, method: PayoutMethod) -> Result<PayoutFileFormat, AffiliateError> {
+    fn format_of(&self, method: PayoutMethod) -> Result<PayoutFileFormat> {
         let format = self.format.unwrap_or(PayoutFileFormat::for_method(method));
         if format.accepts_method(method) {
             return Ok(format);
@@ -69,11 +69,7 @@ pub struct PayoutFiles {
 
 impl PayoutFiles {
     /// Returns the combinations of method and currency in a run.
-    async fn file_kinds(
-        &self,
-        run: &PayoutRun,
-        selection: &FileSelection,
-    ) -> Result<BTreeSet<FileKind>, AffiliateError> {
+    async fn file_kinds(&self, run: &PayoutRun, selection: &FileSelection) -> Result<BTreeSet<FileKind>> {
         let (mut kinds, mut after) = (BTreeSet::new(), None);
         loop {
             let found = payout::list_by_run(&self.runs.context.store, run.account, run.id, after, ROWS_AT_ONCE).await?;
@@ -86,7 +82,7 @@ impl PayoutFiles {
         }
     }
 
-    async fn run_to_pay(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun, AffiliateError> {
+    async fn run_to_pay(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun> {
         let run = self.runs.get_run(account, id).await?;
         if run.is_approved() { Ok(run) } else { Err(ConflictReason::RunNotApproved.into()) }
     }
@@ -102,7 +98,7 @@ impl PayoutFiles {
         id: PayoutRunId,
         selection: &FileSelection,
         part: usize,
-    ) -> Result<PayoutFile, AffiliateError> {
+    ) -> Result<PayoutFile> {
         let run = self.run_to_pay(account, id).await?;
         let kind = match (selection.method, selection.currency) {
             (Some(method), Some(currency)) => (method, currency),
@@ -136,7 +132,7 @@ impl PayoutFiles {
         account: AccountId,
         id: PayoutRunId,
         selection: &FileSelection,
-    ) -> Result<Vec<PayoutFile>, AffiliateError> {
+    ) -> Result<Vec<PayoutFile>> {
         let run = self.run_to_pay(account, id).await?;
         let mut files = Vec::new();
         for kind in self.file_kinds(&run, selection).await? {
@@ -156,7 +152,7 @@ impl PayoutFiles {
         (method, currency): FileKind,
         format: PayoutFileFormat,
         part: usize,
-    ) -> Result<Option<PayoutFile>, AffiliateError> {
+    ) -> Result<Option<PayoutFile>> {
         let selection = FileSelection { method: Some(method), currency: Some(currency), format: None };
         let (first, limit) = (part.saturating_sub(1).saturating_mul(format.rows_max()), format.rows_max());
         let (mut at, mut rows, mut content, mut after) = (0_usize, 0_usize, String::new(), None);
@@ -188,12 +184,7 @@ impl PayoutFiles {
         Ok(Some(PayoutFile { name, method, currency, format, rows, content }))
     }
 
-    async fn write_rows(
-        &self,
-        content: &mut String,
-        format: PayoutFileFormat,
-        payouts: &[Payout],
-    ) -> Result<(), AffiliateError> {
+    async fn write_rows(&self, content: &mut String, format: PayoutFileFormat, payouts: &[Payout]) -> Result<()> {
         let Some(account) = payouts.first().map(|payout| payout.account) else { return Ok(()) };
         let ids: Vec<PartnerId> = payouts.iter().map(|payout| payout.partner).collect();
         let partners = partner::get_each(&self.runs.context.store, account, &ids).await?;

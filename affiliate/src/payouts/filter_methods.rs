@@ -14,7 +14,7 @@ use store::retry_on_conflict;
 
 use super::step::{LINES_AT_ONCE, StepOutcome, lease_until};
 use crate::context::Context;
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 use crate::ledger::commit_batch::build_batch;
 use crate::ledger::settlement::{self, remove_from_draft};
 use crate::ledger::unit_of_work::UnitOfWork;
@@ -25,15 +25,12 @@ const PAYOUTS_AT_ONCE: usize = 400;
 const STEPS_MAX: usize = 10;
 
 /// Marks the draft for the method filter, in the commit that removes an allowed method. Returns the run.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn mark_draft(
     context: &Context,
     batch: &mut Batch,
     before: &AffiliateProgram,
     after: &AffiliateProgram,
-) -> Result<Option<PayoutRunId>, LedgerError> {
+) -> Result<Option<PayoutRunId>> {
     let allowed = &after.settings.allowed_methods;
     if before.settings.allowed_methods.iter().all(|method| allowed.contains(method)) {
         return Ok(None);
@@ -63,11 +60,7 @@ pub async fn filter_by_methods(context: &Context, account: AccountId, run: Payou
 }
 
 /// Runs one step of the method filter.
-pub(super) async fn filter_step(
-    context: &Context,
-    account: AccountId,
-    id: PayoutRunId,
-) -> Result<StepOutcome, LedgerError> {
+pub(super) async fn filter_step(context: &Context, account: AccountId, id: PayoutRunId) -> Result<StepOutcome> {
     retry_on_conflict(|| async {
         let mut work = UnitOfWork::open(context, account).await?;
         work.payouts.require_no_drafting().await?;
@@ -99,7 +92,7 @@ async fn filter_page(
     account: AccountId,
     run: PayoutRunId,
     sifted: MethodFilterCursor,
-) -> Result<Option<MethodFilterCursor>, LedgerError> {
+) -> Result<Option<MethodFilterCursor>> {
     let found = payout::list_by_run(&context.store, account, run, sifted.after, PAYOUTS_AT_ONCE).await?;
     let (mut remaining, mut after) = (LINES_AT_ONCE, sifted.after);
     for payout in &found {

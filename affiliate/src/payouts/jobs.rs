@@ -19,7 +19,7 @@ use super::settle::Payouts;
 use super::step::StepOutcome;
 use super::transfers::{PayoutGateway, Transfers};
 use crate::context::Context;
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 use crate::fair_executor::{AccountJob, FairExecutor};
 use crate::reconciler::Reconciler;
 
@@ -66,14 +66,7 @@ impl<'a> PayoutJobs<'a> {
     }
 
     /// Runs the due jobs of these partitions.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn run_due_jobs(
-        &self,
-        partitions: RangeInclusive<u16>,
-        now: Timestamp,
-    ) -> Result<JobCounts, LedgerError> {
+    pub async fn run_due_jobs(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<JobCounts> {
         let due = self.due_jobs(partitions, now).await?;
         let begin = |job| self.run_job(job);
         Ok(JobCounts::from_results(
@@ -81,11 +74,7 @@ impl<'a> PayoutJobs<'a> {
         ))
     }
 
-    async fn due_jobs(
-        &self,
-        partitions: RangeInclusive<u16>,
-        now: Timestamp,
-    ) -> Result<Vec<AccountJob<PayoutJob>>, LedgerError> {
+    async fn due_jobs(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<Vec<AccountJob<PayoutJob>>> {
         let (mut due, mut after) = (Vec::new(), None::<QueuedPayoutJob>);
         loop {
             let found = payout_job::list(&self.context.store, partitions.clone(), after.as_ref(), PAGE_JOBS).await?;
@@ -113,12 +102,12 @@ impl<'a> PayoutJobs<'a> {
         })
     }
 
-    async fn propagate_to_end(&self, account: AccountId, id: PayoutId) -> Result<(), LedgerError> {
+    async fn propagate_to_end(&self, account: AccountId, id: PayoutId) -> Result<()> {
         while self.payouts.propagate_payout(account, id).await? == StepOutcome::More {}
         Ok(())
     }
 
-    async fn continue_run_job(&self, account: AccountId, id: PayoutRunId) -> Result<(), LedgerError> {
+    async fn continue_run_job(&self, account: AccountId, id: PayoutRunId) -> Result<()> {
         let run = payout_run::get(&self.context.store, account, id).await?;
         match run {
             Some(run) if run.needs_method_filter() => {

@@ -15,7 +15,7 @@ use store::engine::Batch;
 use super::runs::{DraftResult, PayoutRuns};
 use super::step::lease_until;
 use crate::context::Context;
-use crate::error::{AffiliateError, LedgerError};
+use crate::error::{AffiliateError, LedgerResult as Result};
 use crate::reconciler::{ReconcileAnswers, Reconciler, reconcile_all};
 
 /// Lines that are reconciled per step.
@@ -41,7 +41,7 @@ pub(crate) async fn reconcile_step(
     account: AccountId,
     id: PayoutRunId,
     client: &dyn Reconciler,
-) -> Result<Option<Timestamp>, LedgerError> {
+) -> Result<Option<Timestamp>> {
     let Some(before) = payout_run::get(&context.store, account, id).await? else { return Ok(None) };
     let Some(PayoutRunPhase::Comparing { after, tries }) = before.phase else { return Ok(None) };
     let portion = next_batch(context, &before, after).await?;
@@ -79,11 +79,7 @@ pub(crate) async fn reconcile_step(
 }
 
 /// Returns the next invoices of a run to reconcile.
-async fn next_batch(
-    context: &Context,
-    run: &PayoutRun,
-    after: ReconciliationCursor,
-) -> Result<ReconcileBatch, LedgerError> {
+async fn next_batch(context: &Context, run: &PayoutRun, after: ReconciliationCursor) -> Result<ReconcileBatch> {
     let (store, account) = (&context.store, run.account);
     let mut portion = ReconcileBatch { invoices: BTreeSet::new(), after, is_last: false };
     let payouts = payout::list_by_run(store, account, run.id, after.payout, PAYOUTS_AT_ONCE).await?;

@@ -7,7 +7,7 @@ use store::engine::Batch;
 
 use super::step::{LINES_AT_ONCE, lease_until};
 use crate::context::Context;
-use crate::error::LedgerError;
+use crate::error::LedgerResult as Result;
 use crate::ledger::unit_of_work::ADJUSTMENTS_MAX;
 
 /// Maximum payouts that one commit deletes.
@@ -16,7 +16,7 @@ const PAYOUTS_AT_ONCE: usize = 200;
 const SKIPPED_AT_ONCE: usize = 1_000;
 
 /// Deletes some payouts of a cancelled run and releases their lines. Returns false on a conflict.
-pub(super) async fn release_run_payouts(context: &Context, run: &PayoutRun) -> Result<bool, LedgerError> {
+pub(super) async fn release_run_payouts(context: &Context, run: &PayoutRun) -> Result<bool> {
     let (store, account, now) = (&context.store, run.account, context.now());
     let mut batch = Batch::progress();
     let found = payout::list_by_run(store, account, run.id, None, PAYOUTS_AT_ONCE).await?;
@@ -56,7 +56,7 @@ pub(super) async fn release_run_payouts(context: &Context, run: &PayoutRun) -> R
 }
 
 /// Deletes the skipped partners of a run without payouts, and at the end the run. Returns false on a conflict.
-pub(super) async fn delete_empty_run(context: &Context, run: &PayoutRun) -> Result<bool, LedgerError> {
+pub(super) async fn delete_empty_run(context: &Context, run: &PayoutRun) -> Result<bool> {
     let (store, account) = (&context.store, run.account);
     let mut batch = Batch::progress();
     let found = payout_run::list_skipped(store, account, run.id, None, SKIPPED_AT_ONCE).await?;

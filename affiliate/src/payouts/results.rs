@@ -12,7 +12,7 @@ use super::runs::PayoutRuns;
 use super::settle::Payouts;
 use super::view::PayoutView;
 use crate::context::no_extension;
-use crate::error::AffiliateError;
+use crate::error::{AffiliateError, Result};
 
 /// The result of importing a results file
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -48,7 +48,7 @@ pub async fn apply_result_file(
     account: AccountId,
     run: PayoutRunId,
     rows: Vec<PayoutResultRow>,
-) -> Result<PayoutResults, AffiliateError> {
+) -> Result<PayoutResults> {
     PayoutRuns { context: payouts.context.clone() }.get_run(account, run).await?;
     let mut results = PayoutResults::default();
     for PayoutResultRow { number, payout: id, result: outcome } in rows {
@@ -87,11 +87,7 @@ pub async fn apply_result_file(
 }
 
 /// Applies a row. Returns false if the row reports no final status yet.
-async fn apply_result_row(
-    payouts: &Payouts,
-    view: &PayoutView,
-    outcome: &PayoutResult,
-) -> Result<bool, AffiliateError> {
+async fn apply_result_row(payouts: &Payouts, view: &PayoutView, outcome: &PayoutResult) -> Result<bool> {
     let (account, id) = (view.payout.account, view.payout.id);
     match outcome {
         PayoutResult::Paid(reference) => {

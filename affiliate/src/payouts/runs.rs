@@ -18,7 +18,7 @@ use super::release_lines::{delete_empty_run, release_run_payouts};
 use super::step::{StepOutcome, lease_until};
 use super::view::PayoutView;
 use crate::context::{Context, ExtendCommit};
-use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, LedgerError};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, LedgerError, Result};
 use crate::if_match::IfMatch;
 
 /// Maximum skipped partners returned when the run has no payouts.
@@ -49,7 +49,7 @@ impl PayoutRuns {
         account: AccountId,
         cutoff: Option<Timestamp>,
         extend_commit: ExtendCommit<'_, PayoutRunId>,
-    ) -> Result<PayoutRunId, AffiliateError> {
+    ) -> Result<PayoutRunId> {
         retry_on_conflict(|| async {
             let program = program::get(&self.context.store, account).await?.ok_or(AffiliateError::NotSetUp)?;
             if let Some(open) = payout_run::find_open(&self.context.store, account).await? {
@@ -93,9 +93,6 @@ impl PayoutRuns {
     }
 
     /// Completes the drafting of a run. A complete run is returned as it is.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn finish_draft(&self, account: AccountId, run: PayoutRunId) -> Result<DraftResult, LedgerError> {
         let mut skipped = Vec::new();
         loop {
@@ -132,7 +129,7 @@ impl PayoutRuns {
         rev: u64,
         totals: &BTreeMap<Currency, i64>,
         extend_commit: ExtendCommit<'_, PayoutRun>,
-    ) -> Result<PayoutRun, AffiliateError> {
+    ) -> Result<PayoutRun> {
         retry_on_conflict(|| async {
             let before = self.get_run(account, id).await?;
             if before.status != PayoutRunStatus::Draft {
@@ -181,7 +178,7 @@ impl PayoutRuns {
         id: PayoutRunId,
         if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, PayoutRun>,
-    ) -> Result<PayoutRun, AffiliateError> {
+    ) -> Result<PayoutRun> {
         retry_on_conflict::<_, AffiliateError, _>(|| async {
             let before = self.get_run(account, id).await?;
             IfMatch::check_rev(if_match, before.rev)?;
@@ -211,15 +208,12 @@ impl PayoutRuns {
     ///
     /// # Errors
     /// `NotFound`; the store cannot be read.
-    pub async fn get_run(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun, AffiliateError> {
+    pub async fn get_run(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun> {
         let found = payout_run::get(&self.context.store, account, id).await?;
         found.filter(PayoutRun::is_drafted).ok_or(AffiliateError::NotFound(AffiliateNoun::Run))
     }
 
     /// Lists runs, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_runs(
         &self,
         account: AccountId,
@@ -229,9 +223,6 @@ impl PayoutRuns {
     }
 
     /// Lists payouts of a run, oldest first, reading at most `limit`. Returns the cursor of the next page as well.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_payouts_of_run(
         &self,
         run: &PayoutRun,
@@ -244,9 +235,6 @@ impl PayoutRuns {
     }
 
     /// Lists partners skipped by a run.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_skipped(
         &self,
         run: &PayoutRun,

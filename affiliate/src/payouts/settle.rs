@@ -13,7 +13,7 @@ use store::retry_on_conflict;
 use super::step::StepOutcome;
 use super::view::PayoutView;
 use crate::context::{Context, ExtendCommit};
-use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason, LedgerError};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason, LedgerError, Result};
 use crate::if_match::IfMatch;
 use crate::ledger::commit_batch::build_batch;
 use crate::ledger::recompute::recompute_all;
@@ -60,7 +60,7 @@ impl Payouts {
     ///
     /// # Errors
     /// `NotFound`; the store cannot be read.
-    pub async fn get_payout(&self, account: AccountId, id: PayoutId) -> Result<PayoutView, AffiliateError> {
+    pub async fn get_payout(&self, account: AccountId, id: PayoutId) -> Result<PayoutView> {
         let unknown = || AffiliateError::NotFound(AffiliateNoun::Payout);
         let payout = payout::get(&self.context.store, account, id).await?.ok_or_else(unknown)?;
         let run = payout_run::get(&self.context.store, account, payout.run).await?;
@@ -68,9 +68,6 @@ impl Payouts {
     }
 
     /// Lists payouts, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_payouts(
         &self,
         account: AccountId,
@@ -136,7 +133,7 @@ impl Payouts {
         reference: &str,
         if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, PayoutView>,
-    ) -> Result<PayoutView, AffiliateError> {
+    ) -> Result<PayoutView> {
         retry_on_conflict(|| async {
             let view = self.get_payout(account, id).await?;
             IfMatch::check(if_match, view.rev(), view.payout.updated_at)?;
@@ -179,7 +176,7 @@ impl Payouts {
         reason: &str,
         if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, PayoutView>,
-    ) -> Result<PayoutView, AffiliateError> {
+    ) -> Result<PayoutView> {
         retry_on_conflict(|| async {
             let view = self.get_payout(account, id).await?;
             IfMatch::check(if_match, view.rev(), view.payout.updated_at)?;
@@ -205,7 +202,7 @@ impl Payouts {
         before: &PayoutView,
         outcome: PayoutOutcome,
         extend_commit: ExtendCommit<'_, PayoutView>,
-    ) -> Result<Option<PayoutView>, AffiliateError> {
+    ) -> Result<Option<PayoutView>> {
         let (account, id) = (before.payout.account, before.payout.id);
         let mut work = UnitOfWork::open(&self.context, account).await?;
         let now = work.payouts.get(id).await?;

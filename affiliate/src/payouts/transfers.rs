@@ -35,7 +35,7 @@ use url::form_urlencoded::Serializer;
 use super::settle::Payouts;
 use super::view::PayoutView;
 use crate::context::{Context, no_extension};
-use crate::error::{AffiliateError, LedgerError};
+use crate::error::{AffiliateError, LedgerResult as Result};
 use crate::ledger::settlement::PayoutOutcome;
 use crate::processor::TransferResponseBody;
 
@@ -210,14 +210,7 @@ impl<'a> Transfers<'a> {
     }
 
     /// Requests the due transfers of an approved run. Schedules a job for the rest.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub async fn transfer_due_payouts(
-        &self,
-        account: AccountId,
-        id: PayoutRunId,
-    ) -> Result<TransferCounts, LedgerError> {
+    pub async fn transfer_due_payouts(&self, account: AccountId, id: PayoutRunId) -> Result<TransferCounts> {
         let (store, now) = (&self.context.store, self.context.now());
         let mut counts = TransferCounts::default();
         let Some(run) = payout_run::get(store, account, id).await? else { return Ok(counts) };
@@ -254,12 +247,7 @@ impl<'a> Transfers<'a> {
     }
 
     /// Looks up or requests the due transfers. Returns how much of the slice this used up.
-    async fn transfer_slice(
-        &self,
-        due: Vec<Payout>,
-        hold: Option<Hold>,
-        counts: &mut TransferCounts,
-    ) -> Result<usize, LedgerError> {
+    async fn transfer_slice(&self, due: Vec<Payout>, hold: Option<Hold>, counts: &mut TransferCounts) -> Result<usize> {
         let (now, count) = (self.context.now(), due.len());
         let (in_doubt, mut plain): (Vec<_>, Vec<_>) = due.into_iter().partition(|payout| {
             TransferRequest::from_payout(&with_restore_doubt(payout, hold, now)).needs_lookup_first(now)
@@ -317,7 +305,7 @@ impl<'a> Transfers<'a> {
         is_last: bool,
         due: Option<Timestamp>,
         counts: TransferCounts,
-    ) -> Result<TransferCounts, LedgerError> {
+    ) -> Result<TransferCounts> {
         let now = self.context.now();
         let left = payout::list_to_transfer(&self.context.store, account, id, None, SLICE).await?;
         let mut batch = Batch::progress();
@@ -333,7 +321,7 @@ impl<'a> Transfers<'a> {
     }
 
     /// Sets the run's status to `processing`.
-    async fn begin_processing(&self, id: &PayoutRunId, account: AccountId) -> Result<(), LedgerError> {
+    async fn begin_processing(&self, id: &PayoutRunId, account: AccountId) -> Result<()> {
         while let Some(run) = payout_run::get(&self.context.store, account, *id).await?
             && run.status == PayoutRunStatus::Approved
         {
@@ -348,7 +336,7 @@ impl<'a> Transfers<'a> {
     }
 
     /// Compares a payout of a restored store with the transfers to its destination.
-    async fn compare_with_transfers(&self, order: &TransferRequest) -> Result<TransferResponse, LedgerError> {
+    async fn compare_with_transfers(&self, order: &TransferRequest) -> Result<TransferResponse> {
         let Payout { id, account, amount, currency, .. } = &order.payout;
         let transfers = match self.gateway.list_transfers_to_destination(order).await {
             Ok(transfers) => transfers,
@@ -382,7 +370,7 @@ impl<'a> Transfers<'a> {
     }
 
     /// Requests a transfer and applies the response. If the key was reused, returns the request for a lookup.
-    async fn transfer_one(&self, before: &Payout) -> Result<(TransferCounts, Option<TransferRequest>), LedgerError> {
+    async fn transfer_one(&self, before: &Payout) -> Result<(TransferCounts, Option<TransferRequest>)> {
         let mut undisputed = before.clone();
         undisputed.asking.doubt = None;
         let Some(order) = self.begin_request(before, &undisputed).await? else {
@@ -399,7 +387,7 @@ impl<'a> Transfers<'a> {
     }
 
     /// Stores the request before it is sent; `None` if the payout has changed.
-    async fn begin_request(&self, payout: &Payout, doubted: &Payout) -> Result<Option<TransferRequest>, LedgerError> {
+    async fn begin_request(&self, payout: &Payout, doubted: &Payout) -> Result<Option<TransferRequest>> {
         let now = self.context.now();
         let mut requested = doubted.clone();
         if requested.asking.since.is_none() {
@@ -417,11 +405,7 @@ impl<'a> Transfers<'a> {
     }
 
     /// Applies the processor's response to the payout, unless it was settled meanwhile.
-    async fn apply_response(
-        &self,
-        requested: &Payout,
-        response: TransferResponse,
-    ) -> Result<TransferCounts, LedgerError> {
+    async fn apply_response(&self, requested: &Payout, response: TransferResponse) -> Result<TransferCounts> {
         let (account, id) = (requested.account, requested.id);
         let (paid, failed, waiting) =
             (TransferCounts::of(1, 0, 0), TransferCounts::of(0, 1, 0), TransferCounts::of(0, 0, 1));
@@ -462,11 +446,7 @@ impl<'a> Transfers<'a> {
     }
 
     /// Stores the time of the next request. Returns the updated payout, or `None` if it has changed.
-    async fn schedule_retry(
-        &self,
-        requested: &Payout,
-        response: &TransferResponse,
-    ) -> Result<Option<Payout>, LedgerError> {
+    async fn schedule_retry(&self, requested: &Payout, response: &TransferResponse) -> Result<Option<Payout>> {
         let now = self.context.now();
         let mut after = requested.clone();
         let attempts = &mut after.asking;

@@ -13,7 +13,7 @@ use store::engine::Batch;
 
 use super::login::PortalSessions;
 use crate::context::no_extension;
-use crate::error::{AffiliateError, ConflictReason};
+use crate::error::{AffiliateError, ConflictReason, Result};
 use crate::partner_lookup::{PartnerView, find_active_partner};
 use crate::partners::{PartnerDraft, PartnerStatusChange, Partners};
 
@@ -37,14 +37,11 @@ pub struct Applications {
 impl Applications {
     /// Returns the campaign that the form joins: the named one unless it is private, else the default one if it is
     /// public, else the newest public one. `None` if the program is not open to applications.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn campaign_to_join(
         &self,
         program: &AffiliateProgram,
         named: Option<CampaignId>,
-    ) -> Result<Option<Campaign>, AffiliateError> {
+    ) -> Result<Option<Campaign>> {
         let account = program.account;
         if let Some(id) = named {
             let found = campaign::get(&self.partners.context.store, account, id).await?;
@@ -73,7 +70,7 @@ impl Applications {
         program: &AffiliateProgram,
         campaign: &Campaign,
         application: &PartnerApplication,
-    ) -> Result<(), AffiliateError> {
+    ) -> Result<()> {
         let account = program.account;
         let parent = match &application.via {
             Some(token) => {
@@ -115,7 +112,7 @@ impl Applications {
     ///
     /// # Errors
     /// The partner is not invited; the store failed.
-    pub async fn accept_invitation(&self, partner: &Partner) -> Result<PartnerView, AffiliateError> {
+    pub async fn accept_invitation(&self, partner: &Partner) -> Result<PartnerView> {
         let status_change =
             PartnerStatusChange { action: PartnerAction::Accept, seen: None, reason: None, send_email: false };
         self.partners.change_partner_status(partner.account, partner.id, &status_change, &no_extension).await

@@ -16,7 +16,7 @@ use store::engine::ReadError;
 use url::Url;
 
 use crate::context::Context;
-use crate::error::{AffiliateError, PortalHostError};
+use crate::error::{PortalHostError, Result};
 
 /// Maximum labels of a host: each parent is looked up among the domains.
 const LABELS_MAX: usize = 12;
@@ -32,9 +32,6 @@ pub struct PortalHosts {
 
 impl PortalHosts {
     /// Checks a host for the portal of an account's program. The inner error is the reason why it is refused.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn check_portal_host(
         &self,
         account: AccountId,
@@ -71,18 +68,12 @@ impl PortalHosts {
     }
 
     /// Returns the host of a program's portal, if it is usable.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn portal_host(&self, program: &AffiliateProgram) -> Result<Option<DomainName>, ReadError> {
         let Some(host) = &program.settings.portal_domain else { return Ok(None) };
         Ok(self.check_portal_host(program.account, host).await?.ok().map(|()| host.clone()))
     }
 
     /// Returns why a program's portal host is not usable, if so.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn portal_host_error(&self, program: &AffiliateProgram) -> Result<Option<PortalHostError>, ReadError> {
         let Some(host) = &program.settings.portal_domain else { return Ok(None) };
         Ok(self.check_portal_host(program.account, host).await?.err())
@@ -103,9 +94,6 @@ impl PortalHosts {
 
     /// Returns the origin of a program's portal, without a trailing slash: its own host, if usable, with scheme and
     /// port of the service; else the service's base URL. `None` while the base URL is unknown.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn portal_origin(&self, program: &AffiliateProgram) -> Result<Option<String>, ReadError> {
         let Some(base) = self.intake.base_url() else { return Ok(None) };
         let Some(host) = self.portal_host(program).await? else { return Ok(Some(base.to_owned())) };
@@ -116,10 +104,7 @@ impl PortalHosts {
 
     /// Finds the program whose portal has this host, if its setup is complete and the host is usable ([`Self::check_portal_host`]). Hosts
     /// of the service belong to no program.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn find_program_by_host(&self, host: &DomainName) -> Result<Option<AffiliateProgram>, AffiliateError> {
+    pub async fn find_program_by_host(&self, host: &DomainName) -> Result<Option<AffiliateProgram>> {
         let found = program::find_by_host(&self.context.store, host).await?;
         let Some(program) = found.filter(|program| program.missing_steps().is_empty()) else {
             return Ok(None);
@@ -129,14 +114,7 @@ impl PortalHosts {
     }
 
     /// Returns the address by which a partner recruits others.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn recruiting_address(
-        &self,
-        program: &AffiliateProgram,
-        link: &PartnerLink,
-    ) -> Result<Option<String>, AffiliateError> {
+    pub async fn recruiting_address(&self, program: &AffiliateProgram, link: &PartnerLink) -> Result<Option<String>> {
         let Some(origin) = self.portal_origin(program).await? else { return Ok(None) };
         let (key, token) = (&program.publishable_key, link.token.as_str());
         Ok(Some(format!("{origin}/portal/join?key={key}&via={token}")))

@@ -25,7 +25,7 @@ use store::retry_on_conflict;
 
 use super::host::PortalHosts;
 use crate::context::{Context, ExtendCommit};
-use crate::error::{AffiliateError, ConflictReason, ForbiddenReason};
+use crate::error::{AffiliateError, ConflictReason, ForbiddenReason, Result};
 use crate::partner_emails::sender::queue_email;
 use crate::partner_lookup::PartnerLookup;
 use crate::secrets;
@@ -81,7 +81,7 @@ impl PortalSessions {
         account: AccountId,
         id: PartnerId,
         extend_commit: ExtendCommit<'_, NewLink>,
-    ) -> Result<NewLink, AffiliateError> {
+    ) -> Result<NewLink> {
         retry_on_conflict(|| async {
             let program = self.lookup.programs.require_set_up(account).await?;
             let partner = self.lookup.get_partner(account, id).await?;
@@ -108,7 +108,7 @@ impl PortalSessions {
     ///
     /// # Errors
     /// The link cannot be sealed.
-    pub fn seal_login_link(&self, id: PartnerId, login_link: &NewLink) -> Result<String, AffiliateError> {
+    pub fn seal_login_link(&self, id: PartnerId, login_link: &NewLink) -> Result<String> {
         let text = serde_json::to_string(login_link).map_err(|_| AffiliateError::Seal)?;
         Ok(secrets::seal(&self.intake, &id.to_bytes(), &text)?.0)
     }
@@ -117,7 +117,7 @@ impl PortalSessions {
     ///
     /// # Errors
     /// `Seal` if it cannot be opened; `LoginLinkExpired` if it was used, replaced or has expired.
-    pub async fn open_login_link(&self, id: PartnerId, sealed: &str) -> Result<NewLink, AffiliateError> {
+    pub async fn open_login_link(&self, id: PartnerId, sealed: &str) -> Result<NewLink> {
         let text = secrets::open(&self.intake, &id.to_bytes(), &SealedSecret(sealed.to_owned()))
             .ok_or(AffiliateError::Seal)?;
         let login_link: NewLink = serde_json::from_str(&text).map_err(|_| AffiliateError::Seal)?;
@@ -129,10 +129,7 @@ impl PortalSessions {
     }
 
     /// Returns the target of a valid link, without consuming the link.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn find_login_target(&self, secret: &PortalLinkSecret) -> Result<Option<LoginTarget>, AffiliateError> {
+    pub async fn find_login_target(&self, secret: &PortalLinkSecret) -> Result<Option<LoginTarget>> {
         let Some(link) = portal_link::get(&self.context.store, secret).await? else { return Ok(None) };
         if link.expires_at <= self.context.now() {
             return Ok(None);
@@ -146,7 +143,7 @@ impl PortalSessions {
         &self,
         account: AccountId,
         id: PartnerId,
-    ) -> Result<Option<(Partner, AffiliateProgram)>, AffiliateError> {
+    ) -> Result<Option<(Partner, AffiliateProgram)>> {
         let program = match self.lookup.programs.require_set_up(account).await {
             Ok(program) => program,
             Err(AffiliateError::NotSetUp) => return Ok(None),
@@ -165,7 +162,7 @@ impl PortalSessions {
         &self,
         secret: &PortalLinkSecret,
         context: &SignInContext,
-    ) -> Result<(PortalToken, PartnerSession), AffiliateError> {
+    ) -> Result<(PortalToken, PartnerSession)> {
         let over = || AffiliateError::from(ConflictReason::PortalLinkExpired);
         retry_on_conflict(|| async {
             let LoginTarget { link, partner, program } = self.find_login_target(secret).await?.ok_or_else(over)?;
@@ -200,10 +197,7 @@ impl PortalSessions {
     }
 
     /// Returns the session of a token; `None` if it has ended or the partner was rejected.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn authenticate(&self, token: &PortalToken) -> Result<Option<PartnerSession>, AffiliateError> {
+    pub async fn authenticate(&self, token: &PortalToken) -> Result<Option<PartnerSession>> {
         let Some(session) = portal_session::get(&self.context.store, token, self.context.now()).await? else {
             return Ok(None);
         };
@@ -212,10 +206,7 @@ impl PortalSessions {
     }
 
     /// Ends a session.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub async fn sign_out(&self, session: &PortalSession) -> Result<(), AffiliateError> {
+    pub async fn sign_out(&self, session: &PortalSession) -> Result<()> {
         let mut batch = Batch::progress();
         portal_session::delete(&mut batch, session);
         self.context.commit(batch).await?;
@@ -224,10 +215,7 @@ impl PortalSessions {
 
     /// Mails a sign-in link to the partner with this email, if there is one who may sign in. The page must not reveal
     /// whether there is.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub async fn request_login_link(&self, program: &AffiliateProgram, email: &Address) -> Result<(), AffiliateError> {
+    pub async fn request_login_link(&self, program: &AffiliateProgram, email: &Address) -> Result<()> {
         let found = partner::find_by_email(&self.context.store, program.account, email).await?;
         let Some(partner) = found.filter(|partner| partner.status != PartnerStatus::Rejected) else {
             return Ok(());
@@ -240,11 +228,7 @@ impl PortalSessions {
 }
 
 /// Deletes the links and sessions of a deleted partner.
-pub(crate) async fn revoke_portal_access(
-    context: &Context,
-    account: AccountId,
-    partner: PartnerId,
-) -> Result<(), AffiliateError> {
+pub(crate) async fn revoke_portal_access(context: &Context, account: AccountId, partner: PartnerId) -> Result<()> {
     let mut batch = Batch::progress();
     portal_link::purge_by_partner(&context.store, &mut batch, account, partner).await?;
     portal_session::delete_by_partner(&context.store, &mut batch, account, partner).await?;

@@ -12,7 +12,7 @@ use store::affiliate::{partner, portal_link};
 use store::engine::Batch;
 
 use super::login::{LoginTarget, PortalSessions};
-use crate::error::{AffiliateError, ConflictReason};
+use crate::error::{AffiliateError, ConflictReason, Result};
 use crate::partner_emails::sender::queue_email;
 use crate::partner_lookup::PartnerView;
 use crate::partners::Partners;
@@ -33,7 +33,7 @@ pub fn parse_payout_destination(
     program: &AffiliateProgram,
     method: &str,
     destination: &str,
-) -> Result<PayoutDestination, AffiliateError> {
+) -> Result<PayoutDestination> {
     let method = PayoutMethod::from_word(method).filter(|method| payout_methods(program).contains(method));
     let method = method.ok_or_else(|| AffiliateError::field("method", "is not a payout method of this program"))?;
     PayoutDestination::new(method, destination).map_err(|reason| AffiliateError::field("destination", reason))
@@ -56,7 +56,7 @@ impl DestinationChanges {
         partner: &Partner,
         program: &AffiliateProgram,
         payout: PayoutDestination,
-    ) -> Result<(), AffiliateError> {
+    ) -> Result<()> {
         if !self.partners.senders.answers_by_mail(program).await? {
             return Err(ConflictReason::NoMail.into());
         }
@@ -73,13 +73,10 @@ impl DestinationChanges {
     }
 
     /// Returns the destination that a link would confirm, if the link is valid.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn find_payout_change(
         &self,
         secret: &PortalLinkSecret,
-    ) -> Result<Option<(LoginTarget, PayoutDestination)>, AffiliateError> {
+    ) -> Result<Option<(LoginTarget, PayoutDestination)>> {
         let Some(target) = self.sessions.find_login_target(secret).await? else { return Ok(None) };
         let PortalLinkPurpose::Payout { method, destination } = target.link.purpose.clone() else {
             return Ok(None);
@@ -93,7 +90,7 @@ impl DestinationChanges {
     /// # Errors
     /// `PortalLinkExpired` if the link was used or has expired, or the partner is not active; `MethodNotOffered`; the
     /// store failed.
-    pub async fn confirm_payout_change(&self, secret: &PortalLinkSecret) -> Result<PartnerView, AffiliateError> {
+    pub async fn confirm_payout_change(&self, secret: &PortalLinkSecret) -> Result<PartnerView> {
         let over = || AffiliateError::from(ConflictReason::PortalLinkExpired);
         let (LoginTarget { link, partner, program }, payout) =
             self.find_payout_change(secret).await?.ok_or_else(over)?;

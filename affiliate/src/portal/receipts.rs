@@ -12,7 +12,7 @@ use store::affiliate::{adjustment, commission, payout};
 use store::engine::ReadError;
 
 use crate::context::Context;
-use crate::error::AffiliateError;
+use crate::error::{AffiliateError, Result};
 use crate::partner_emails::email_texts::PayoutEmailDetails;
 use crate::payouts::settle::{PayoutPage, PayoutQuery, Payouts};
 use crate::payouts::view::PayoutView;
@@ -38,24 +38,14 @@ pub struct Receipts {
 
 impl Receipts {
     /// Lists a partner's payouts, newest first, without drafts.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn list_partner_payouts(
-        &self,
-        partner: &Partner,
-        wanted: ListPageRequest,
-    ) -> Result<PayoutPage, AffiliateError> {
+    pub async fn list_partner_payouts(&self, partner: &Partner, wanted: ListPageRequest) -> Result<PayoutPage> {
         let statuses = vec![PayoutStatus::Processing, PayoutStatus::Paid, PayoutStatus::Failed];
         let query = PayoutQuery { statuses, partner: Some(partner.id), run: None };
         Ok(self.payouts.list_payouts(partner.account, &query, wanted).await?)
     }
 
     /// Returns a payout with its first lines; `None` if it is not the partner's, or a draft.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn get_receipt(&self, partner: &Partner, id: PayoutId) -> Result<Option<Receipt>, AffiliateError> {
+    pub async fn get_receipt(&self, partner: &Partner, id: PayoutId) -> Result<Option<Receipt>> {
         let view = match self.payouts.get_payout(partner.account, id).await {
             Ok(view) => view,
             Err(AffiliateError::NotFound(_)) => return Ok(None),
@@ -74,14 +64,11 @@ impl Receipts {
     }
 
     /// Returns the adjustments that the partner's next payouts net, by currency: refunds after a payout.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn pending_corrections(
         &self,
         partner: &Partner,
         currencies: impl Iterator<Item = Currency>,
-    ) -> Result<BTreeMap<Currency, i64>, AffiliateError> {
+    ) -> Result<BTreeMap<Currency, i64>> {
         let mut corrections = BTreeMap::new();
         for currency in currencies {
             let key = (partner.id, currency);

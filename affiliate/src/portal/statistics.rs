@@ -18,7 +18,7 @@ use mail::metric::Hour;
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{commission, referral};
 
-use crate::error::AffiliateError;
+use crate::error::Result;
 use crate::ledger::balances::PartnerSums;
 use crate::visits::click_counting::ClickCounter;
 
@@ -78,10 +78,7 @@ pub struct PartnerStatistics {
 
 impl PartnerStatistics {
     /// Returns a partner's balances and daily earnings.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn partner_balances(&self, partner: &Partner) -> Result<PartnerBalances, AffiliateError> {
+    pub async fn partner_balances(&self, partner: &Partner) -> Result<PartnerBalances> {
         let now = self.sums.context.now();
         let balances = self.sums.balances((partner.account, partner.id)).await?;
         let mut sums = PartnerBalances { balances, ..PartnerBalances::default() };
@@ -107,10 +104,7 @@ impl PartnerStatistics {
     }
 
     /// Sums a partner's referrals by tag.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn referral_statistics(&self, partner: &Partner) -> Result<ReferralStatistics, AffiliateError> {
+    pub async fn referral_statistics(&self, partner: &Partner) -> Result<ReferralStatistics> {
         let mut statistics = ReferralStatistics::default();
         let filter = referral::ReferralFilter { partner: Some(partner.id), ..referral::ReferralFilter::default() };
         let mut before = None;
@@ -128,14 +122,7 @@ impl PartnerStatistics {
     }
 
     /// Counts the clicks on a partner's links up to now.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn click_statistics(
-        &self,
-        partner: &Partner,
-        links: &[PartnerLink],
-    ) -> Result<ClickStatistics, AffiliateError> {
+    pub async fn click_statistics(&self, partner: &Partner, links: &[PartnerLink]) -> Result<ClickStatistics> {
         let counts = self.clicks.count_clicks_of_links(partner.id, links).await?;
         let by_link: BTreeMap<_, _> = links.iter().map(|link| link.id).zip(counts).collect();
         let all = by_link.values().sum();

@@ -1,9 +1,10 @@
-//! Charge, from `charge.refunded`, `charge.succeeded`, `charge.updated` and `GET /v1/charges`.
+//! Charge, from `charge.refunded`, `charge.succeeded`, `charge.updated` and `GET /v1/charges`; and its dispute, from
+//! `charge.dispute.*`.
 
 use mail::affiliate::money::Currency;
+use mail::affiliate::sale::DisputeState;
 
-use super::dispute::ChargeDispute;
-use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{ProcessorJsonObject, ProcessorObject, ReadContext, Result};
 use super::metadata::ReferralMetadata;
 use super::refund::{ChargeFigure, Refund};
 use super::state_version::StateVersion;
@@ -36,19 +37,8 @@ pub struct Charge {
     pub as_of: StateVersion,
 }
 
-impl Charge {
-    /// Parses a fetched charge.
-    ///
-    /// # Errors
-    /// A needed field is missing or invalid.
-    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
-    }
-
-    pub(super) fn from_json(
-        object: &ProcessorJsonObject<'_>,
-        reading: &ReadContext<'_>,
-    ) -> Result<Self, JsonReadError> {
+impl ProcessorObject for Charge {
+    fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let refunds = object.objects("refunds")?;
         let dispute = object.expanded("dispute")?;
         Ok(Self {
@@ -66,7 +56,9 @@ impl Charge {
             as_of: reading.as_of,
         })
     }
+}
 
+impl Charge {
     /// True if the charge has no refund, no dispute and no exclusion flag.
     #[must_use]
     pub fn has_no_effect(&self) -> bool {
@@ -77,5 +69,35 @@ impl Charge {
     #[must_use]
     pub fn figure(&self) -> ChargeFigure {
         ChargeFigure { as_of: self.as_of, refunded: self.amount_refunded }
+    }
+}
+
+/// A dispute; all fields are state. Its last event alone also shows that there was one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChargeDispute {
+    pub id: String,
+    pub charge: Option<String>,
+    pub payment_intent: Option<String>,
+    pub status: DisputeState,
+    pub as_of: StateVersion,
+}
+
+impl ProcessorObject for ChargeDispute {
+    fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
+        let status = match object.text("status")?.as_deref() {
+            Some("warning_closed") => DisputeState::InquiryClosed,
+            Some(status) if status.starts_with("warning_") => DisputeState::Inquiry,
+            Some("won") => DisputeState::Won,
+            // The customer has the money: the dispute was lost, prevented by a refund, or closed by one.
+            Some("lost" | "prevented" | "charge_refunded") => DisputeState::Lost,
+            _ => DisputeState::Open,
+        };
+        Ok(Self {
+            id: object.required_id("id")?,
+            charge: object.id("charge")?,
+            payment_intent: object.first_id(&["payment_intent", "charge.payment_intent"])?,
+            status,
+            as_of: reading.as_of,
+        })
     }
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use mail::affiliate::money::Currency;
 use mail::affiliate::sale::{Sale, SaleLine};
 
-use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{ProcessorJsonObject, ProcessorObject, ReadContext, Result};
 use super::metadata::{ReferralHint, ReferralMetadata};
 use super::state_version::StateVersion;
 
@@ -36,19 +36,8 @@ pub struct Checkout {
     pub as_of: StateVersion,
 }
 
-impl Checkout {
-    /// Parses a fetched session.
-    ///
-    /// # Errors
-    /// A needed field is missing or invalid.
-    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
-    }
-
-    pub(super) fn from_json(
-        object: &ProcessorJsonObject<'_>,
-        reading: &ReadContext<'_>,
-    ) -> Result<Self, JsonReadError> {
+impl ProcessorObject for Checkout {
+    fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let named = object.text("client_reference_id")?.and_then(|text| ReferralHint::read(&text));
         Ok(Self {
             id: object.required_id("id")?,
@@ -66,7 +55,9 @@ impl Checkout {
             as_of: reading.as_of,
         })
     }
+}
 
+impl Checkout {
     /// Returns the session as a sale of its own, if it is paid and has no invoice. The sale's id is the payment
     /// intent's.
     ///

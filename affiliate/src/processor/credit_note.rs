@@ -3,7 +3,7 @@
 
 use mail::affiliate::money::Currency;
 
-use super::json_reader::{FieldProblem, JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{FieldProblem, ProcessorJsonObject, ProcessorObject, ReadContext, Result};
 use super::state_version::{ObjectStage, StateVersion};
 
 /// A credit note; all fields are state, and a void one returns nothing.
@@ -19,19 +19,8 @@ pub struct CreditNote {
     pub as_of: StateVersion,
 }
 
-impl CreditNote {
-    /// Parses a fetched credit note.
-    ///
-    /// # Errors
-    /// A needed field is missing or invalid.
-    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
-    }
-
-    pub(super) fn from_json(
-        object: &ProcessorJsonObject<'_>,
-        reading: &ReadContext<'_>,
-    ) -> Result<Self, JsonReadError> {
+impl ProcessorObject for CreditNote {
+    fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let is_void = reading.as_of.step == ObjectStage::Ended || object.text("status")?.as_deref() == Some("void");
         let given_back = returned_amount(object)?;
         Ok(Self {
@@ -44,7 +33,7 @@ impl CreditNote {
     }
 }
 
-fn returned_amount(object: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
+fn returned_amount(object: &ProcessorJsonObject<'_>) -> Result<i64> {
     let out_of_band = object.non_negative_amount("out_of_band_amount")?.unwrap_or(0);
     let after_payment = match object.non_negative_amount("post_payment_amount")? {
         Some(amount) => amount,

@@ -6,18 +6,17 @@
 use jiff::Timestamp;
 use mail::affiliate::program::ProcessorMode;
 
-use super::account::ConnectedAccount;
-use super::charge::Charge;
+use super::charge::{Charge, ChargeDispute};
 use super::checkout::Checkout;
 use super::credit_note::CreditNote;
-use super::customer::Customer;
-use super::dispute::ChargeDispute;
+use super::customer::{ConnectedAccount, Customer, Subscription};
 use super::invoice::{Invoice, InvoicePayment};
-use super::json_reader::{FieldProblem, JsonReadError, ProcessorJsonObject, ReadContext, body_error, json};
+use super::json_reader::{
+    FieldProblem, JsonReadError, ProcessorJsonObject, ProcessorObject, ReadContext, Result, body_error, json,
+};
 use super::metadata::MetadataKeys;
 use super::refund::Refund;
 use super::state_version::StateVersion;
-use super::subscription::Subscription;
 use super::transfer::ReversedTransfer;
 
 /// Wraps a fetched object as the body of an event with the given time.
@@ -86,7 +85,7 @@ impl WebhookEvent {
     ///
     /// # Errors
     /// The body is not JSON, has a reserved field name, or lacks id, type or time.
-    pub fn read(body: &[u8]) -> Result<Self, JsonReadError> {
+    pub fn read(body: &[u8]) -> Result<Self> {
         // The body is stored if it fails, and may later be parsed into a tree.
         if mail::json::has_reserved_name(body) {
             return Err(body_error(FieldProblem::ReservedName));
@@ -114,31 +113,31 @@ impl WebhookEvent {
         Self { object: None, ..self }
     }
 
+    fn parse<T: ProcessorObject>(&self, reading: &ReadContext<'_>) -> Result<T> {
+        let missing = || JsonReadError { field: "data.object".to_owned(), problem: FieldProblem::Missing };
+        let object = self.object.as_deref().ok_or_else(missing)?;
+        T::from_json(&ProcessorJsonObject::parse(object, "data.object")?, reading)
+    }
+
     /// Parses the object.
     ///
     /// # Errors
     /// The object's type is used and a needed field is missing or invalid.
-    pub fn read_fact(&self, keys: &MetadataKeys) -> Result<WebhookFact, JsonReadError> {
+    pub fn read_fact(&self, keys: &MetadataKeys) -> Result<WebhookFact> {
         let reading = &ReadContext { keys, as_of: StateVersion::event(&self.kind, self.created) };
-        let object = || {
-            let missing = || JsonReadError { field: "data.object".to_owned(), problem: FieldProblem::Missing };
-            ProcessorJsonObject::parse(self.object.as_deref().ok_or_else(missing)?, "data.object")
-        };
         Ok(match self.kind.as_str() {
             "checkout.session.completed" | "checkout.session.async_payment_succeeded" => {
-                WebhookFact::CheckoutCompleted(Box::new(Checkout::from_json(&object()?, reading)?))
+                WebhookFact::CheckoutCompleted(Box::new(self.parse(reading)?))
             }
-            "customer.created" | "customer.updated" => WebhookFact::Customer(Customer::from_json(&object()?, reading)?),
+            "customer.created" | "customer.updated" => WebhookFact::Customer(self.parse(reading)?),
             "customer.subscription.created" | "customer.subscription.updated" | "customer.subscription.deleted" => {
-                WebhookFact::Subscription(Subscription::from_json(&object()?, reading)?)
+                WebhookFact::Subscription(self.parse(reading)?)
             }
-            "invoice.paid" | "invoice.payment_succeeded" => {
-                WebhookFact::InvoicePaid(Box::new(Invoice::from_json(&object()?, reading)?))
-            }
-            "invoice_payment.paid" => WebhookFact::InvoicePayment(InvoicePayment::from_json(&object()?, reading)?),
-            "charge.refunded" => WebhookFact::Charge(Box::new(Charge::from_json(&object()?, reading)?)),
+            "invoice.paid" | "invoice.payment_succeeded" => WebhookFact::InvoicePaid(Box::new(self.parse(reading)?)),
+            "invoice_payment.paid" => WebhookFact::InvoicePayment(self.parse(reading)?),
+            "charge.refunded" => WebhookFact::Charge(Box::new(self.parse(reading)?)),
             "charge.succeeded" | "charge.updated" => {
-                let charge = Charge::from_json(&object()?, reading)?;
+                let charge: Charge = self.parse(reading)?;
                 // Every payment has such an event; one without an effect needs no stored state.
                 if charge.has_no_effect() {
                     return Ok(WebhookFact::Other(self.kind.clone()));
@@ -146,18 +145,18 @@ impl WebhookEvent {
                 WebhookFact::Charge(Box::new(charge))
             }
             "refund.created" | "refund.updated" | "refund.failed" | "charge.refund.updated" => {
-                WebhookFact::Refund(Refund::from_json(&object()?, reading)?)
+                WebhookFact::Refund(self.parse(reading)?)
             }
             "credit_note.created" | "credit_note.updated" | "credit_note.voided" => {
-                WebhookFact::CreditNote(CreditNote::from_json(&object()?, reading)?)
+                WebhookFact::CreditNote(self.parse(reading)?)
             }
             "charge.dispute.created"
             | "charge.dispute.updated"
             | "charge.dispute.closed"
             | "charge.dispute.funds_withdrawn"
-            | "charge.dispute.funds_reinstated" => WebhookFact::Dispute(ChargeDispute::from_json(&object()?, reading)?),
-            "transfer.reversed" => WebhookFact::TransferReversed(ReversedTransfer::from_json(&object()?, reading)?),
-            "account.updated" => WebhookFact::AccountUpdated(ConnectedAccount::from_json(&object()?, reading)?),
+            | "charge.dispute.funds_reinstated" => WebhookFact::Dispute(self.parse(reading)?),
+            "transfer.reversed" => WebhookFact::TransferReversed(self.parse(reading)?),
+            "account.updated" => WebhookFact::AccountUpdated(self.parse(reading)?),
             other => WebhookFact::Other(other.to_owned()),
         })
     }

@@ -1,14 +1,11 @@
-//! Invoice, from `invoice.paid` and `invoice.payment_succeeded`, with the payments that paid it.
-
-mod line;
-mod payment;
+//! Invoice, from `invoice.paid` and `invoice.payment_succeeded`, with its lines and the payments that paid it.
+//! Payments lead from refunds and disputes to the invoice.
 
 use jiff::Timestamp;
 use mail::affiliate::sale::{Sale, SaleLine};
 
-pub use self::payment::{InvoicePayment, Payment};
 use super::charge::Charge;
-use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{ProcessorJsonObject, ProcessorObject, ReadContext, Result};
 use super::metadata::ReferralMetadata;
 use super::state_version::{ObjectStage, StateVersion};
 
@@ -40,19 +37,8 @@ pub struct Invoice {
     pub as_of: StateVersion,
 }
 
-impl Invoice {
-    /// Parses a fetched invoice.
-    ///
-    /// # Errors
-    /// A needed field is missing or invalid.
-    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
-    }
-
-    pub(super) fn from_json(
-        object: &ProcessorJsonObject<'_>,
-        reading: &ReadContext<'_>,
-    ) -> Result<Self, JsonReadError> {
+impl ProcessorObject for Invoice {
+    fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let is_event = reading.as_of.step != ObjectStage::Fetched;
         let is_paid = match object.text("status")?.as_deref() {
             Some(status) => status == "paid",
@@ -60,7 +46,7 @@ impl Invoice {
         };
         let has_all_lines = !object.is_set("lines.has_more")?;
         let lines: Vec<SaleLine> =
-            object.objects("lines")?.iter().map(|line| line::read(&line?)).collect::<Result<_, _>>()?;
+            object.objects("lines")?.iter().map(|line| read_line(&line?)).collect::<Result<_, _>>()?;
         let metadata = ["subscription_details.metadata", "parent.subscription_details.metadata", "metadata"];
         Ok(Self {
             is_paid,
@@ -68,7 +54,7 @@ impl Invoice {
             email: object.email(&["customer_email", "customer.email"])?,
             subscription: object.first_id(&["subscription", "parent.subscription_details.subscription"])?,
             marks: ReferralMetadata::read(object, &metadata, reading),
-            payments: payment::payments_of_invoice(object)?,
+            payments: payments_of_invoice(object)?,
             charges: charges(object, reading)?,
             description: description(object)?,
             has_all_lines,
@@ -91,13 +77,13 @@ impl Invoice {
 ///
 /// # Errors
 /// A needed field is missing or invalid.
-pub fn invoice_line(json: &str, nth: usize) -> Result<SaleLine, JsonReadError> {
-    line::read(&ProcessorJsonObject::parse(json, &format!("data.object.lines.data[{nth}]"))?)
+pub fn invoice_line(json: &str, nth: usize) -> Result<SaleLine> {
+    read_line(&ProcessorJsonObject::parse(json, &format!("data.object.lines.data[{nth}]"))?)
 }
 
 /// Returns the tax included in `total`. An empty list is ignored: processors send it along with a `tax` that is not
 /// zero.
-fn tax(object: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
+fn tax(object: &ProcessorJsonObject<'_>) -> Result<i64> {
     for list in ["total_taxes", "total_tax_amounts"] {
         if let Some(tax) = object.sum(list, |_| true)? {
             return Ok(tax);
@@ -108,7 +94,7 @@ fn tax(object: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
 
 /// Returns the time of payment. A fetched invoice without that field was paid at an unknown time before, so its
 /// creation is used.
-fn paid_at(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Timestamp, JsonReadError> {
+fn paid_at(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Timestamp> {
     if let Some(paid_at) = object.time("status_transitions.paid_at")? {
         return Ok(paid_at);
     }
@@ -117,7 +103,7 @@ fn paid_at(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Resul
 }
 
 /// Returns the charges that are expanded in the invoice.
-fn charges(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Vec<Charge>, JsonReadError> {
+fn charges(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Vec<Charge>> {
     let mut charges = Vec::new();
     let mut add = |container: &ProcessorJsonObject<'_>, paths: [&str; 2]| {
         for path in paths {
@@ -134,11 +120,110 @@ fn charges(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Resul
     Ok(charges)
 }
 
-fn description(object: &ProcessorJsonObject<'_>) -> Result<Option<String>, JsonReadError> {
+fn description(object: &ProcessorJsonObject<'_>) -> Result<Option<String>> {
     let mut description = object.text("description")?;
     if let Some(line) = object.objects("lines")?.iter().next() {
         description = description.or(line?.text("description")?);
     }
     let cut = |text: &str| text.trim().chars().take(DESCRIPTION_CHARS_MAX).collect::<String>();
     Ok(description.map(|text| cut(&text)).filter(|text| !text.is_empty()))
+}
+
+/// A payment, by its known ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Payment {
+    pub charge: Option<String>,
+    /// The payment intent; API versions since Basil use it instead of the charge.
+    pub payment_intent: Option<String>,
+}
+
+/// Records that a payment paid an invoice, wholly or in part (`invoice_payment.paid`). Never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvoicePayment {
+    pub id: String,
+    pub invoice: String,
+    pub payment: Payment,
+    pub as_of: StateVersion,
+}
+
+impl ProcessorObject for InvoicePayment {
+    fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
+        Ok(Self {
+            id: object.required_id("id")?,
+            invoice: object.required_id("invoice")?,
+            payment: payment_of_entry(object)?,
+            as_of: reading.as_of,
+        })
+    }
+}
+
+/// Returns the payments that an invoice names: its own charge and payment intent, and its list.
+fn payments_of_invoice(object: &ProcessorJsonObject<'_>) -> Result<Vec<Payment>> {
+    let own_payment = Payment {
+        charge: object.first_id(&["charge", "payment_intent.latest_charge"])?,
+        payment_intent: object.first_id(&["payment_intent", "charge.payment_intent"])?,
+    };
+    let mut payments = Vec::new();
+    add_payment(&mut payments, own_payment);
+    for entry in object.objects("payments")?.iter() {
+        let entry = entry?;
+        // The list also contains attempts that did not pay.
+        if entry.text("status")?.is_none_or(|status| status == "paid") {
+            add_payment(&mut payments, payment_of_entry(&entry)?);
+        }
+    }
+    Ok(payments)
+}
+
+fn payment_of_entry(entry: &ProcessorJsonObject<'_>) -> Result<Payment> {
+    Ok(Payment {
+        charge: entry.first_id(&["payment.charge", "payment.payment_intent.latest_charge"])?,
+        payment_intent: entry.first_id(&["payment.payment_intent", "payment.charge.payment_intent"])?,
+    })
+}
+
+/// Adds a payment, or completes one that is already in the list.
+fn add_payment(payments: &mut Vec<Payment>, payment: Payment) {
+    let is_same = |left: &Option<String>, right: &Option<String>| left.is_some() && left == right;
+    let existing = payments.iter_mut().find(|existing| {
+        is_same(&existing.charge, &payment.charge) || is_same(&existing.payment_intent, &payment.payment_intent)
+    });
+    match existing {
+        Some(existing) => {
+            existing.charge = existing.charge.take().or(payment.charge);
+            existing.payment_intent = existing.payment_intent.take().or(payment.payment_intent);
+        }
+        None if payment.charge.is_some() || payment.payment_intent.is_some() => payments.push(payment),
+        None => {}
+    }
+}
+
+/// Parses a line. A proration credit has only negative amounts.
+fn read_line(line: &ProcessorJsonObject<'_>) -> Result<SaleLine> {
+    let discount = line.sum("discount_amounts", |_| true)?;
+    Ok(SaleLine {
+        amount: line.required_amount("amount")?,
+        discount: discount.unwrap_or(0),
+        inclusive_tax: inclusive_tax(line)?,
+        pretax_credit: line
+            .sum("pretax_credit_amounts", |credit| is_separate_from_discount(credit, discount))?
+            .unwrap_or(0),
+        price: line.first_id(&["price", "pricing.price_details.price", "plan"])?,
+        product: line.first_id(&["price.product", "plan.product", "pricing.price_details.product"])?,
+    })
+}
+
+/// Returns the tax included in the line's amount: from `taxes` (Basil), else `tax_amounts`.
+fn inclusive_tax(line: &ProcessorJsonObject<'_>) -> Result<i64> {
+    let taxes = line.sum("taxes", |tax| tax.has_text("tax_behavior", "inclusive"))?;
+    let tax = match taxes {
+        Some(tax) => Some(tax),
+        None => line.sum("tax_amounts", |tax| tax.find("inclusive") == Some("true"))?,
+    };
+    Ok(tax.unwrap_or(0))
+}
+
+/// True if a credit is not one of the discounts already counted: the list of credits contains those as well.
+fn is_separate_from_discount(credit: &ProcessorJsonObject<'_>, discount: Option<i64>) -> bool {
+    discount.is_none() || !credit.has_text("type", "discount")
 }

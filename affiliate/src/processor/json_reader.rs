@@ -33,6 +33,9 @@ pub const PAGE_OBJECTS: usize = 100;
 /// Maximum size of a page: all objects of the maximum size, and the text between them.
 pub const PAGE_BYTES_MAX: usize = PAGE_OBJECTS * OBJECT_BYTES_MAX + (64 << 10);
 
+/// Result of parsing the processor's JSON.
+pub(super) type Result<T, E = JsonReadError> = std::result::Result<T, E>;
+
 /// The processor's JSON is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{field} {problem}")]
@@ -98,13 +101,30 @@ pub struct ReadContext<'a> {
     pub as_of: StateVersion,
 }
 
+/// An object of the processor, parsed from its JSON.
+pub trait ProcessorObject: Sized {
+    /// Parses an object of an event.
+    ///
+    /// # Errors
+    /// A needed field is missing or invalid.
+    fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self>;
+
+    /// Parses a fetched object.
+    ///
+    /// # Errors
+    /// A needed field is missing or invalid.
+    fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self> {
+        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
+    }
+}
+
 /// Returns an error about the whole body.
 pub(super) fn body_error(problem: FieldProblem) -> JsonReadError {
     JsonReadError { field: "body".to_owned(), problem }
 }
 
 /// Checks that a body is JSON, and returns its text.
-pub(super) fn json(body: &[u8]) -> Result<&str, JsonReadError> {
+pub(super) fn json(body: &[u8]) -> Result<&str> {
     let text = std::str::from_utf8(body).ok();
     let read = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
     read.map(RawValue::get).ok_or_else(|| body_error(FieldProblem::NotJson))
@@ -197,7 +217,7 @@ pub(super) fn elements(json: &str, limit: usize) -> Option<Vec<&str>> {
 
 /// An object and its path. Fields are accessed by path, e.g. `price`, `pricing.price_details.price`; `null` counts as
 /// absent.
-pub(super) struct ProcessorJsonObject<'a> {
+pub struct ProcessorJsonObject<'a> {
     fields: Vec<(Cow<'a, str>, &'a str)>,
     /// Path prefix with its dot; empty at the root.
     path: String,
@@ -214,7 +234,7 @@ impl<'a> JsonEntries<'a> {
         self.list.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Result<ProcessorJsonObject<'a>, JsonReadError>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Result<ProcessorJsonObject<'a>>> {
         let item =
             |(index, json): (usize, &&'a str)| ProcessorJsonObject::parse(json, &format!("{}[{index}]", self.path));
         self.list.iter().enumerate().map(item)
@@ -223,7 +243,7 @@ impl<'a> JsonEntries<'a> {
 
 impl<'a> ProcessorJsonObject<'a> {
     /// Parses an object; `object_path` is its path, empty for the root.
-    pub(super) fn parse(json: &'a str, object_path: &str) -> Result<Self, JsonReadError> {
+    pub(super) fn parse(json: &'a str, object_path: &str) -> Result<Self> {
         let read_error = |problem| {
             let field = if object_path.is_empty() { "body" } else { object_path };
             JsonReadError { field: field.to_owned(), problem }
@@ -263,24 +283,24 @@ impl<'a> ProcessorJsonObject<'a> {
         field_path: &str,
         problem: FieldProblem,
         read: impl FnOnce(&'a str) -> Option<T>,
-    ) -> Result<Option<T>, JsonReadError> {
+    ) -> Result<Option<T>> {
         let Some(json) = self.find(field_path) else { return Ok(None) };
         read(json).map(Some).ok_or_else(|| self.error_at(field_path, problem))
     }
 
     /// Returns the value, or an error if it is missing.
-    pub(super) fn required<T>(&self, field_path: &str, found: Option<T>) -> Result<T, JsonReadError> {
+    pub(super) fn required<T>(&self, field_path: &str, found: Option<T>) -> Result<T> {
         found.ok_or_else(|| self.error_at(field_path, FieldProblem::Missing))
     }
 
     /// Returns the object at a path where an id may be instead.
-    pub(super) fn expanded(&self, field_path: &str) -> Result<Option<Self>, JsonReadError> {
+    pub(super) fn expanded(&self, field_path: &str) -> Result<Option<Self>> {
         let found = self.find(field_path).filter(|json| json.starts_with('{'));
         found.map(|json| Self::parse(json, &format!("{}{field_path}", self.path))).transpose()
     }
 
     /// Returns the objects of a list, given directly or as `data` of an object; empty if absent.
-    pub(super) fn objects(&self, field_path: &str) -> Result<JsonEntries<'a>, JsonReadError> {
+    pub(super) fn objects(&self, field_path: &str) -> Result<JsonEntries<'a>> {
         let (field_path, list) = match self.find(field_path) {
             Some(json) if json.starts_with('{') => (format!("{field_path}.data"), field_of(json, "data")),
             found => (field_path.to_owned(), found),
@@ -296,7 +316,7 @@ impl<'a> ProcessorJsonObject<'a> {
     }
 
     /// Returns an id, or the id of the expanded object. An empty id counts as absent.
-    pub(super) fn id(&self, field_path: &str) -> Result<Option<String>, JsonReadError> {
+    pub(super) fn id(&self, field_path: &str) -> Result<Option<String>> {
         let id = self.read(field_path, FieldProblem::NotAnId, |json| {
             if json.starts_with('{') { text_in(json, "id") } else { parse_text(json) }
         })?;
@@ -308,20 +328,20 @@ impl<'a> ProcessorJsonObject<'a> {
     }
 
     /// Returns the first id at one of these paths.
-    pub(super) fn first_id(&self, field_paths: &[&str]) -> Result<Option<String>, JsonReadError> {
+    pub(super) fn first_id(&self, field_paths: &[&str]) -> Result<Option<String>> {
         field_paths.iter().map(|field_path| self.id(field_path)).find(|id| !matches!(id, Ok(None))).unwrap_or(Ok(None))
     }
 
-    pub(super) fn required_id(&self, field_path: &str) -> Result<String, JsonReadError> {
+    pub(super) fn required_id(&self, field_path: &str) -> Result<String> {
         self.required(field_path, self.id(field_path)?)
     }
 
-    pub(super) fn text(&self, field_path: &str) -> Result<Option<Cow<'a, str>>, JsonReadError> {
+    pub(super) fn text(&self, field_path: &str) -> Result<Option<Cow<'a, str>>> {
         self.read(field_path, FieldProblem::NotText, parse_text)
     }
 
     /// Returns the first email at one of these paths, in lowercase. One that is too long counts as absent.
-    pub(super) fn email(&self, field_paths: &[&str]) -> Result<Option<String>, JsonReadError> {
+    pub(super) fn email(&self, field_paths: &[&str]) -> Result<Option<String>> {
         for field_path in field_paths {
             let text = self.text(field_path)?.unwrap_or_default();
             let email = text.trim();
@@ -333,7 +353,7 @@ impl<'a> ProcessorJsonObject<'a> {
     }
 
     /// Returns an amount in minor units, with an absolute value up to [`AMOUNT_MAX`].
-    pub(super) fn amount(&self, field_path: &str) -> Result<Option<i64>, JsonReadError> {
+    pub(super) fn amount(&self, field_path: &str) -> Result<Option<i64>> {
         let amount: Option<i64> =
             self.read(field_path, FieldProblem::NotAnAmount, |json| serde_json::from_str(json).ok())?;
         if amount.is_some_and(|amount| !(-AMOUNT_MAX..=AMOUNT_MAX).contains(&amount)) {
@@ -342,18 +362,18 @@ impl<'a> ProcessorJsonObject<'a> {
         Ok(amount)
     }
 
-    pub(super) fn required_amount(&self, field_path: &str) -> Result<i64, JsonReadError> {
+    pub(super) fn required_amount(&self, field_path: &str) -> Result<i64> {
         self.required(field_path, self.amount(field_path)?)
     }
 
-    pub(super) fn non_negative_amount(&self, field_path: &str) -> Result<Option<i64>, JsonReadError> {
+    pub(super) fn non_negative_amount(&self, field_path: &str) -> Result<Option<i64>> {
         match self.amount(field_path)? {
             Some(amount) if amount < 0 => Err(self.error_at(field_path, FieldProblem::Negative)),
             share => Ok(share),
         }
     }
 
-    pub(super) fn required_non_negative_amount(&self, field_path: &str) -> Result<i64, JsonReadError> {
+    pub(super) fn required_non_negative_amount(&self, field_path: &str) -> Result<i64> {
         self.required(field_path, self.non_negative_amount(field_path)?)
     }
 
@@ -362,7 +382,7 @@ impl<'a> ProcessorJsonObject<'a> {
         &self,
         field_path: &str,
         counts: impl Fn(&ProcessorJsonObject<'a>) -> bool,
-    ) -> Result<Option<i64>, JsonReadError> {
+    ) -> Result<Option<i64>> {
         let entries = self.objects(field_path)?;
         if entries.is_empty() {
             return Ok(None);
@@ -378,27 +398,27 @@ impl<'a> ProcessorJsonObject<'a> {
         Ok(Some(sum))
     }
 
-    pub(super) fn currency(&self, field_path: &str) -> Result<Option<Currency>, JsonReadError> {
+    pub(super) fn currency(&self, field_path: &str) -> Result<Option<Currency>> {
         self.read(field_path, FieldProblem::NotACurrency, |json| parse_text(json)?.parse().ok())
     }
 
-    pub(super) fn required_currency(&self) -> Result<Currency, JsonReadError> {
+    pub(super) fn required_currency(&self) -> Result<Currency> {
         self.required("currency", self.currency("currency")?)
     }
 
     /// Returns a time given in whole seconds.
-    pub(super) fn time(&self, field_path: &str) -> Result<Option<Timestamp>, JsonReadError> {
+    pub(super) fn time(&self, field_path: &str) -> Result<Option<Timestamp>> {
         self.read(field_path, FieldProblem::NotATime, |json| {
             Timestamp::from_second(serde_json::from_str(json).ok()?).ok()
         })
     }
 
-    pub(super) fn flag(&self, field_path: &str) -> Result<Option<bool>, JsonReadError> {
+    pub(super) fn flag(&self, field_path: &str) -> Result<Option<bool>> {
         self.read(field_path, FieldProblem::NotAFlag, |json| serde_json::from_str(json).ok())
     }
 
     /// True if a flag is present and set.
-    pub(super) fn is_set(&self, field_path: &str) -> Result<bool, JsonReadError> {
+    pub(super) fn is_set(&self, field_path: &str) -> Result<bool> {
         Ok(self.flag(field_path)?.unwrap_or(false))
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use mail::affiliate::money::Currency;
 use serde::{Deserialize, Serialize};
 
-use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{ProcessorJsonObject, ProcessorObject, ReadContext, Result};
 use super::state_version::StateVersion;
 
 /// A refund. Its status is state; its amount never changes.
@@ -25,19 +25,8 @@ pub struct Refund {
     pub as_of: StateVersion,
 }
 
-impl Refund {
-    /// Parses a fetched refund.
-    ///
-    /// # Errors
-    /// A needed field is missing or invalid.
-    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
-    }
-
-    pub(super) fn from_json(
-        object: &ProcessorJsonObject<'_>,
-        reading: &ReadContext<'_>,
-    ) -> Result<Self, JsonReadError> {
+impl ProcessorObject for Refund {
+    fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let is_live = !matches!(object.text("status")?.as_deref(), Some("failed" | "canceled"));
         Ok(Self {
             id: object.required_id("id")?,
@@ -50,7 +39,9 @@ impl Refund {
             as_of: if is_live { reading.as_of } else { reading.as_of.ended() },
         })
     }
+}
 
+impl Refund {
     /// Returns the fields of the stored state.
     #[must_use]
     pub fn figure(&self) -> RefundFigure {

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::json_reader::{
-    FieldProblem, JsonReadError, OBJECT_BYTES_MAX, PAGE_OBJECTS, ProcessorJsonObject, body_error, elements, field_of,
-    json, text_in,
+    FieldProblem, JsonReadError, OBJECT_BYTES_MAX, PAGE_OBJECTS, ProcessorJsonObject, Result, body_error, elements,
+    field_of, json, text_in,
 };
 
 /// Unparsed JSON of an object.
@@ -24,7 +24,7 @@ impl ProcessorJson {
     ///
     /// # Errors
     /// The body is not JSON, or exceeds [`OBJECT_BYTES_MAX`].
-    pub fn read(body: Bytes) -> Result<Self, JsonReadError> {
+    pub fn read(body: Bytes) -> Result<Self> {
         if body.len() > OBJECT_BYTES_MAX {
             return Err(body_error(FieldProblem::TooLarge));
         }
@@ -87,7 +87,7 @@ impl ProcessorJson {
     ///
     /// # Errors
     /// `TooLarge`, with the object's id.
-    pub fn check_size(&self) -> Result<(), JsonReadError> {
+    pub fn check_size(&self) -> Result<()> {
         if !self.is_too_large {
             return Ok(());
         }
@@ -115,7 +115,7 @@ impl ResponsePage {
     ///
     /// # Errors
     /// The body is not a list, or has more than [`PAGE_OBJECTS`] objects.
-    pub fn read(body: &Bytes) -> Result<Self, JsonReadError> {
+    pub fn read(body: &Bytes) -> Result<Self> {
         let page = ProcessorJsonObject::parse(json(body)?, "")?;
         let has_more = page.is_set("has_more")?;
         let list = page.required("data", page.find("data"))?;

@@ -2,7 +2,7 @@
 
 use mail::id::PayoutId;
 
-use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext, json};
+use super::json_reader::{ProcessorJsonObject, ProcessorObject, ReadContext, Result, json};
 use super::state_version::StateVersion;
 
 /// Fields of the response to a transfer request; invalid ones are `None`.
@@ -52,19 +52,8 @@ pub struct ReversedTransfer {
     pub as_of: StateVersion,
 }
 
-impl ReversedTransfer {
-    /// Parses a fetched transfer.
-    ///
-    /// # Errors
-    /// A needed field is missing or invalid.
-    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
-    }
-
-    pub(super) fn from_json(
-        object: &ProcessorJsonObject<'_>,
-        reading: &ReadContext<'_>,
-    ) -> Result<Self, JsonReadError> {
+impl ProcessorObject for ReversedTransfer {
+    fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let amount = object.required_non_negative_amount("amount")?;
         let amount_reversed = object.non_negative_amount("amount_reversed")?.unwrap_or(0);
         let is_whole = object.flag("reversed")?.unwrap_or(amount_reversed >= amount);

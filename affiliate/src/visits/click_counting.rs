@@ -15,7 +15,7 @@ use store::retry_on_conflict;
 use store::task::PARTITIONS;
 
 use crate::context::Context;
-use crate::error::{AffiliateError, LedgerError};
+use crate::error::{LedgerError, Result};
 
 /// Poll interval.
 const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
@@ -72,11 +72,7 @@ impl ClickCounter {
     ///
     /// # Errors
     /// As [`Self::count_clicks`].
-    pub async fn count_clicks_of_links(
-        &self,
-        partner: PartnerId,
-        links: &[PartnerLink],
-    ) -> Result<Vec<u64>, AffiliateError> {
+    pub async fn count_clicks_of_links(&self, partner: PartnerId, links: &[PartnerLink]) -> Result<Vec<u64>> {
         let Some(first) = links.first() else { return Ok(Vec::new()) };
         self.count_clicks(0..=PARTITIONS - 1).await?;
         let ids: Vec<PartnerLinkId> = links.iter().map(|link| link.id).collect();
@@ -92,7 +88,7 @@ impl ClickCounter {
         account: AccountId,
         partner: PartnerId,
         days: Range<Hour>,
-    ) -> Result<Vec<DailyLinkClicks>, AffiliateError> {
+    ) -> Result<Vec<DailyLinkClicks>> {
         self.count_clicks(0..=PARTITIONS - 1).await?;
         Ok(click_count::daily_clicks(&self.context.store, account, partner, days).await?)
     }

@@ -16,7 +16,7 @@ use store::engine::Batch;
 use store::retry_on_conflict;
 
 use crate::context::Context;
-use crate::error::AffiliateError;
+use crate::error::{AffiliateError, Result};
 use crate::ledger::prospect::{Prospect, lowercase_address};
 use crate::ledger::referral_commit::{ReferralCommit, create_lead, follow_up, set_buyer_address};
 
@@ -37,7 +37,7 @@ impl VisitorStatements {
         id: VisitId,
         email: &Address,
         from: Option<IpAddr>,
-    ) -> Result<bool, AffiliateError> {
+    ) -> Result<bool> {
         let email = lowercase_address(email);
         retry_on_conflict(|| async {
             let Some((program, visit)) = self.find_live_visit(account, id).await? else { return Ok(Some(false)) };
@@ -72,7 +72,7 @@ impl VisitorStatements {
 
     /// Commits the first part of a referral, then the rest. Returns false after a conflict on the first part; then
     /// nothing is committed.
-    async fn commit_to_completion(&self, account: AccountId, first: ReferralCommit) -> Result<bool, AffiliateError> {
+    async fn commit_to_completion(&self, account: AccountId, first: ReferralCommit) -> Result<bool> {
         if !self.context.commit(first.batch).await? {
             return Ok(false);
         }
@@ -95,7 +95,7 @@ impl VisitorStatements {
     ///
     /// # Errors
     /// `Changed` after too many conflicts; the store failed.
-    pub async fn identify(&self, account: AccountId, id: VisitId, email: &Address) -> Result<(), AffiliateError> {
+    pub async fn identify(&self, account: AccountId, id: VisitId, email: &Address) -> Result<()> {
         let email = lowercase_address(email);
         let person = VisitorIdentity::Person(email.clone());
         retry_on_conflict(|| async {
@@ -125,7 +125,7 @@ impl VisitorStatements {
         &self,
         account: AccountId,
         id: VisitId,
-    ) -> Result<Option<(AffiliateProgram, PartnerVisit)>, AffiliateError> {
+    ) -> Result<Option<(AffiliateProgram, PartnerVisit)>> {
         let program = program::get(&self.context.store, account).await?;
         let Some(program) = program.filter(|program| program.status == ProgramStatus::Live) else {
             return Ok(None);

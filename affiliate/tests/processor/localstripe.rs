@@ -4,8 +4,8 @@
 //! refunds not at all. It expands `charge` in invoices, whose own `invoice` is null, and has plans but no prices.
 
 use affiliate::processor::{
-    Charge, Invoice, MetadataKeys, Payment, ReadContext, ResponsePage, StateVersion, SubscriptionStatus, WebhookEvent,
-    WebhookFact,
+    Charge, Invoice, MetadataKeys, Payment, ProcessorObject as _, ReadContext, ResponsePage, StateVersion,
+    SubscriptionStatus, WebhookEvent, WebhookFact,
 };
 
 use super::{fixture, read_fact, second, visit};

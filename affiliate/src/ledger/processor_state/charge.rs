@@ -7,8 +7,9 @@ use mail::affiliate::money::Currency;
 use mail::affiliate::sale::{DisputeState, Sale};
 use serde::{Deserialize, Serialize};
 
+use super::bounded::{TooManyEntries, bounded_entry, bounded_insert};
+use super::lww_register::LwwRegister;
 use super::money_moment::{MoneyMoment, SecondPart};
-use super::{LwwRegister, TooManyEntries, bounded_entry, bounded_insert};
 use crate::processor::{self, Charge, ChargeDispute, ChargeFigure, ObjectStage, Refund, RefundFigure, StateVersion};
 
 /// State of a charge.

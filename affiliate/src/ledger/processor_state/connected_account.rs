@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::LwwRegister;
+use super::lww_register::LwwRegister;
 use crate::processor::ConnectedAccount;
 
 /// State of a connected account.

@@ -7,7 +7,7 @@ use mail::affiliate::referral::ReferralActivity;
 use mail::id::ReferralId;
 use serde::{Deserialize, Serialize};
 
-use super::LwwRegister;
+use super::lww_register::LwwRegister;
 use crate::processor::{Customer, ReferralHint, ReferralMetadata, StateVersion, Subscription, SubscriptionStatus};
 
 /// Maximum subscriptions stored per customer; beyond that, the ones that ended first are evicted.

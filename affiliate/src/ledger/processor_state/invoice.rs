@@ -7,8 +7,10 @@ use mail::affiliate::sale::{Sale, SaleReturns};
 use mail::id::ReferralId;
 use serde::{Deserialize, Serialize};
 
+use super::bounded::{TooManyEntries, bounded_entry, bounded_insert};
+use super::charge::ChargeState;
+use super::lww_register::LwwRegister;
 use super::money_moment::{MoneyMoment, SecondPart};
-use super::{ChargeState, LwwRegister, TooManyEntries, bounded_entry, bounded_insert};
 use crate::processor::{Checkout, CreditNote, Invoice, Payment, ReferralHint};
 
 /// A paid invoice.

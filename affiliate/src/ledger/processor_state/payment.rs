@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{TooManyEntries, bounded_insert};
+use super::bounded::{TooManyEntries, bounded_insert};
 
 /// State of a payment intent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
