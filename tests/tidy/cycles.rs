@@ -21,7 +21,7 @@ const LARGEST_CYCLE: &[(&str, usize)] = &[
     ("dns", 2),
     ("provider", 2),
     ("queue", 45),
-    ("affiliate", 32),
+    ("affiliate", 2),
     ("smtp", 5),
     ("api", 1),
     ("mcp", 1),
