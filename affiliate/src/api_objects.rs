@@ -226,7 +226,7 @@ impl LinkObject {
             id: link.id,
             affiliate_id: link.partner,
             token: link.token.as_str().to_owned(),
-            url: crate::link_url::link_url(&program.settings.website_url, link),
+            url: crate::partners::link_url::link_url(&program.settings.website_url, link),
             destination_url: link.destination_url.clone(),
             label: link.label.clone(),
             is_primary: link.id == partner.primary_link,

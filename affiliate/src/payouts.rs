@@ -46,6 +46,5 @@ pub mod results;
 pub mod runs;
 pub mod settle;
 mod step;
-mod stripe_transfers;
 pub mod transfers;
 pub mod view;

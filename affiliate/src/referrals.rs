@@ -22,7 +22,7 @@ use crate::context::{Context, ExtendCommit};
 use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, Result};
 use crate::ledger::prospect::{Prospect, lowercase_address};
 use crate::ledger::referral_commit::{ReferralCommit, create_lead, follow_up};
-use crate::partner_lookup::find_active_partner;
+use crate::partners::lookup::find_active_partner;
 
 /// Identifies a partner in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]

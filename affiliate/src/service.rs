@@ -8,22 +8,19 @@ use futures_util::future::{BoxFuture, join, join_all, select};
 use mail::id::{AccountId, PayoutRunId};
 use queue::intake::Intake;
 
-use crate::backfill::Backfills;
-use crate::campaigns::Campaigns;
 use crate::context::Context;
-use crate::enrichment::Enrichment;
 use crate::error::AffiliateError;
-use crate::imports::PartnerImports;
 use crate::ledger::balances::PartnerSums;
 use crate::ledger::hold_release::HoldRelease;
 use crate::ledger::ingest::FactIngest;
 use crate::ledger::manual_actions::ManualActions;
-use crate::links::Links;
-use crate::onboarding::Onboarding;
 use crate::partner_emails::PartnerEmails;
 use crate::partner_emails::sender::SenderRouting;
-use crate::partner_lookup::PartnerLookup;
-use crate::partners::Partners;
+use crate::partners::changes::Partners;
+use crate::partners::imports::PartnerImports;
+use crate::partners::links::Links;
+use crate::partners::lookup::PartnerLookup;
+use crate::partners::postbacks::Postbacks;
 use crate::payouts::files::PayoutFiles;
 use crate::payouts::jobs::PayoutJobs;
 use crate::payouts::reconcile::finish_and_reconcile;
@@ -35,12 +32,15 @@ use crate::portal::login::PortalSessions;
 use crate::portal::payout_destination::DestinationChanges;
 use crate::portal::receipts::Receipts;
 use crate::portal::statistics::PartnerStatistics;
-use crate::postbacks::Postbacks;
-use crate::processor_events::ProcessorEvents;
-use crate::programs::Programs;
+use crate::program::campaigns::Campaigns;
+use crate::program::lookup::Programs;
+use crate::program::onboarding::Onboarding;
 use crate::reconciliation::Reconciliation;
 use crate::referrals::Referrals;
-use crate::stripe_client::StripeProcessor;
+use crate::stripe::backfill::Backfills;
+use crate::stripe::client::StripeProcessor;
+use crate::stripe::enrichment::Enrichment;
+use crate::stripe::events::ProcessorEvents;
 use crate::visits::Visits;
 use crate::visits::click_counting::ClickCounter;
 use crate::visits::identification::VisitorStatements;
@@ -108,7 +108,6 @@ pub struct AffiliateService {
     pub links: Links,
     pub imports: PartnerImports,
     pub postbacks: Postbacks,
-    pub senders: SenderRouting,
     pub emails: PartnerEmails,
     pub portal: Portal,
     pub events: ProcessorEvents,
@@ -159,13 +158,7 @@ impl AffiliateService {
             links: Links { context: of(), lookup: lookup.clone() },
             imports: PartnerImports { partners: partners.clone() },
             postbacks: Postbacks { context: of(), intake: intake_of(), lookup: lookup.clone() },
-            emails: PartnerEmails {
-                context: of(),
-                intake: intake_of(),
-                senders: senders.clone(),
-                hosts: hosts.clone(),
-            },
-            senders,
+            emails: PartnerEmails { context: of(), intake: intake_of(), senders, hosts: hosts.clone() },
             portal: Portal {
                 hosts,
                 applications: Applications { partners: partners.clone(), sessions: sessions.clone() },

@@ -36,8 +36,8 @@ use url::Url;
 
 use crate::context::Context;
 use crate::error::{ConflictReason, Result};
-use crate::link_url::parse_destination;
-use crate::partner_lookup::find_active_partner;
+use crate::partners::link_url::parse_destination;
+use crate::partners::lookup::find_active_partner;
 
 /// Maximum clicks of a program per day, because each may store a visit; further ones are rejected.
 pub const CLICKS_A_DAY_MAX: u64 = 250_000;

@@ -2,8 +2,8 @@
 //! objects. Pages have the maximum size and start at random positions.
 
 use affiliate::api_objects::{CommissionObject, LinkObject, PayoutObject, PayoutRunObject, ReferralObject};
-use affiliate::partner_lookup::PartnerView;
-use affiliate::partners::PartnerQuery;
+use affiliate::partners::changes::PartnerQuery;
+use affiliate::partners::lookup::PartnerView;
 use affiliate::payouts::settle::PayoutQuery;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::partner::PartnerStatus;

@@ -19,11 +19,11 @@ use super::commit_batch::build_batch;
 use super::recompute::recompute_all;
 use super::unit_of_work::UnitOfWork;
 use crate::context::Context;
-use crate::enrichment::{EnrichedFact, Enrichment};
 use crate::error::{LedgerError, LedgerResult as Result};
 use crate::offload::{INLINE_BYTES_MAX, offload};
 use crate::processor::signature::SignatureError;
 use crate::processor::{JsonReadError, MetadataKeys, ProcessorJson, WebhookEvent, WebhookFact, synthesize_event};
+use crate::stripe::enrichment::{EnrichedFact, Enrichment};
 
 /// Memory needed to read an event besides its body, per byte of the body: a copy of its object, and the parsed facts.
 const MEMORY_FACTOR: usize = 3;

@@ -21,7 +21,7 @@ use super::transfers::{PayoutGateway, Transfers};
 use crate::context::Context;
 use crate::error::LedgerResult as Result;
 use crate::fair_executor::{AccountJob, FairExecutor};
-use crate::reconciler::Reconciler;
+use crate::reconciliation::Reconciler;
 
 /// Poll interval.
 const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);

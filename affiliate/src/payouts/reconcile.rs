@@ -16,7 +16,7 @@ use super::runs::{DraftResult, PayoutRuns};
 use super::step::lease_until;
 use crate::context::Context;
 use crate::error::{AffiliateError, LedgerResult as Result};
-use crate::reconciler::{ReconcileAnswers, Reconciler, reconcile_all};
+use crate::reconciliation::{ReconcileAnswers, Reconciler, reconcile_all};
 
 /// Lines that are reconciled per step.
 const LINES_AT_ONCE: usize = 100;

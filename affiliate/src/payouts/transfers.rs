@@ -152,7 +152,7 @@ pub trait PayoutGateway: Send + Sync {
 }
 
 /// Maps a failed HTTP request to its result.
-pub(super) fn response_of_error(error: &HttpClientError) -> TransferResponse {
+pub(crate) fn response_of_error(error: &HttpClientError) -> TransferResponse {
     match error {
         HttpClientError::Url(_) | HttpClientError::NotPublic(_) => TransferResponse::NotSent(error.to_string()),
         HttpClientError::ConnectionFailed(_) | HttpClientError::Timeout(_) | HttpClientError::Budget(_) => {

@@ -14,8 +14,8 @@ use store::engine::Batch;
 use super::login::PortalSessions;
 use crate::context::no_extension;
 use crate::error::{AffiliateError, ConflictReason, Result};
-use crate::partner_lookup::{PartnerView, find_active_partner};
-use crate::partners::{PartnerDraft, PartnerStatusChange, Partners};
+use crate::partners::changes::{PartnerDraft, PartnerOrigin, PartnerStatusChange, Partners};
+use crate::partners::lookup::{PartnerView, find_active_partner};
 
 /// A submitted application form.
 #[derive(Debug, Clone)]
@@ -83,9 +83,8 @@ impl Applications {
             token: None,
             status: if campaign.auto_approve { PartnerStatus::Active } else { PartnerStatus::Pending },
             parent,
-            source: PartnerSource::Portal,
+            origin: PartnerOrigin { source: PartnerSource::Portal, terms_accepted: application.accepts_terms },
             send_invite: true,
-            terms_accepted: application.accepts_terms,
             ..application.draft.clone()
         };
         let partition = self.partners.intake.alert_partition();

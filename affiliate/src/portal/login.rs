@@ -27,7 +27,7 @@ use super::host::PortalHosts;
 use crate::context::{Context, ExtendCommit};
 use crate::error::{AffiliateError, ConflictReason, ForbiddenReason, Result};
 use crate::partner_emails::sender::queue_email;
-use crate::partner_lookup::PartnerLookup;
+use crate::partners::lookup::PartnerLookup;
 use crate::secrets;
 
 /// A new sign-in link.

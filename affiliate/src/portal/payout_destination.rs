@@ -14,8 +14,8 @@ use store::engine::Batch;
 use super::login::{LoginTarget, PortalSessions};
 use crate::error::{AffiliateError, ConflictReason, Result};
 use crate::partner_emails::sender::queue_email;
-use crate::partner_lookup::PartnerView;
-use crate::partners::Partners;
+use crate::partners::changes::Partners;
+use crate::partners::lookup::PartnerView;
 
 /// Returns the payout methods that a partner may choose: the allowed ones except transfers, whose accounts the owner
 /// connects.

@@ -14,7 +14,7 @@ use affiliate::payouts::runs::DraftResult;
 use affiliate::payouts::settle::PayoutQuery;
 use affiliate::payouts::transfers::{PayoutGateway, StripeTransfer, TransferRequest, TransferResponse};
 use affiliate::payouts::view::PayoutView;
-use affiliate::reconciler::{ReconcileOutcome, Reconciler};
+use affiliate::reconciliation::{ReconcileOutcome, Reconciler};
 use affiliate::service::Ledger;
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};

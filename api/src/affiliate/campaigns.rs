@@ -128,8 +128,11 @@ pub async fn update(
     let ResolvedRequest { input: UpdateCampaign(target, fields), if_match, .. } =
         request.require_set_up_program(&state, &tenant).await?;
     let (account, id) = (tenant.account().id, target.id(AffiliateNoun::Campaign)?);
-    let changed =
-        state.affiliate.campaigns.change_campaign(account, id, if_match.as_ref(), &|before| fields.update_draft(before)).await;
+    let changed = state
+        .affiliate
+        .campaigns
+        .change_campaign(account, id, if_match.as_ref(), &|before| fields.update_draft(before))
+        .await;
     changed.map(|changed| campaign_response(&changed)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
@@ -144,8 +147,8 @@ pub async fn set_default(
 ) -> Result<VersionedResponse<CampaignResponse>, Problem> {
     let ResolvedRequest { program, input: SetDefaultCampaign(fields), if_match, .. } =
         request.require_program(&state, owner.tenant()).await?;
-    let new: &::affiliate::campaigns::NewCampaign<'_> = &|| fields.create_draft("Default");
-    let change: ::affiliate::campaigns::CampaignChange<'_> = &|before| fields.update_draft(before);
+    let new: &::affiliate::program::campaigns::NewCampaign<'_> = &|| fields.create_draft("Default");
+    let change: ::affiliate::program::campaigns::CampaignChange<'_> = &|before| fields.update_draft(before);
     let set = state.affiliate.campaigns.set_default_campaign(program.account, if_match.as_ref(), new, change).await;
     set.map(|set| campaign_response(&set)).map_err(|refusal| refusal_problem(&state, refusal))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::affiliate::imports::{ImportOptions, PartnerImportResult};
+use ::affiliate::partners::imports::{ImportOptions, PartnerImportResult};
 use mail::affiliate::partner_import;
 use serde_json::json;
 

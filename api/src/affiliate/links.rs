@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ::affiliate::api_objects::LinkObject;
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::links::LinkDraft;
+use ::affiliate::partners::links::LinkDraft;
 use mail::affiliate::partner::{Partner, PartnerLink, PartnerLinkToken};
 use mail::affiliate::program::AffiliateProgram;
 use mail::idempotency::IdempotencyScope;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use ::affiliate::error::AffiliateNoun;
-use ::affiliate::partner_lookup::PartnerView;
-use ::affiliate::partners::PartnerStatusChange;
 use ::affiliate::context::no_extension;
+use ::affiliate::error::AffiliateNoun;
+use ::affiliate::partners::changes::PartnerStatusChange;
+use ::affiliate::partners::lookup::PartnerView;
 use mail::affiliate::partner::{PartnerAction, PayoutDestination};
 use mail::affiliate::partner_fields::DESTINATION_BYTES_MAX;
 use mail::affiliate::program::PayoutMethod;
@@ -131,7 +131,10 @@ pub async fn set_payout_method(
     let opened = request.require_program(&state, owner.tenant()).await?;
     let ResolvedRequest { program, input: SetPayoutMethod(target, payout), if_match, .. } = opened;
     let id = target.id(AffiliateNoun::Partner)?;
-    let view =
-        state.affiliate.partners.set_payout_destination(program.account, id, &payout, if_match.as_ref(), &no_extension).await;
+    let view = state
+        .affiliate
+        .partners
+        .set_payout_destination(program.account, id, &payout, if_match.as_ref(), &no_extension)
+        .await;
     view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::partner_lookup::PartnerView;
-use ::affiliate::partners::{PartnerChange, PartnerDraft, PartnerQuery, PartnerStatusChange};
 use ::affiliate::if_match::IfMatch;
+use ::affiliate::partners::changes::{PartnerChange, PartnerDraft, PartnerOrigin, PartnerQuery, PartnerStatusChange};
+use ::affiliate::partners::lookup::PartnerView;
 use mail::address::Address;
 use mail::affiliate::money::BasisPoints;
 use mail::affiliate::partner::{PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES};
@@ -280,10 +280,9 @@ impl FromRequest for CreatePartner {
             paypal_email,
             tags: partner.tags.unwrap_or_default(),
             notes: partner.notes.flatten().filter(|notes| !notes.is_empty()),
-            source: PartnerSource::Api,
+            origin: PartnerOrigin::entered(PartnerSource::Api),
             parent: None,
             send_invite,
-            terms_accepted: false,
         }))
     }
 }
@@ -564,7 +563,8 @@ async fn apply_transition(
     let store_response = in_progress.response_writer(partner_response);
     let done = state
         .affiliate
-        .partners.change_partner_status(
+        .partners
+        .change_partner_status(
             tenant.account().id,
             id,
             &PartnerStatusChange { action, seen: if_match, reason, send_email },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::postbacks::PostbackDelivery;
+use ::affiliate::partners::postbacks::PostbackDelivery;
 use mail::id::{DeliveryId, EventId};
 use mail::webhook_delivery::WebhookDeliveryStatus;
 use serde::Serialize;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ::affiliate::api_objects::{ApiTimestamp, ProcessorObject, ProgramObject};
 use ::affiliate::error::AffiliateError;
-use ::affiliate::onboarding::ProcessorConnection;
-use ::affiliate::stripe_client::API_BASE;
+use ::affiliate::program::onboarding::ProcessorConnection;
+use ::affiliate::stripe::client::API_BASE;
 use mail::affiliate::money::Currency;
 use mail::affiliate::program::{AffiliateProgram, ProcessorMode, WEBHOOK_SECRETS_MAX};
 use serde_json::value::RawValue;
@@ -42,7 +42,7 @@ async fn program_response(
 
 async fn program_object(state: &AppState, program: &AffiliateProgram) -> Result<ProgramObject, Problem> {
     let portal_fault = state.affiliate.portal.hosts.portal_host_error(program).await?;
-    Ok(ProgramObject::of(program, portal_fault, state.affiliate.senders.mail_fault(program).await?))
+    Ok(ProgramObject::of(program, portal_fault, state.affiliate.partners.senders.mail_fault(program).await?))
 }
 
 /// A new affiliate program
@@ -116,7 +116,8 @@ pub async fn get(
 async fn processor_object(state: &AppState, program: &AffiliateProgram) -> Result<Option<ProcessorObject>, Problem> {
     let summary = state
         .affiliate
-        .events.processor_event_summary(program.account)
+        .events
+        .processor_event_summary(program.account)
         .await
         .map_err(|refusal| refusal_problem(state, refusal))?;
     Ok(ProcessorObject::of(program, summary, &state.options.base_url))
@@ -255,7 +256,8 @@ pub async fn test_processor(
     let account_id = Some(processor_account.id).filter(|id| !id.is_empty());
     let summary = state
         .affiliate
-        .events.processor_event_summary(program.account)
+        .events
+        .processor_event_summary(program.account)
         .await
         .map_err(|refusal| refusal_problem(&state, refusal))?;
     let last_event_at = summary.last_event_at.map(ApiTimestamp);

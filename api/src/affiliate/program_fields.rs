@@ -1,6 +1,6 @@
 //! `PageUrl`: the URL of a page in the settings of a program.
 
-use ::affiliate::onboarding::check_page;
+use ::affiliate::program::onboarding::check_page;
 use queue::client::http::URL_BYTES_MAX;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

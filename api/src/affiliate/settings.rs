@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ::affiliate::onboarding::parse_origin;
+use ::affiliate::program::onboarding::parse_origin;
 use mail::address::{Address, DomainName, NAME_TEXT_BYTES_MAX};
 use mail::affiliate::money::Currency;
 use mail::affiliate::program::{

@@ -4,7 +4,7 @@
 use ::affiliate::api_objects::{
     CampaignObject, CommissionObject, LinkObject, PartnerObject, ProcessorObject, ProgramObject, ReferralObject,
 };
-use ::affiliate::partner_lookup::PartnerView;
+use ::affiliate::partners::lookup::PartnerView;
 use http::StatusCode;
 use mail::affiliate::program::MissingStep;
 use serde::Serialize;

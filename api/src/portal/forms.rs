@@ -5,12 +5,12 @@
 //!                                                    └─ refused ─► the page again, with the typed values
 //! ```
 
+use ::affiliate::context::no_extension;
 use ::affiliate::error::{AffiliateError, AffiliateNoun};
-use ::affiliate::links::LinkDraft;
-use ::affiliate::partners::PartnerChange;
+use ::affiliate::partners::changes::PartnerChange;
+use ::affiliate::partners::links::LinkDraft;
 use ::affiliate::portal::login::PartnerSession;
 use ::affiliate::portal::payout_destination::parse_payout_destination;
-use ::affiliate::context::no_extension;
 use html::fragment::Fragment;
 use http::StatusCode;
 use mail::affiliate::partner::{PartnerLinkToken, PartnerStatus};
@@ -50,7 +50,13 @@ pub(super) async fn submit(
 ) -> Result<PortalPage, Problem> {
     let name = request.path_segment.as_str();
     if name == "sign-out" {
-        state.affiliate.portal.sessions.sign_out(&partner_session.session).await.map_err(|refusal| refusal_problem(state, refusal))?;
+        state
+            .affiliate
+            .portal
+            .sessions
+            .sign_out(&partner_session.session)
+            .await
+            .map_err(|refusal| refusal_problem(state, refusal))?;
         let key = &partner_session.program.publishable_key;
         let to = PortalPage::redirect(StatusCode::SEE_OTHER, &format!("sign-in?key={key}"))?;
         return Ok(to.with_cookie(cookie::clear_cookie(is_secure(state))));
@@ -144,9 +150,9 @@ async fn apply_form(
             service.postbacks.send_test_postback(account, id).await?;
             FormOutcome::Done("settings?done=postback-sent#postbacks")
         }
-        "postback-secret" => {
-            FormOutcome::ShowOnce(postbacks::new_secret_notice(&service.postbacks.rotate_postback_secret(account, id).await?))
-        }
+        "postback-secret" => FormOutcome::ShowOnce(postbacks::new_secret_notice(
+            &service.postbacks.rotate_postback_secret(account, id).await?,
+        )),
         _ => {
             let opt_out_change =
                 PartnerChange { email_opt_out: Some(!form.is_checked("mail")), ..PartnerChange::default() };
@@ -176,7 +182,8 @@ async fn update_partner(
 ) -> Result<FormOutcome, AffiliateError> {
     state
         .affiliate
-        .partners.change_partner(partner_session.partner.account, partner_session.partner.id, None, &change)
+        .partners
+        .change_partner(partner_session.partner.account, partner_session.partner.id, None, &change)
         .await
         .map(|_| FormOutcome::Done(location))
 }

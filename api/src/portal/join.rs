@@ -3,7 +3,7 @@
 
 use ::affiliate::error::AffiliateError;
 use ::affiliate::partner_emails::website_host;
-use ::affiliate::partners::PartnerDraft;
+use ::affiliate::partners::changes::{PartnerDraft, PartnerOrigin};
 use ::affiliate::portal::application::PartnerApplication;
 use html::document::RenderedPage;
 use html::text::input_value;
@@ -139,7 +139,7 @@ pub(super) async fn submit_form(state: &AppState, request: &PortalRequest) -> Re
         return Ok(again(status, &reason));
     }
     // The page does not reveal whether the address already belongs to a partner.
-    if !state.affiliate.senders.answers_by_mail(&program).await? {
+    if !state.affiliate.partners.senders.answers_by_mail(&program).await? {
         let text = "Thank you, your application was received. This program cannot send email at the moment.";
         return Ok(PortalPage::new(StatusCode::OK, layout::message_page("", "Received", text)));
     }
@@ -186,10 +186,9 @@ fn read_application(program: &AffiliateProgram, form: &FormFields) -> Result<Par
         paypal_email: None,
         tags: Vec::new(),
         notes: None,
-        source: PartnerSource::Portal,
+        origin: PartnerOrigin { source: PartnerSource::Portal, terms_accepted: accepts_terms },
         parent: None,
         send_invite: true,
-        terms_accepted: accepts_terms,
     };
     Ok(PartnerApplication { draft, via: PartnerLinkToken::parse(form.get("via")).ok(), accepts_terms })
 }

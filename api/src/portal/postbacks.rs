@@ -1,7 +1,7 @@
 //! Postbacks on the portal page "Settings": the address, its signing secret, and the log.
 
 use ::affiliate::error::AffiliateError;
-use ::affiliate::postbacks::PostbackDelivery;
+use ::affiliate::partners::postbacks::PostbackDelivery;
 use html::badge::{Badge, Tone};
 use html::fragment::Fragment;
 use html::table::{Row, Table};

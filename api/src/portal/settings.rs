@@ -1,9 +1,9 @@
 //! Portal page "Settings": payout destination, profile, postbacks, email preferences, and the program's terms.
 
 use ::affiliate::error::AffiliateError;
-use ::affiliate::partner_emails::website_host;
 use ::affiliate::partner_emails::email_texts::{destination_line, method_name};
-use ::affiliate::partner_lookup::PartnerView;
+use ::affiliate::partner_emails::website_host;
+use ::affiliate::partners::lookup::PartnerView;
 use ::affiliate::portal::login::LoginTarget;
 use ::affiliate::portal::payout_destination::payout_methods;
 use html::document::RenderedPage;

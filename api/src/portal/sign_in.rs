@@ -77,7 +77,7 @@ pub(super) async fn request_link(state: &AppState, request: &PortalRequest) -> R
     if let Some(page) = check_rate_limit(state, request, &program, &email, "sign-in") {
         return Ok(page);
     }
-    if !state.affiliate.senders.answers_by_mail(&program).await? {
+    if !state.affiliate.partners.senders.answers_by_mail(&program).await? {
         let text = format!(
             "The partner program of {} cannot send email at the moment. Contact its owner.",
             website_host(&program)
@@ -85,8 +85,10 @@ pub(super) async fn request_link(state: &AppState, request: &PortalRequest) -> R
         return Ok(PortalPage::new(StatusCode::CONFLICT, layout::message_page("", "Email unavailable", &text)));
     }
     // Runs concurrently with the delay, so that the duration does not depend on the result.
-    let (sent, ()) =
-        tokio::join!(state.affiliate.portal.sessions.request_login_link(&program, &email), tokio::time::sleep(RESPONSE_DELAY));
+    let (sent, ()) = tokio::join!(
+        state.affiliate.portal.sessions.request_login_link(&program, &email),
+        tokio::time::sleep(RESPONSE_DELAY)
+    );
     sent.map_err(|refusal| refusal_problem(state, refusal))?;
     let content = maud! {
         p {

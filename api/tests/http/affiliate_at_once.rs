@@ -1,11 +1,11 @@
 //! Concurrent operations on an affiliate program. The store is on disk, so commits take time and operations read
 //! state that others are about to change.
 
-use ::affiliate::error::AffiliateError;
-use ::affiliate::links::LinkDraft;
-use ::affiliate::partners::{PartnerChange, PartnerDraft};
-use ::affiliate::referrals::{PartnerSelector, ReferralDraft};
 use ::affiliate::context::no_extension;
+use ::affiliate::error::AffiliateError;
+use ::affiliate::partners::changes::{PartnerChange, PartnerDraft, PartnerOrigin};
+use ::affiliate::partners::links::LinkDraft;
+use ::affiliate::referrals::{PartnerSelector, ReferralDraft};
 use ::affiliate::service::AffiliateService;
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
@@ -50,10 +50,9 @@ impl Shop {
             paypal_email: None,
             tags: Vec::new(),
             notes: None,
-            source: PartnerSource::Api,
+            origin: PartnerOrigin::entered(PartnerSource::Api),
             parent: None,
             send_invite: false,
-            terms_accepted: false,
         };
         self.service.partners.create_partner(self.account, &draft, &no_extension).await.unwrap().partner.id
     }

@@ -11,7 +11,7 @@ use crate::affiliate_program::{owner, set_up};
 use crate::affiliates::partner;
 use crate::webhooks::Receiver;
 use crate::world::{TestSession, World};
-use ::affiliate::postbacks::PostbackDelivery;
+use ::affiliate::partners::postbacks::PostbackDelivery;
 use ::affiliate::service::AffiliateService;
 
 struct Program {

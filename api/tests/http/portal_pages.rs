@@ -1,7 +1,7 @@
 //! `/portal/{page}` and its forms.
 
 use affiliate::error::{AffiliateError, ConflictReason};
-use affiliate::partner_lookup::PartnerView;
+use affiliate::partners::lookup::PartnerView;
 use http::{Method, StatusCode};
 use mail::affiliate::partner::Partner;
 use mail::affiliate::portal::PortalLinkSecret;

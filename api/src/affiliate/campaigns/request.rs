@@ -5,8 +5,8 @@
 //! Both numbers of a rate (percent and flat) are stored. The unused one applies again when the type changes.
 
 use ::affiliate::api_objects::TierObject;
-use ::affiliate::campaigns::CampaignDraft;
 use ::affiliate::error::AffiliateError;
+use ::affiliate::program::campaigns::CampaignDraft;
 use jiff::Timestamp;
 use mail::affiliate::campaign::{
     Campaign, CommissionDuration, CommissionRate, CommissionTerms, ProductRate, RateTier, Visibility,

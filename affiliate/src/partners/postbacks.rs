@@ -21,7 +21,7 @@ use store::retry_on_conflict;
 
 use crate::context::Context;
 use crate::error::{AffiliateError, ConflictReason, Result};
-use crate::partner_lookup::{PartnerLookup, PartnerView};
+use crate::partners::lookup::{PartnerLookup, PartnerView};
 use crate::secrets;
 
 /// A delivery to a partner's address, sent or pending.

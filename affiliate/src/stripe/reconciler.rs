@@ -18,8 +18,8 @@ use crate::error::{LedgerError, LedgerResult as Result};
 use crate::ledger::ingest::{FactIngest, IngestOutcome};
 use crate::ledger::unit_of_work::{PaymentSource, ProcessorRows};
 use crate::processor::ProcessorJson;
-use crate::reconciler::{ReconcileOutcome, Reconciler};
-use crate::stripe_client::{
+use crate::reconciliation::{ReconcileOutcome, Reconciler};
+use crate::stripe::client::{
     PaymentLookup, StripeAnswer, StripeClient, StripeError, StripeList, StripeProcessor, escaped,
 };
 

@@ -20,9 +20,9 @@ use store::affiliate::{partner, partner_link};
 
 use crate::context::no_extension;
 use crate::error::{AffiliateError, ConflictReason, MailWarning, Result};
-use crate::links::VARIANTS_MAX;
+use crate::partners::links::VARIANTS_MAX;
 
-use crate::partners::{PARENTS_MAX, PartnerDraft, Partners};
+use crate::partners::changes::{PARENTS_MAX, PartnerDraft, PartnerOrigin, Partners};
 
 /// Partners that are created concurrently: their commits share a disk write.
 const AT_ONCE: usize = 32;
@@ -396,10 +396,9 @@ fn partner_draft(listed: &ImportedPartner, parent: Option<PartnerId>, send_invit
         paypal_email: listed.paypal_email.clone(),
         tags: listed.tags.clone(),
         notes: listed.notes.clone(),
-        source: PartnerSource::Import,
+        origin: PartnerOrigin::entered(PartnerSource::Import),
         parent,
         send_invite,
-        terms_accepted: false,
     }
 }
 

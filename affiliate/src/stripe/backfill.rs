@@ -39,16 +39,16 @@ use store::engine::{Batch, Key, ReadError};
 use tokio::time::timeout;
 
 use crate::context::{Context, ExtendCommit};
-use crate::enrichment::Enrichment;
 use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, LedgerError, Result};
 use crate::fair_executor::{AccountJob, FairExecutor};
 use crate::ledger::ingest::{FactIngest, IngestOutcome};
 use crate::processor::ProcessorJson;
-use crate::programs::Programs;
-use crate::stripe_client::{
+use crate::program::lookup::Programs;
+use crate::stripe::client::{
     StripeAnswer, StripeClient, StripeError, StripeList, StripeProcessor, StripeRefusal, escaped,
 };
-use crate::stripe_reconciler::dispute_event_type;
+use crate::stripe::enrichment::Enrichment;
+use crate::stripe::reconciler::dispute_event_type;
 
 /// Poll interval for running back-fills.
 const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);

@@ -23,7 +23,7 @@ use crate::processor::{
     InvoicePayment, JsonReadError, MetadataKeys, ProcessorJson, ProcessorObject as _, ReadContext, StateVersion,
     WebhookFact,
 };
-use crate::stripe_client::{PaymentLookup, StripeProcessor};
+use crate::stripe::client::{PaymentLookup, StripeProcessor};
 
 /// Wait limit of [`Enrichment::reserve_memory`].
 const MEMORY_WAIT: Duration = Duration::from_secs(5);

@@ -17,12 +17,12 @@ use store::affiliate::program;
 use tokio::time::timeout;
 use url::form_urlencoded::Serializer;
 
-use super::transfers::{
+use crate::offload::offload;
+use crate::payouts::transfers::{
     PayoutGateway, StripeTransfer, TransferRequest, TransferResponse, read_response, response_of_error,
 };
-use crate::offload::offload;
 use crate::processor::{OBJECT_BYTES_MAX, PAGE_BYTES_MAX, ProcessorJson, ResponsePage};
-use crate::stripe_client::{StripeClient, StripeProcessor};
+use crate::stripe::client::{StripeClient, StripeProcessor};
 
 /// Time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(30);

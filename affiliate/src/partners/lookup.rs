@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::{AffiliateError, AffiliateNoun};
 use crate::error::{MailWarning, Result};
 use crate::events::EventBuilder;
-use crate::programs::Programs;
+use crate::program::lookup::Programs;
 
 /// A partner with its program and links: the primary one only, or all.
 #[derive(Debug, Clone)]

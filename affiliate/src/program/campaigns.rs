@@ -11,7 +11,7 @@ use store::retry_on_conflict;
 use crate::context::{Context, ExtendCommit, no_extension};
 use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, Result};
 use crate::if_match::IfMatch;
-use crate::programs::Programs;
+use crate::program::lookup::Programs;
 
 /// Fields of a campaign to create, or its new values.
 #[derive(Debug, Clone, PartialEq, Eq)]

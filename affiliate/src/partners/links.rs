@@ -12,8 +12,8 @@ use store::retry_on_conflict;
 use crate::context::{Context, ExtendCommit};
 use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason, Result};
 use crate::if_match::IfMatch;
-use crate::link_url::parse_destination;
-use crate::partner_lookup::PartnerLookup;
+use crate::partners::link_url::parse_destination;
+use crate::partners::lookup::PartnerLookup;
 
 /// Maximum numbered variants of a token that are tried when it is taken.
 pub(crate) const VARIANTS_MAX: u32 = 200;

@@ -22,9 +22,9 @@ use crate::if_match::IfMatch;
 use crate::partner_emails::sender::is_verified_for;
 use crate::payouts::filter_methods::{filter_by_methods, mark_draft};
 use crate::portal::host::PortalHosts;
-use crate::programs::Programs;
+use crate::program::lookup::Programs;
 use crate::secrets;
-use crate::stripe_client::{StripeAccount, StripeProcessor};
+use crate::stripe::client::{StripeAccount, StripeProcessor};
 
 /// Parameters of a processor connection; all of them replace the former ones.
 #[derive(Clone, PartialEq, Eq)]
