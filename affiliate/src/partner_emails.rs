@@ -61,8 +61,16 @@ enum PartnerEmailError {
     RetryLater(String),
 }
 
-fn retry_later(error: &dyn std::fmt::Display) -> PartnerEmailError {
-    PartnerEmailError::RetryLater(error.to_string())
+impl From<ReadError> for PartnerEmailError {
+    fn from(error: ReadError) -> Self {
+        Self::RetryLater(error.to_string())
+    }
+}
+
+impl From<Refused> for PartnerEmailError {
+    fn from(refusal: Refused) -> Self {
+        Self::RetryLater(refusal.to_string())
+    }
 }
 
 fn not_needed(cause: &str) -> PartnerEmailError {
@@ -156,11 +164,9 @@ impl PartnerEmails {
     async fn send_email(&self, found: &QueuedPartnerEmail) -> Result<(), PartnerEmailError> {
         let queued_email = &found.email;
         let store = &self.context.store;
-        let program = program::get(store, queued_email.account).await.map_err(|error| retry_later(&error))?;
+        let program = program::get(store, queued_email.account).await?;
         let program = program.ok_or_else(|| not_needed("the program was deleted"))?;
-        let partner = partner::get(store, queued_email.account, queued_email.partner)
-            .await
-            .map_err(|error| retry_later(&error))?;
+        let partner = partner::get(store, queued_email.account, queued_email.partner).await?;
         let partner = partner.ok_or_else(|| not_needed("the partner was deleted"))?;
         if !queued_email.tells.is_current(partner.status) {
             return Err(not_needed("the partner's status has changed"));
@@ -170,7 +176,7 @@ impl PartnerEmails {
         }
         let routed =
             SenderQuery { to: Some(&partner.email), is_requested: queued_email.tells.is_requested(partner.source) };
-        let route = self.senders.choose_sender(&program, routed).await.map_err(|error| retry_later(&error))?;
+        let route = self.senders.choose_sender(&program, routed).await?;
         let route = route.map_err(PartnerEmailError::NotAllowed)?;
         let prepared = self.new_link_for(&partner, &queued_email.tells).await?;
         let link = prepared.as_ref().map(|(secret, _)| secret);
@@ -183,7 +189,7 @@ impl PartnerEmails {
                 std::iter::once(email).chain(former).collect()
             }
             SenderChoice::Service(_) => {
-                let host = self.verified_host(&program).await.map_err(|error| retry_later(&error))?;
+                let host = self.verified_host(&program).await?;
                 let Some(written) = email_texts::render_service_text(&queued_email.tells, host.as_ref(), &facts) else {
                     return Err(PartnerEmailError::NotAllowed(MailBlockReason::NoSender));
                 };
@@ -218,11 +224,11 @@ impl PartnerEmails {
             _ => return Ok(None),
         };
         let now = self.context.now();
-        let expires_at = now.checked_add(valid_for).map_err(|error| retry_later(&error))?;
+        let expires_at = now.checked_add(valid_for).unwrap_or(Timestamp::MAX);
         let link = PortalLink { account: partner.account, partner: partner.id, purpose, expires_at };
         let secret = PortalLinkSecret::new(self.context.entropy.secret());
         let prepared = portal_link::prepare(&self.context.store, link, &secret, now).await;
-        Ok(Some((secret, prepared.map_err(|error| retry_later(&error))?)))
+        Ok(Some((secret, prepared?)))
     }
 
     async fn load_facts(
@@ -232,7 +238,7 @@ impl PartnerEmails {
         kind: &PartnerEmailKind,
         link: Option<&PortalLinkSecret>,
     ) -> Result<EmailFacts, PartnerEmailError> {
-        let origin = self.hosts.portal_origin(program).await.map_err(|error| retry_later(&error))?;
+        let origin = self.hosts.portal_origin(program).await?;
         let origin = origin.ok_or_else(|| {
             // The HTTP listener, which has the portal's address, starts after the store.
             PartnerEmailError::RetryLater("the portal's address is not known yet".to_owned())
@@ -240,7 +246,7 @@ impl PartnerEmails {
         let fragment = if matches!(kind, PartnerEmailKind::ConfirmPayout { .. }) { "payout" } else { "link" };
         let payout = match kind {
             PartnerEmailKind::PayoutPaid { payout } | PartnerEmailKind::PayoutFailed { payout } => {
-                payout_email_details(&self.context, partner, *payout).await.map_err(|error| retry_later(&error))?
+                payout_email_details(&self.context, partner, *payout).await?
             }
             _ => None,
         };
@@ -276,7 +282,7 @@ impl PartnerEmails {
         let outcomes = match mailer.send_batch_with(&self.intake, emails, &extend_commit).await {
             Ok(outcomes) => outcomes,
             Err(Refused::DoneConcurrently) => return Ok(()),
-            Err(refusal) => return Err(retry_later(&refusal)),
+            Err(refusal) => return Err(refusal.into()),
         };
         match outcomes.into_iter().next() {
             None | Some(Ok(_) | Err(Refused::Suppressed { .. })) => Ok(()),
@@ -284,7 +290,7 @@ impl PartnerEmails {
                 Err(PartnerEmailError::NotNeeded(refusal.to_string()))
             }
             // The owner or the operator can fix any other cause, so retry.
-            Some(Err(refusal)) => Err(retry_later(&refusal)),
+            Some(Err(refusal)) => Err(refusal.into()),
         }
     }
 
@@ -300,7 +306,7 @@ impl PartnerEmails {
             }
             SenderChoice::Service(from) => SystemMailer::for_account_from_service(intake, program.account, from).await,
         };
-        found.map_err(|error| retry_later(&error))
+        found.map_err(|error| PartnerEmailError::RetryLater(error.to_string()))
     }
 }
 

@@ -248,24 +248,21 @@ impl PartnerImports {
             .iter()
             .map(|partner| (email_key(&partner.listed.email), partner.listed.parent_email.as_ref().map(email_key)))
             .collect();
-        let named: BTreeMap<&str, Option<&str>> =
-            keys.iter().map(|(email, parent)| (email.as_str(), parent.as_deref())).collect();
-        let mut counts = BTreeMap::new();
+        let listed: BTreeSet<&str> = keys.iter().map(|(email, _)| email.as_str()).collect();
+        let (mut depths, mut known) = (BTreeMap::new(), BTreeSet::new());
         for parent in planned.iter().filter_map(|partner| partner.listed.parent_email.as_ref()) {
             let key = email_key(parent);
-            if !named.contains_key(key.as_str()) && !counts.contains_key(&key) {
-                let found = partner::find_by_email(&self.partners.context.store, account, parent).await?;
-                let above = match found {
-                    Some(found) => Some(self.count_recruiters_above(&found).await?),
-                    None => None,
-                };
-                counts.insert(key, above);
+            if !listed.contains(key.as_str())
+                && known.insert(key.clone())
+                && let Some(found) = partner::find_by_email(&self.partners.context.store, account, parent).await?
+            {
+                depths.insert(key, self.count_recruiters_above(&found).await?);
             }
         }
-        let mut above = RecruiterDepths { named, partner_depths: counts, found: BTreeMap::new() };
-        for (partner, (email, _)) in planned.into_iter().zip(&keys) {
-            match above.depth_of(email) {
-                Some(above) => plan.planned.push(PlannedPartner { recruiters_above: above, ..partner }),
+        let depths = recruiter_depths(&keys, depths);
+        for (partner, depth) in planned.into_iter().zip(depths) {
+            match depth {
+                Some(recruiters_above) => plan.planned.push(PlannedPartner { recruiters_above, ..partner }),
                 None => plan.skip(partner.row, partner.listed.email.to_string(), "invalid_parent_email"),
             }
         }
@@ -323,44 +320,23 @@ impl PartnerImports {
     }
 }
 
-/// Length of the chain of recruiters above each row; `None` for a cycle, a missing recruiter or a chain that is too
-/// long. Each row is visited once (memoized), so the cost is linear.
-struct RecruiterDepths<'a> {
-    /// Recruiter of each row, by email.
-    named: BTreeMap<&'a str, Option<&'a str>>,
-    /// Chain length of recruiters who are partners already; `None` if there is no such partner.
-    partner_depths: BTreeMap<String, Option<usize>>,
-    found: BTreeMap<&'a str, Option<usize>>,
-}
-
-impl<'a> RecruiterDepths<'a> {
-    fn depth_of(&mut self, email: &'a str) -> Option<usize> {
-        // Follow the chain up to a row or partner whose depth is known, or to a row without a recruiter.
-        let (mut chain, mut at) = (Vec::new(), email);
-        let mut above = loop {
-            if let Some(found) = self.found.get(at) {
-                break *found;
-            }
-            match self.named.get(at) {
-                None => break self.partner_depths.get(at).copied().flatten(),
-                Some(recruiter) => {
-                    // Marked as `None` while on the path: meeting it again means a cycle.
-                    self.found.insert(at, None);
-                    chain.push(at);
-                    let Some(recruiter) = recruiter else {
-                        self.found.insert(at, Some(0));
-                        chain.pop();
-                        break Some(0);
-                    };
-                    at = recruiter;
-                }
-            }
+/// Returns the length of the chain of recruiters above each row, given by email and recruiter; `None` for a cycle, a
+/// missing recruiter or a chain that is too long. `depths` has the lengths of recruiters who are partners already. Each
+/// round resolves the rows whose recruiter is resolved, so there are at most [`PARENTS_MAX`] + 2 rounds.
+fn recruiter_depths(rows: &[(String, Option<String>)], mut depths: BTreeMap<String, usize>) -> Vec<Option<usize>> {
+    let mut open: Vec<&(String, Option<String>)> = rows.iter().collect();
+    loop {
+        let depth = |recruiter: &Option<String>| match recruiter {
+            None => Some(0),
+            Some(recruiter) => depths.get(recruiter).map(|above| above + 1).filter(|above| *above <= PARENTS_MAX),
         };
-        for address in chain.into_iter().rev() {
-            above = above.map(|above| above + 1).filter(|above| *above <= PARENTS_MAX);
-            self.found.insert(address, above);
+        let resolved: Vec<_> =
+            open.iter().filter_map(|(email, recruiter)| Some((email.clone(), depth(recruiter)?))).collect();
+        if resolved.is_empty() {
+            return rows.iter().map(|(email, _)| depths.get(email).copied()).collect();
         }
-        above
+        depths.extend(resolved);
+        open.retain(|(email, _)| !depths.contains_key(email));
     }
 }
 
@@ -407,26 +383,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recruiters_are_counted_once_each() {
-        let names: Vec<String> = (0..100_000).map(|number| format!("p{number}@x.example")).collect();
-        let mut named: BTreeMap<&str, Option<&str>> = BTreeMap::new();
-        // A chain longer than allowed, visited from its lower end: without memoization this would take quadratic time.
-        for pair in names.windows(2) {
-            named.insert(&pair[1], Some(&pair[0]));
+    fn chains_of_recruiters_are_measured() {
+        let names: Vec<String> = (0..10_000).map(|number| format!("p{number}@x.example")).collect();
+        let row = |email: &str, recruiter: &str| (email.to_owned(), Some(recruiter.to_owned()));
+        // A chain longer than allowed, from its lower end.
+        let mut rows: Vec<_> = names.windows(2).rev().map(|pair| row(&pair[1], &pair[0])).collect();
+        rows.push((names[0].clone(), None));
+        let pairs = [("ring", "a"), ("a", "b"), ("b", "a"), ("own", "own"), ("lost", "nobody"), ("of-old", "old")];
+        rows.extend(pairs.map(|(email, recruiter)| row(email, recruiter)));
+        rows.push(row("of-low", "low"));
+        let depths = recruiter_depths(&rows, [("old".to_owned(), 3), ("low".to_owned(), PARENTS_MAX)].into());
+        for (number, depth) in (0..names.len()).rev().zip(&depths) {
+            assert_eq!(*depth, Some(number).filter(|above| *above <= PARENTS_MAX));
         }
-        named.insert(&names[0], None);
-        named.extend([("ring", Some("a")), ("a", Some("b")), ("b", Some("a")), ("own", Some("own"))]);
-        named.extend([("lost", Some("nobody")), ("of-old", Some("old")), ("of-low", Some("low"))]);
-        let counts = [("old", Some(3)), ("low", Some(PARENTS_MAX)), ("nobody", None)];
-        let counts = counts.map(|(name, above)| (name.to_owned(), above)).into();
-        let mut above = RecruiterDepths { named, partner_depths: counts, found: BTreeMap::new() };
-        for number in (0..names.len()).rev() {
-            assert_eq!(above.depth_of(&names[number]), Some(number).filter(|above| *above <= PARENTS_MAX));
-        }
-        for (name, expected) in
-            [("ring", None), ("a", None), ("own", None), ("lost", None), ("of-old", Some(4)), ("of-low", None)]
-        {
-            assert_eq!(above.depth_of(name), expected, "{name}");
-        }
+        assert_eq!(depths[names.len()..], [None, None, None, None, None, Some(4), None]);
     }
 }
