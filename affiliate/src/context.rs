@@ -12,7 +12,7 @@ use store::engine::{Batch, CommitError, Key, Store};
 
 use crate::error::{AffiliateError, ConflictReason, Result};
 
-/// What every subsystem of the affiliate program needs. Cloned freely.
+/// The store, clock and source of randomness of all subsystems. Clones share them.
 #[derive(Clone)]
 pub struct Context {
     pub(crate) store: Store,
@@ -76,6 +76,14 @@ impl Context {
             Some(key) if store::idempotency::caused_conflict(&key) => Err(ConflictReason::Changed.into()),
             Some(key) => refusal(&key).map_or(Ok(false), |reason| Err(reason.into())),
         }
+    }
+
+    /// Commits the batch of a request, which may hold its idempotency record. Returns false on a conflict.
+    ///
+    /// # Errors
+    /// See [`Self::commit_unless`].
+    pub(crate) async fn commit_request(&self, batch: Batch) -> Result<bool, AffiliateError> {
+        self.commit_unless(batch, |_| None::<ConflictReason>).await
     }
 
     async fn find_conflict(&self, batch: Batch) -> Result<Option<Key>, CommitError> {

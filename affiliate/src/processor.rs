@@ -43,8 +43,7 @@ pub use customer::{ConnectedAccount, Customer, Subscription, SubscriptionStatus}
 pub use event::{WebhookEvent, WebhookFact, synthesize_event};
 pub use invoice::{Invoice, InvoicePayment, Payment, invoice_line};
 pub use json_reader::{
-    AMOUNT_MAX, FieldProblem, JsonReadError, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, ProcessorObject,
-    ReadContext,
+    AMOUNT_MAX, FieldProblem, JsonReadError, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, ReadContext, StripeObject,
 };
 pub use metadata::{MetadataKeys, ReferralHint, ReferralMetadata};
 pub use refund::{ChargeFigure, Refund, RefundFigure, refunded};

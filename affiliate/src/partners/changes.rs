@@ -461,7 +461,7 @@ impl Partners {
                     self.senders.queue_email_if_mailable(&mut batch, &view.program, &view.partner, email_kind).await?;
             }
             extend_commit(&mut batch, &view);
-            if self.context.commit(batch).await? {
+            if self.context.commit_request(batch).await? {
                 log_warning(&view.partner, view.warning);
                 return Ok(Some(view));
             }

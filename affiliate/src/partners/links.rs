@@ -80,7 +80,7 @@ impl Links {
             latest.put_link(&mut batch, link.id);
             let created = (link, partner, program);
             extend_commit(&mut batch, &created);
-            Ok(self.context.commit(batch).await?.then_some(created))
+            Ok(self.context.commit_request(batch).await?.then_some(created))
         })
         .await
     }

@@ -99,7 +99,7 @@ impl PortalSessions {
             let origin = self.hosts.portal_origin(&program).await?.unwrap_or_default();
             let login_link = NewLink { url: format!("{origin}/portal/enter/{}", secret.text()), expires_at };
             extend_commit(&mut batch, &login_link);
-            Ok(self.context.commit(batch).await?.then_some(login_link))
+            Ok(self.context.commit_request(batch).await?.then_some(login_link))
         })
         .await
     }

@@ -4,7 +4,7 @@
 use mail::affiliate::money::Currency;
 use mail::affiliate::sale::DisputeState;
 
-use super::json_reader::{ProcessorJsonObject, ProcessorObject, ReadContext, Result};
+use super::json_reader::{JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject};
 use super::metadata::ReferralMetadata;
 use super::refund::{ChargeFigure, Refund};
 use super::state_version::StateVersion;
@@ -37,7 +37,7 @@ pub struct Charge {
     pub as_of: StateVersion,
 }
 
-impl ProcessorObject for Charge {
+impl StripeObject for Charge {
     fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let refunds = object.objects("refunds")?;
         let dispute = object.expanded("dispute")?;
@@ -82,7 +82,7 @@ pub struct ChargeDispute {
     pub as_of: StateVersion,
 }
 
-impl ProcessorObject for ChargeDispute {
+impl StripeObject for ChargeDispute {
     fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let status = match object.text("status")?.as_deref() {
             Some("warning_closed") => DisputeState::InquiryClosed,

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use mail::affiliate::money::Currency;
 use mail::affiliate::sale::{Sale, SaleLine};
 
-use super::json_reader::{ProcessorJsonObject, ProcessorObject, ReadContext, Result};
+use super::json_reader::{JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject};
 use super::metadata::{ReferralHint, ReferralMetadata};
 use super::state_version::StateVersion;
 
@@ -36,7 +36,7 @@ pub struct Checkout {
     pub as_of: StateVersion,
 }
 
-impl ProcessorObject for Checkout {
+impl StripeObject for Checkout {
     fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let named = object.text("client_reference_id")?.and_then(|text| ReferralHint::read(&text));
         Ok(Self {

@@ -3,7 +3,7 @@
 
 use mail::affiliate::money::Currency;
 
-use super::json_reader::{FieldProblem, ProcessorJsonObject, ProcessorObject, ReadContext, Result};
+use super::json_reader::{FieldProblem, JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject};
 use super::state_version::{ObjectStage, StateVersion};
 
 /// A credit note; all fields are state, and a void one returns nothing.
@@ -19,7 +19,7 @@ pub struct CreditNote {
     pub as_of: StateVersion,
 }
 
-impl ProcessorObject for CreditNote {
+impl StripeObject for CreditNote {
     fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let is_void = reading.as_of.step == ObjectStage::Ended || object.text("status")?.as_deref() == Some("void");
         let given_back = returned_amount(object)?;

@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::json_reader::{ProcessorJsonObject, ProcessorObject, ReadContext, Result};
+use super::json_reader::{JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject};
 use super::metadata::ReferralMetadata;
 use super::state_version::{ObjectStage, StateVersion};
 
@@ -22,7 +22,7 @@ pub struct Customer {
     pub as_of: StateVersion,
 }
 
-impl ProcessorObject for Customer {
+impl StripeObject for Customer {
     fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         Ok(Self {
             id: object.required_id("id")?,
@@ -59,7 +59,7 @@ pub enum SubscriptionStatus {
     Over,
 }
 
-impl ProcessorObject for Subscription {
+impl StripeObject for Subscription {
     fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let status = match object.text("status")?.as_deref() {
             _ if reading.as_of.step == ObjectStage::Ended => SubscriptionStatus::Over,
@@ -90,7 +90,7 @@ pub struct ConnectedAccount {
     pub as_of: StateVersion,
 }
 
-impl ProcessorObject for ConnectedAccount {
+impl StripeObject for ConnectedAccount {
     fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         Ok(Self {
             id: object.required_id("id")?,

@@ -12,7 +12,7 @@ use super::credit_note::CreditNote;
 use super::customer::{ConnectedAccount, Customer, Subscription};
 use super::invoice::{Invoice, InvoicePayment};
 use super::json_reader::{
-    FieldProblem, JsonReadError, ProcessorJsonObject, ProcessorObject, ReadContext, Result, body_error, json,
+    FieldProblem, JsonReadError, JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject, body_error, json,
 };
 use super::metadata::MetadataKeys;
 use super::refund::Refund;
@@ -113,7 +113,7 @@ impl WebhookEvent {
         Self { object: None, ..self }
     }
 
-    fn parse<T: ProcessorObject>(&self, reading: &ReadContext<'_>) -> Result<T> {
+    fn parse<T: StripeObject>(&self, reading: &ReadContext<'_>) -> Result<T> {
         let missing = || JsonReadError { field: "data.object".to_owned(), problem: FieldProblem::Missing };
         let object = self.object.as_deref().ok_or_else(missing)?;
         T::from_json(&ProcessorJsonObject::parse(object, "data.object")?, reading)

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use mail::affiliate::sale::{Sale, SaleLine};
 
 use super::charge::Charge;
-use super::json_reader::{ProcessorJsonObject, ProcessorObject, ReadContext, Result};
+use super::json_reader::{JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject};
 use super::metadata::ReferralMetadata;
 use super::state_version::{ObjectStage, StateVersion};
 
@@ -37,7 +37,7 @@ pub struct Invoice {
     pub as_of: StateVersion,
 }
 
-impl ProcessorObject for Invoice {
+impl StripeObject for Invoice {
     fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let is_event = reading.as_of.step != ObjectStage::Fetched;
         let is_paid = match object.text("status")?.as_deref() {
@@ -146,7 +146,7 @@ pub struct InvoicePayment {
     pub as_of: StateVersion,
 }
 
-impl ProcessorObject for InvoicePayment {
+impl StripeObject for InvoicePayment {
     fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         Ok(Self {
             id: object.required_id("id")?,

@@ -34,7 +34,7 @@ pub const PAGE_OBJECTS: usize = 100;
 pub const PAGE_BYTES_MAX: usize = PAGE_OBJECTS * OBJECT_BYTES_MAX + (64 << 10);
 
 /// Result of parsing the processor's JSON.
-pub(super) type Result<T, E = JsonReadError> = std::result::Result<T, E>;
+pub(super) type JsonResult<T, E = JsonReadError> = std::result::Result<T, E>;
 
 /// The processor's JSON is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -102,18 +102,18 @@ pub struct ReadContext<'a> {
 }
 
 /// An object of the processor, parsed from its JSON.
-pub trait ProcessorObject: Sized {
+pub trait StripeObject: Sized {
     /// Parses an object of an event.
     ///
     /// # Errors
     /// A needed field is missing or invalid.
-    fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self>;
+    fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> JsonResult<Self>;
 
     /// Parses a fetched object.
     ///
     /// # Errors
     /// A needed field is missing or invalid.
-    fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self> {
+    fn read(json: &str, reading: &ReadContext<'_>) -> JsonResult<Self> {
         Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
     }
 }
@@ -124,7 +124,7 @@ pub(super) fn body_error(problem: FieldProblem) -> JsonReadError {
 }
 
 /// Checks that a body is JSON, and returns its text.
-pub(super) fn json(body: &[u8]) -> Result<&str> {
+pub(super) fn json(body: &[u8]) -> JsonResult<&str> {
     let text = std::str::from_utf8(body).ok();
     let read = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
     read.map(RawValue::get).ok_or_else(|| body_error(FieldProblem::NotJson))
@@ -142,14 +142,14 @@ fn parse_text(json: &str) -> Option<Cow<'_, str>> {
 struct JsonFields<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'de> Deserialize<'de> for JsonFields<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> JsonResult<Self, D::Error> {
         struct FieldsVisitor;
         impl<'de> Visitor<'de> for FieldsVisitor {
             type Value = JsonFields<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> JsonResult<Self::Value, A::Error> {
                 let mut fields = Vec::new();
                 while let Some((JsonString(name), value)) = map.next_entry::<JsonString<'de>, &'de RawValue>()? {
                     if fields.len() == FIELDS_MAX {
@@ -172,7 +172,7 @@ pub(super) fn field_of<'a>(json: &'a str, name: &str) -> Option<&'a str> {
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
         }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> JsonResult<Self::Value, A::Error> {
             let mut found = None;
             while let Some(JsonString(name)) = map.next_key::<JsonString<'de>>()? {
                 if name == self.0 {
@@ -201,7 +201,7 @@ pub(super) fn elements(json: &str, limit: usize) -> Option<Vec<&str>> {
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a list")
         }
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> JsonResult<Self::Value, A::Error> {
             let mut elements = Vec::new();
             while let Some(element) = list.next_element::<&'de RawValue>()? {
                 if elements.len() == self.0 {
@@ -243,7 +243,7 @@ impl<'a> JsonEntries<'a> {
 
 impl<'a> ProcessorJsonObject<'a> {
     /// Parses an object; `object_path` is its path, empty for the root.
-    pub(super) fn parse(json: &'a str, object_path: &str) -> Result<Self> {
+    pub(super) fn parse(json: &'a str, object_path: &str) -> JsonResult<Self> {
         let read_error = |problem| {
             let field = if object_path.is_empty() { "body" } else { object_path };
             JsonReadError { field: field.to_owned(), problem }
@@ -283,24 +283,24 @@ impl<'a> ProcessorJsonObject<'a> {
         field_path: &str,
         problem: FieldProblem,
         read: impl FnOnce(&'a str) -> Option<T>,
-    ) -> Result<Option<T>> {
+    ) -> JsonResult<Option<T>> {
         let Some(json) = self.find(field_path) else { return Ok(None) };
         read(json).map(Some).ok_or_else(|| self.error_at(field_path, problem))
     }
 
     /// Returns the value, or an error if it is missing.
-    pub(super) fn required<T>(&self, field_path: &str, found: Option<T>) -> Result<T> {
+    pub(super) fn required<T>(&self, field_path: &str, found: Option<T>) -> JsonResult<T> {
         found.ok_or_else(|| self.error_at(field_path, FieldProblem::Missing))
     }
 
     /// Returns the object at a path where an id may be instead.
-    pub(super) fn expanded(&self, field_path: &str) -> Result<Option<Self>> {
+    pub(super) fn expanded(&self, field_path: &str) -> JsonResult<Option<Self>> {
         let found = self.find(field_path).filter(|json| json.starts_with('{'));
         found.map(|json| Self::parse(json, &format!("{}{field_path}", self.path))).transpose()
     }
 
     /// Returns the objects of a list, given directly or as `data` of an object; empty if absent.
-    pub(super) fn objects(&self, field_path: &str) -> Result<JsonEntries<'a>> {
+    pub(super) fn objects(&self, field_path: &str) -> JsonResult<JsonEntries<'a>> {
         let (field_path, list) = match self.find(field_path) {
             Some(json) if json.starts_with('{') => (format!("{field_path}.data"), field_of(json, "data")),
             found => (field_path.to_owned(), found),
@@ -316,7 +316,7 @@ impl<'a> ProcessorJsonObject<'a> {
     }
 
     /// Returns an id, or the id of the expanded object. An empty id counts as absent.
-    pub(super) fn id(&self, field_path: &str) -> Result<Option<String>> {
+    pub(super) fn id(&self, field_path: &str) -> JsonResult<Option<String>> {
         let id = self.read(field_path, FieldProblem::NotAnId, |json| {
             if json.starts_with('{') { text_in(json, "id") } else { parse_text(json) }
         })?;
@@ -328,20 +328,20 @@ impl<'a> ProcessorJsonObject<'a> {
     }
 
     /// Returns the first id at one of these paths.
-    pub(super) fn first_id(&self, field_paths: &[&str]) -> Result<Option<String>> {
+    pub(super) fn first_id(&self, field_paths: &[&str]) -> JsonResult<Option<String>> {
         field_paths.iter().map(|field_path| self.id(field_path)).find(|id| !matches!(id, Ok(None))).unwrap_or(Ok(None))
     }
 
-    pub(super) fn required_id(&self, field_path: &str) -> Result<String> {
+    pub(super) fn required_id(&self, field_path: &str) -> JsonResult<String> {
         self.required(field_path, self.id(field_path)?)
     }
 
-    pub(super) fn text(&self, field_path: &str) -> Result<Option<Cow<'a, str>>> {
+    pub(super) fn text(&self, field_path: &str) -> JsonResult<Option<Cow<'a, str>>> {
         self.read(field_path, FieldProblem::NotText, parse_text)
     }
 
     /// Returns the first email at one of these paths, in lowercase. One that is too long counts as absent.
-    pub(super) fn email(&self, field_paths: &[&str]) -> Result<Option<String>> {
+    pub(super) fn email(&self, field_paths: &[&str]) -> JsonResult<Option<String>> {
         for field_path in field_paths {
             let text = self.text(field_path)?.unwrap_or_default();
             let email = text.trim();
@@ -353,7 +353,7 @@ impl<'a> ProcessorJsonObject<'a> {
     }
 
     /// Returns an amount in minor units, with an absolute value up to [`AMOUNT_MAX`].
-    pub(super) fn amount(&self, field_path: &str) -> Result<Option<i64>> {
+    pub(super) fn amount(&self, field_path: &str) -> JsonResult<Option<i64>> {
         let amount: Option<i64> =
             self.read(field_path, FieldProblem::NotAnAmount, |json| serde_json::from_str(json).ok())?;
         if amount.is_some_and(|amount| !(-AMOUNT_MAX..=AMOUNT_MAX).contains(&amount)) {
@@ -362,18 +362,18 @@ impl<'a> ProcessorJsonObject<'a> {
         Ok(amount)
     }
 
-    pub(super) fn required_amount(&self, field_path: &str) -> Result<i64> {
+    pub(super) fn required_amount(&self, field_path: &str) -> JsonResult<i64> {
         self.required(field_path, self.amount(field_path)?)
     }
 
-    pub(super) fn non_negative_amount(&self, field_path: &str) -> Result<Option<i64>> {
+    pub(super) fn non_negative_amount(&self, field_path: &str) -> JsonResult<Option<i64>> {
         match self.amount(field_path)? {
             Some(amount) if amount < 0 => Err(self.error_at(field_path, FieldProblem::Negative)),
             share => Ok(share),
         }
     }
 
-    pub(super) fn required_non_negative_amount(&self, field_path: &str) -> Result<i64> {
+    pub(super) fn required_non_negative_amount(&self, field_path: &str) -> JsonResult<i64> {
         self.required(field_path, self.non_negative_amount(field_path)?)
     }
 
@@ -382,7 +382,7 @@ impl<'a> ProcessorJsonObject<'a> {
         &self,
         field_path: &str,
         counts: impl Fn(&ProcessorJsonObject<'a>) -> bool,
-    ) -> Result<Option<i64>> {
+    ) -> JsonResult<Option<i64>> {
         let entries = self.objects(field_path)?;
         if entries.is_empty() {
             return Ok(None);
@@ -398,27 +398,27 @@ impl<'a> ProcessorJsonObject<'a> {
         Ok(Some(sum))
     }
 
-    pub(super) fn currency(&self, field_path: &str) -> Result<Option<Currency>> {
+    pub(super) fn currency(&self, field_path: &str) -> JsonResult<Option<Currency>> {
         self.read(field_path, FieldProblem::NotACurrency, |json| parse_text(json)?.parse().ok())
     }
 
-    pub(super) fn required_currency(&self) -> Result<Currency> {
+    pub(super) fn required_currency(&self) -> JsonResult<Currency> {
         self.required("currency", self.currency("currency")?)
     }
 
     /// Returns a time given in whole seconds.
-    pub(super) fn time(&self, field_path: &str) -> Result<Option<Timestamp>> {
+    pub(super) fn time(&self, field_path: &str) -> JsonResult<Option<Timestamp>> {
         self.read(field_path, FieldProblem::NotATime, |json| {
             Timestamp::from_second(serde_json::from_str(json).ok()?).ok()
         })
     }
 
-    pub(super) fn flag(&self, field_path: &str) -> Result<Option<bool>> {
+    pub(super) fn flag(&self, field_path: &str) -> JsonResult<Option<bool>> {
         self.read(field_path, FieldProblem::NotAFlag, |json| serde_json::from_str(json).ok())
     }
 
     /// True if a flag is present and set.
-    pub(super) fn is_set(&self, field_path: &str) -> Result<bool> {
+    pub(super) fn is_set(&self, field_path: &str) -> JsonResult<bool> {
         Ok(self.flag(field_path)?.unwrap_or(false))
     }
 }

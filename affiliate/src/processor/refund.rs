@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use mail::affiliate::money::Currency;
 use serde::{Deserialize, Serialize};
 
-use super::json_reader::{ProcessorJsonObject, ProcessorObject, ReadContext, Result};
+use super::json_reader::{JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject};
 use super::state_version::StateVersion;
 
 /// A refund. Its status is state; its amount never changes.
@@ -25,7 +25,7 @@ pub struct Refund {
     pub as_of: StateVersion,
 }
 
-impl ProcessorObject for Refund {
+impl StripeObject for Refund {
     fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let is_live = !matches!(object.text("status")?.as_deref(), Some("failed" | "canceled"));
         Ok(Self {

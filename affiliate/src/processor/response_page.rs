@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::json_reader::{
-    FieldProblem, JsonReadError, OBJECT_BYTES_MAX, PAGE_OBJECTS, ProcessorJsonObject, Result, body_error, elements,
-    field_of, json, text_in,
+    FieldProblem, JsonReadError, JsonResult as Result, OBJECT_BYTES_MAX, PAGE_OBJECTS, ProcessorJsonObject, body_error,
+    elements, field_of, json, text_in,
 };
 
 /// Unparsed JSON of an object.

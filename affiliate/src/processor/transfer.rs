@@ -2,7 +2,7 @@
 
 use mail::id::PayoutId;
 
-use super::json_reader::{ProcessorJsonObject, ProcessorObject, ReadContext, Result, json};
+use super::json_reader::{JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject, json};
 use super::state_version::StateVersion;
 
 /// Fields of the response to a transfer request; invalid ones are `None`.
@@ -52,7 +52,7 @@ pub struct ReversedTransfer {
     pub as_of: StateVersion,
 }
 
-impl ProcessorObject for ReversedTransfer {
+impl StripeObject for ReversedTransfer {
     fn from_json(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self> {
         let amount = object.required_non_negative_amount("amount")?;
         let amount_reversed = object.non_negative_amount("amount_reversed")?.unwrap_or(0);

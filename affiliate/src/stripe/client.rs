@@ -27,7 +27,7 @@ use crate::error::{AffiliateError, LedgerError, Result};
 use crate::offload::offload;
 use crate::processor::{
     ConnectedAccount, JsonReadError, MetadataKeys, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, ProcessorJson,
-    ProcessorObject as _, ReadContext, ResponsePage, StateVersion, invoice_line,
+    ReadContext, ResponsePage, StateVersion, StripeObject as _, invoice_line,
 };
 use crate::secrets;
 

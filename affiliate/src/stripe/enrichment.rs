@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::error::LedgerResult as Result;
 use crate::ledger::unit_of_work::ProcessorRows;
 use crate::processor::{
-    InvoicePayment, JsonReadError, MetadataKeys, ProcessorJson, ProcessorObject as _, ReadContext, StateVersion,
+    InvoicePayment, JsonReadError, MetadataKeys, ProcessorJson, ReadContext, StateVersion, StripeObject as _,
     WebhookFact,
 };
 use crate::stripe::client::{PaymentLookup, StripeProcessor};

@@ -2,8 +2,8 @@
 
 use affiliate::processor::{
     AMOUNT_MAX, Charge, Checkout, ConnectedAccount, CreditNote, Customer, FieldProblem, Invoice, InvoicePayment,
-    JsonReadError, MetadataKeys, ProcessorObject as _, ReadContext, ReferralHint, Refund, ResponsePage,
-    ReversedTransfer, StateVersion, Subscription, WebhookEvent, signature, synthesize_event,
+    JsonReadError, MetadataKeys, ReadContext, ReferralHint, Refund, ResponsePage, ReversedTransfer, StateVersion,
+    StripeObject as _, Subscription, WebhookEvent, signature, synthesize_event,
 };
 use bytes::Bytes;
 use mail::affiliate::program::ProcessorMode;

@@ -4,7 +4,7 @@
 //! refunds not at all. It expands `charge` in invoices, whose own `invoice` is null, and has plans but no prices.
 
 use affiliate::processor::{
-    Charge, Invoice, MetadataKeys, Payment, ProcessorObject as _, ReadContext, ResponsePage, StateVersion,
+    Charge, Invoice, MetadataKeys, Payment, ReadContext, ResponsePage, StateVersion, StripeObject as _,
     SubscriptionStatus, WebhookEvent, WebhookFact,
 };
 

@@ -64,7 +64,7 @@ impl Shop {
     }
 
     async fn audit(&self) {
-        let audit = ::affiliate::audit::audit(&self.service.ledger(), self.account).await.unwrap();
+        let audit = ::affiliate::audit::audit(&self.service.ledger.context, self.account).await.unwrap();
         assert!(audit.ok, "{:#?}", audit.broken);
     }
 
