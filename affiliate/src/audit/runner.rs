@@ -17,7 +17,8 @@ use store::engine::ReadError;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore, oneshot};
 
-use super::{AuditReport, audit_within};
+use super::audit_within;
+use super::report::AuditReport;
 use crate::context::Context;
 use crate::error::{AffiliateError, LedgerResult as Result};
 use crate::offload::join;

@@ -234,7 +234,7 @@ impl<'a> JsonEntries<'a> {
         self.list.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Result<ProcessorJsonObject<'a>>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = JsonResult<ProcessorJsonObject<'a>>> {
         let item =
             |(index, json): (usize, &&'a str)| ProcessorJsonObject::parse(json, &format!("{}[{index}]", self.path));
         self.list.iter().enumerate().map(item)

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use affiliate::audit::audit_within;
+use affiliate::audit::report::{AuditReport, AuditStatus};
 use affiliate::audit::runner::{AuditRunner, AuditWait};
-use affiliate::audit::{AuditReport, AuditStatus, audit_within};
 use affiliate::error::AffiliateError;
 use jiff::SignedDuration;
 use mail::id::AccountId;

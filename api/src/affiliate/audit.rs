@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::affiliate::audit::AuditReport;
+use ::affiliate::audit::report::AuditReport;
 use ::affiliate::audit::runner::AuditWait;
 use serde_json::json;
 
