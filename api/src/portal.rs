@@ -261,8 +261,13 @@ pub async fn enter_by_link(
 ) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     if !request.is_prefetch {
-        let found =
-            state.affiliate.portal.sessions.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
+        let found = state
+            .affiliate
+            .portal
+            .sessions
+            .find_login_target(&secret)
+            .await
+            .map_err(|refusal| refusal_problem(&state, refusal))?;
         // A mailed link needs its button, even if it is placed in this URL.
         let is_login = |target: &::affiliate::portal::login::LoginTarget| {
             target.link.purpose == mail::affiliate::portal::PortalLinkPurpose::Login
@@ -272,7 +277,13 @@ pub async fn enter_by_link(
             None => Ok(refused_link(&state, &request)),
         };
     }
-    let found = state.affiliate.portal.sessions.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let found = state
+        .affiliate
+        .portal
+        .sessions
+        .find_login_target(&secret)
+        .await
+        .map_err(|refusal| refusal_problem(&state, refusal))?;
     if found.is_none() {
         return Ok(expired_link_page());
     }
@@ -286,7 +297,13 @@ pub async fn enter_by_link(
 /// The store cannot be read.
 pub async fn show_link(state: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    let found = state.affiliate.portal.sessions.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let found = state
+        .affiliate
+        .portal
+        .sessions
+        .find_login_target(&secret)
+        .await
+        .map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(match found.filter(|target| target.link.purpose.signs_in()) {
         Some(target) => PortalPage::new(StatusCode::OK, sign_in::link_page(&target)),
         None => expired_link_page(),
@@ -311,8 +328,13 @@ pub async fn use_link(state: Arc<AppState>, UsePortalLink(request): UsePortalLin
 /// The store cannot be read.
 pub async fn show_payout(state: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    let change =
-        state.affiliate.portal.destinations.find_payout_change(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let change = state
+        .affiliate
+        .portal
+        .destinations
+        .find_payout_change(&secret)
+        .await
+        .map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(match change {
         Some((target, payout)) => PortalPage::new(StatusCode::OK, settings::confirm_payout_page(&target, &payout)),
         None => expired_link_page(),

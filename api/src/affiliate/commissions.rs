@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use ::affiliate::api_objects::CommissionObject;
+use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::manual_actions::CommissionReversal;
-use ::affiliate::context::no_extension;
 use mail::affiliate::commission::{Commission, ReversalReason};
 use store::access::Tenant;
 use store::affiliate::commission::{CommissionFilter, CommissionStatus};
@@ -90,8 +90,13 @@ pub async fn list(
     let input = request.require_set_up_program(&state, &tenant).await?.input;
     let page_request = page_query(&input.page, KIND_COMMISSION)?;
     let account = tenant.account().id;
-    let found =
-        store::affiliate::commission::list(state.affiliate.ledger.context.store(), account, &input.filter, page_request).await?;
+    let found = store::affiliate::commission::list(
+        state.affiliate.ledger.context.store(),
+        account,
+        &input.filter,
+        page_request,
+    )
+    .await?;
     let next = found.next.map(|id| paging::after_id(KIND_COMMISSION, id));
     Ok(ListResponse::new(found.rows.iter().map(CommissionObject::from).collect(), next))
 }
@@ -110,7 +115,8 @@ pub async fn get(
     request: ReadRequest<CommissionPath>,
 ) -> Result<VersionedResponse<CommissionDetail>, Problem> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Commission)?;
-    let found = store::affiliate::commission::get(state.affiliate.ledger.context.store(), tenant.account().id, id).await?;
+    let found =
+        store::affiliate::commission::get(state.affiliate.ledger.context.store(), tenant.account().id, id).await?;
     let line = found.ok_or_else(|| Problem::not_found(AffiliateNoun::Commission.as_str()))?;
     Ok(VersionedResponse::new(&CommissionDetail::from_line(&line)).with_etag(line.rev))
 }

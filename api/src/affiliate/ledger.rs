@@ -132,7 +132,8 @@ pub async fn list(
     };
     let filter = CommissionFilter { partner: Some(partner), ..CommissionFilter::default() };
     let wanted = ListPageRequest { before, limit: page.limit, from: None };
-    let found = store::affiliate::commission::list(state.affiliate.ledger.context.store(), account, &filter, wanted).await?;
+    let found =
+        store::affiliate::commission::list(state.affiliate.ledger.context.store(), account, &filter, wanted).await?;
     let lines = found.rows.iter().map(|line| LedgerLine {
         commission: CommissionObject::from(line),
         formula: line.formula(),

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use ::affiliate::api_objects::{DraftPayoutObject, PayoutRunObject, SkippedPartnerObject};
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::payouts::runs::PayoutRuns;
 use ::affiliate::payouts::files::FileSelection;
 use ::affiliate::payouts::runs::DraftResult;
+use ::affiliate::payouts::runs::PayoutRuns;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, ETAG, HeaderValue};
@@ -196,8 +196,12 @@ async fn stream_run<const DRAFTED: bool>(
     run: PayoutRun,
 ) -> Result<StreamedRun<DRAFTED>, Problem> {
     let rev = Some(run.rev);
-    let mut writer =
-        RunWriter { runs: state.affiliate.ledger.runs.clone(), run, position: WritePosition::Beginning, is_first: true };
+    let mut writer = RunWriter {
+        runs: state.affiliate.ledger.runs.clone(),
+        run,
+        position: WritePosition::Beginning,
+        is_first: true,
+    };
     let mut first_chunk = String::new();
     let status = StreamedRun::<DRAFTED>::STATUS;
     while first_chunk.len() < BUFFERED_BYTES_MAX {
@@ -470,7 +474,8 @@ pub async fn approve(
     let approved = state
         .affiliate
         .ledger
-        .runs.approve_run(program.account, id, input.reviewed.rev, &input.reviewed.totals, &store_response)
+        .runs
+        .approve_run(program.account, id, input.reviewed.rev, &input.reviewed.totals, &store_response)
         .await;
     drop(store_response);
     in_progress.finish(&state, approved, run_response).await
@@ -492,7 +497,8 @@ pub async fn cancel(
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(run_response);
-    let cancelled = state.affiliate.ledger.runs.cancel_run(program.account, id, if_match.as_ref(), &store_response).await;
+    let cancelled =
+        state.affiliate.ledger.runs.cancel_run(program.account, id, if_match.as_ref(), &store_response).await;
     drop(store_response);
     in_progress.finish(&state, cancelled, run_response).await
 }

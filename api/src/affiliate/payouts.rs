@@ -217,7 +217,8 @@ pub async fn fail(
     let failed = state
         .affiliate
         .ledger
-        .payouts.fail_payout(program.account, id, &input.reason, if_match.as_ref(), &store_response)
+        .payouts
+        .fail_payout(program.account, id, &input.reason, if_match.as_ref(), &store_response)
         .await;
     drop(store_response);
     in_progress.finish(&state, failed, payout_response).await

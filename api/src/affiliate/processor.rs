@@ -162,8 +162,11 @@ pub async fn list(
 ) -> Result<ListResponse<ProcessorEventObject>, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let after = input.page.cursor_time(KIND_PROCESSOR_EVENT)?;
-    let found =
-        state.affiliate.events.list_processor_events(program.account, &input.statuses, after.as_ref(), input.page.limit).await;
+    let found = state
+        .affiliate
+        .events
+        .list_processor_events(program.account, &input.statuses, after.as_ref(), input.page.limit)
+        .await;
     let found = found.map_err(|refusal| refusal_problem(&state, refusal))?;
     let next = found.next.map(|(at, id)| paging::after_time(KIND_PROCESSOR_EVENT, at, &id));
     Ok(ListResponse::new(found.events.into_iter().map(ProcessorEventObject::from).collect(), next))

@@ -199,7 +199,7 @@ pub async fn create(
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(created_referral_response);
-    let done = state.affiliate.ledger.referrals.record_referral(tenant.account().id, &input.0, &store_response).await;
+    let done = state.affiliate.ledger.referrals.refer(tenant.account().id, &input.0, &store_response).await;
     drop(store_response);
     in_progress.finish(&state, done, created_referral_response).await
 }

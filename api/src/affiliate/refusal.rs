@@ -1,7 +1,7 @@
 //! Maps errors of the affiliate service to problem responses.
 
-use ::affiliate::error::{AffiliateError, ConflictReason};
 use ::affiliate::error::LedgerError;
+use ::affiliate::error::{AffiliateError, ConflictReason};
 use queue::storage_quota::StorageQuotaError;
 use serde_json::json;
 

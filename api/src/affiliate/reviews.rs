@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use ::affiliate::api_objects::{ApiTimestamp, ReferralObject};
+use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::manual_actions::ReferralDecision;
-use ::affiliate::context::no_extension;
 use mail::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
 use mail::id::{PartnerId, ReferralId};
 use serde::Serialize;
@@ -160,8 +160,12 @@ async fn decide(
 ) -> Result<DecideReviewResponse, Problem> {
     let ResolvedRequest { program, input, if_match, .. } = request.require_program(state, owner.tenant()).await?;
     let id = input.id(AffiliateNoun::Referral)?;
-    let decided =
-        state.affiliate.ledger.actions.decide_referral(program.account, id, decision, if_match.as_ref(), &no_extension).await;
+    let decided = state
+        .affiliate
+        .ledger
+        .actions
+        .decide_referral(program.account, id, decision, if_match.as_ref(), &no_extension)
+        .await;
     let referral = decided.map_err(|refusal| refusal_problem(state, refusal))?;
     Ok(DecideReviewResponse {
         review: ReviewObject::from_referral(&referral),

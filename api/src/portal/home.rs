@@ -22,7 +22,8 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
     let partner_balances = service.portal.statistics.partner_balances(partner).await?;
     let all = service.lookup.list_links(partner.account, partner.id).await?;
     let clicks = service.portal.statistics.click_statistics(partner, &all).await?;
-    let corrections = service.portal.receipts.pending_corrections(partner, partner_balances.balances.keys().copied()).await?;
+    let corrections =
+        service.portal.receipts.pending_corrections(partner, partner_balances.balances.keys().copied()).await?;
     let corrections: Vec<_> = corrections.into_iter().map(|(code, owed)| texts::format_money(owed, code)).collect();
     let link = match all.into_iter().find(|link| link.id == partner.primary_link) {
         Some(link) => link_card(state, view, &link).await,

@@ -1,8 +1,8 @@
 //! Portal page "Payouts", and the receipt of each payout.
 
 use ::affiliate::error::AffiliateError;
-use ::affiliate::partner_emails::website_host;
 use ::affiliate::partner_emails::email_texts::destination_line;
+use ::affiliate::partner_emails::website_host;
 use ::affiliate::payouts::view::PayoutView;
 use ::affiliate::portal::receipts::Receipt;
 use html::badge::{Badge, Tone};

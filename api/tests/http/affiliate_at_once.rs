@@ -123,7 +123,7 @@ async fn concurrent_leads_over_the_velocity_are_held_for_review() {
                 customer: None,
                 sub_id: None,
             };
-            shop.service.ledger.referrals.record_referral(shop.account, &draft, &no_extension).await.unwrap().referral
+            shop.service.ledger.referrals.refer(shop.account, &draft, &no_extension).await.unwrap().referral
         };
         let leads = join_all((0..75).map(lead)).await;
         let looked_at = leads.iter().filter(|lead| lead.is_frozen()).count();
@@ -145,7 +145,7 @@ async fn invoice_during_partner_deletion_is_reversed() {
             customer: Some(format!("cus_{name}")),
             sub_id: None,
         };
-        shop.service.ledger.referrals.record_referral(shop.account, &draft, &no_extension).await.unwrap();
+        shop.service.ledger.referrals.refer(shop.account, &draft, &no_extension).await.unwrap();
         let now = shop.world.intake.clock().now().as_second();
         let invoice = json!({
             "id": format!("in_{name}"), "object": "invoice", "customer": format!("cus_{name}"), "currency": "usd",
@@ -153,8 +153,8 @@ async fn invoice_during_partner_deletion_is_reversed() {
             "status_transitions": {"paid_at": now},
         });
         let paid = event(&shop.world, &format!("evt_{name}"), "invoice.paid", &invoice).to_string();
-        let ledger = shop.service.ledger();
-        let hear = ledger.ingest(shop.account, paid.as_bytes());
+        let ingest = &shop.service.ledger.ingest;
+        let hear = ingest.ingest(shop.account, paid.as_bytes());
         let delete = shop.service.partners.delete_partner(shop.account, partner, None);
         // While the first commit is in progress, the second operation reads the earlier state.
         let deleted =

@@ -109,7 +109,7 @@ async fn partner_emails_are_sent_once_if_still_current() {
     let session = set_up(&world, 1).await;
     // The program has no sender, so nothing is sent.
     partner(&world, json!({"email": "ada@example.org"})).await;
-    assert_eq!(affiliate_service(&world).send_due_emails(0..=63).await, 0);
+    assert_eq!(affiliate_service(&world).emails.send_due_emails(0..=63).await, 0);
     update_program(&world, &session, json!({"mail_from": "partners@example.com"})).await;
     assert!(sent_emails(&world).await.is_empty(), "the email was given up");
     let bob = partner(&world, json!({"email": "bob@example.org", "status": "pending"})).await;
@@ -126,9 +126,9 @@ async fn partner_emails_are_sent_once_if_still_current() {
     world.change_account(|account| account.suspended = false).await;
     partner(&world, json!({"email": "eve@example.org"})).await;
     world.change_account(|account| account.suspended = true).await;
-    assert_eq!(eve.send_due_emails(0..=63).await, 0);
+    assert_eq!(eve.emails.send_due_emails(0..=63).await, 0);
     world.change_account(|account| account.suspended = false).await;
-    assert_eq!(eve.send_due_emails(0..=63).await, 0, "not before the delay");
+    assert_eq!(eve.emails.send_due_emails(0..=63).await, 0, "not before the delay");
     world.intake.clock().advance(std::time::Duration::from_secs(61));
     assert_eq!(sent_emails(&world).await.len(), 2);
     world.end().await;

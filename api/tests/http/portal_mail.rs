@@ -82,7 +82,7 @@ async fn sandbox_account_sends_no_partner_emails() {
     let import = world.upload_csv(&session, &format!("{PROGRAM}/imports?send_invites=true"), list).await.json();
     assert_eq!(import["imported"], 2, "{import}");
     assert!(import["warnings"][0].as_str().unwrap().starts_with("2 partners were not mailed"), "{import}");
-    assert_eq!(affiliate_service(&world).send_due_emails(0..=63).await, 0);
+    assert_eq!(affiliate_service(&world).emails.send_due_emails(0..=63).await, 0);
     assert_eq!((count_emails(&world, 1).await, count_emails(&world, 9).await), (0, 0));
     // It can send to its own address from its own domain.
     let own = world.call(Method::POST, "/affiliates", &json!({"email": "owner1@example.com"})).await;
@@ -132,7 +132,7 @@ async fn form_requests_get_fixed_texts() {
     // A suspended account sends none.
     world.change_account(|account| account.suspended = true).await;
     Browser::new(&world).post("/portal/sign-in", &[("key", &key), ("email", "bob@example.org")]).await;
-    assert_eq!(affiliate_service(&world).send_due_emails(0..=63).await, 0);
+    assert_eq!(affiliate_service(&world).emails.send_due_emails(0..=63).await, 0);
     world.end().await;
 }
 
@@ -185,7 +185,7 @@ async fn partner_emails_count_and_honour_suppressions() {
     assert!(from.contains("example.com") && !from.contains("evil"), "{from}");
     world.call(Method::POST, "/suppressions", &json!({"email": "bob@example.org"})).await;
     partner(&world, json!({"email": "bob@example.org"})).await;
-    affiliate_service(&world).send_due_emails(0..=63).await;
+    affiliate_service(&world).emails.send_due_emails(0..=63).await;
     world.intake.dispatch_outbox().await.unwrap();
     let listed = world.get("/emails?to=bob@example.org").await.json();
     assert_eq!(listed["emails"][0]["last_event"], "email.suppressed", "{listed}");
@@ -207,9 +207,9 @@ async fn partner_emails_stay_within_the_plan() {
     for number in 0..3 {
         partner(&world, json!({"email": format!("{number}@example.org")})).await;
     }
-    assert_eq!(affiliate_service(&world).send_due_emails(0..=63).await, 2, "the plan allows a hundred a day");
+    assert_eq!(affiliate_service(&world).emails.send_due_emails(0..=63).await, 2, "the plan allows a hundred a day");
     world.intake.clock().advance(std::time::Duration::from_secs(61));
-    assert_eq!(affiliate_service(&world).send_due_emails(0..=63).await, 0);
+    assert_eq!(affiliate_service(&world).emails.send_due_emails(0..=63).await, 0);
     world.end().await;
 }
 

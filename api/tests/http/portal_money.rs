@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use affiliate::payouts::settle::PayoutQuery;
 use affiliate::context::no_extension;
+use affiliate::payouts::settle::PayoutQuery;
 use http::{Method, StatusCode};
 use mail::id::{AccountId, PayoutId};
 use serde_json::{Value, json};
@@ -45,7 +45,9 @@ async fn approve_payout(world: &World, account: AccountId) -> PayoutId {
     ledger.runs.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
     let query = PayoutQuery { run: Some(run.id), ..PayoutQuery::default() };
     let expected = ListPageRequest { before: None, limit: 9, from: None };
-    let [only] = &ledger.payouts.list_payouts(account, &query, expected).await.unwrap().payouts[..] else { panic!("{run:?}") };
+    let [only] = &ledger.payouts.list_payouts(account, &query, expected).await.unwrap().payouts[..] else {
+        panic!("{run:?}")
+    };
     only.payout.id
 }
 
@@ -72,7 +74,7 @@ async fn payout_has_a_receipt_and_an_email() {
     let bob = partner(&world, json!({"email": "bob@example.org", "send_invite": false})).await;
     let account = world.tenant().await.account().id;
     let (browser, bobs) = (Browser::of(&world, &ada).await, Browser::of(&world, &bob).await);
-    let ledger = affiliate_service(&world).ledger();
+    let ledger = affiliate_service(&world).ledger;
     let payout = approve_payout(&world, account).await;
     let receipt = format!("/portal/payouts/{payout}");
     let page = text(&browser.get("/portal/payouts").await);
@@ -113,7 +115,8 @@ async fn two_failed_payouts_notify_the_partner() {
     for n in 1..=2 {
         let payout = approve_payout(&world, account).await;
         affiliate_service(&world)
-            .ledger()
+            .ledger
+            .payouts
             .fail_payout(account, payout, "no such account", None, &no_extension)
             .await
             .unwrap();

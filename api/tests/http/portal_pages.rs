@@ -16,7 +16,7 @@ use crate::world::{TestResponse, TestSession, World};
 
 /// The emails to partners: recipient, subject and text.
 pub(crate) async fn sent_emails(world: &World) -> Vec<(String, String, String)> {
-    affiliate_service(world).send_due_emails(0..=63).await;
+    affiliate_service(world).emails.send_due_emails(0..=63).await;
     let mut found = Vec::new();
     for (email, raw) in stored_emails(world).await {
         let contents = ParsedBody::parse(raw.as_bytes());
