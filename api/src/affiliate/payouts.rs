@@ -172,8 +172,8 @@ pub async fn mark_paid(
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(payout_response);
-    let ledger = state.affiliate.ledger();
-    let done = ledger.mark_paid(program.account, id, &input.reference, if_match.as_ref(), &store_response).await;
+    let payouts = &state.affiliate.ledger.payouts;
+    let done = payouts.mark_paid(program.account, id, &input.reference, if_match.as_ref(), &store_response).await;
     drop(store_response);
     in_progress.finish(&state, done, payout_response).await
 }
