@@ -15,8 +15,9 @@ use mail::affiliate::partner::{Partner, PartnerLink};
 use mail::affiliate::referral::{Referral, ReferralCounts};
 use mail::id::PartnerLinkId;
 use mail::metric::Hour;
-use store::affiliate::listing::ListPageRequest;
+use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::{commission, referral};
+use store::engine::ReadError;
 
 use crate::error::Result;
 use crate::ledger::balances::PartnerSums;
@@ -89,17 +90,9 @@ impl PartnerStatistics {
             created_after: since,
             ..commission::CommissionFilter::default()
         };
-        let mut before = None;
-        for _ in 0..ROWS_MAX / SLICE {
-            let wanted = ListPageRequest { before, limit: SLICE, from: None };
-            let page = commission::list(&self.sums.context.store, partner.account, &filter, wanted).await?;
-            page.rows.iter().for_each(|line| sums.count(line, now));
-            before = page.next;
-            if before.is_none() {
-                return Ok(sums);
-            }
-        }
-        sums.is_cut = true;
+        let list = |wanted| commission::list(&self.sums.context.store, partner.account, &filter, wanted);
+        let has_more = each_row(list, |line| sums.count(line, now)).await?;
+        sums.is_cut = has_more;
         Ok(sums)
     }
 
@@ -107,17 +100,9 @@ impl PartnerStatistics {
     pub async fn referral_statistics(&self, partner: &Partner) -> Result<ReferralStatistics> {
         let mut statistics = ReferralStatistics::default();
         let filter = referral::ReferralFilter { partner: Some(partner.id), ..referral::ReferralFilter::default() };
-        let mut before = None;
-        for _ in 0..ROWS_MAX / SLICE {
-            let wanted = ListPageRequest { before, limit: SLICE, from: None };
-            let page = referral::list(&self.sums.context.store, partner.account, &filter, wanted).await?;
-            page.rows.iter().for_each(|referral| statistics.count(referral));
-            before = page.next;
-            if before.is_none() {
-                return Ok(statistics);
-            }
-        }
-        statistics.is_cut = true;
+        let list = |wanted| referral::list(&self.sums.context.store, partner.account, &filter, wanted);
+        let has_more = each_row(list, |referral| statistics.count(referral)).await?;
+        statistics.is_cut |= has_more;
         Ok(statistics)
     }
 
@@ -140,6 +125,23 @@ impl PartnerStatistics {
         }
         Ok(clicks)
     }
+}
+
+/// Passes rows to `count`, page by page, up to [`ROWS_MAX`]. Returns true if there are more.
+async fn each_row<T, F: Future<Output = Result<ListPage<T>, ReadError>>>(
+    list: impl Fn(ListPageRequest) -> F,
+    mut count: impl FnMut(&T),
+) -> Result<bool, ReadError> {
+    let mut before = None;
+    for _ in 0..ROWS_MAX / SLICE {
+        let page = list(ListPageRequest { before, limit: SLICE, from: None }).await?;
+        page.rows.iter().for_each(&mut count);
+        before = page.next;
+        if before.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl PartnerBalances {
