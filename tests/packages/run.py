@@ -32,6 +32,13 @@ base_url = "https://api.example.net"
 """
 
 
+# Versions, and newer ones (semver.org, section 11).
+OLDER = [
+    ("0.1.0", "0.1.1"), ("0.9.0", "0.10.0"), ("2.0.0", "10.0.0"), ("1.0.0-rc.1", "1.0.0"), ("1.0.0-rc.2", "1.0.0-rc.10"),
+    ("1.0.0-alpha", "1.0.0-alpha.1"), ("1.0.0-alpha.1", "1.0.0-alpha.beta"), ("0.9.0", "1.0.0-rc.1"),
+]
+
+
 class Failed(Exception):
     """A package does not do what it should."""
 
@@ -198,10 +205,23 @@ def container(binary, work):
         expect("listener" in health, f"the health check prints:\n{health}")
 
 
+def compare_versions(script):
+    """Checks the order of versions in install.sh."""
+    text = script.read_text()
+    start = text.index("is_older() {")
+    function = text[start : text.index("\n}\n", start) + 3]
+    for awk in [name for name in ("mawk", "gawk", "original-awk") if shutil.which(name)]:
+        for older, newer in OLDER:
+            for first, second, wanted in ((older, newer, True), (newer, older, False), (older, older, False)):
+                done = subprocess.run(["sh", "-c", f'{function.replace("awk ", awk + " ", 1)}is_older "$1" "$2"', "sh", first, second])
+                expect((done.returncode == 0) == wanted, f"{awk}: {first} counts as {'not ' * wanted}older than {second}")
+
+
 def installer(binary, work):
     """install.sh."""
     script = ROOT / "packaging/install.sh"
     run("shellcheck", "--shell=sh", script)
+    compare_versions(script)
     run("minisign", "-G", "-W", "-f", "-p", work / "release.pub", "-s", work / "release.key")
     command = [ROOT / "packaging/release", "--from", "/releases"]
     run(*command, "--secret-key", work / "release.key", "--public-key", work / "release.pub", binary)
@@ -234,8 +254,17 @@ def installer(binary, work):
     text = inside("sh", "/releases/latest/install.sh", "--version", "9.9.9", ok=False)
     expect("9.9.9" in text, f"another version than the named one is not refused:\n{text}")
 
-    inside("sh", "/releases/latest/install.sh")
-    expect("postrider" in inside("postrider", "--version"), "the script does not install")
+    # An old release with a valid signature, offered as the newest one.
+    installed = root / "usr/bin/postrider"
+    installed.write_text("#!/bin/sh\necho postrider 9.9.8\n")
+    installed.chmod(0o755)
+    text = inside("sh", "/releases/latest/install.sh", ok=False)
+    expect("older than the installed 9.9.8" in text and "--allow-downgrade" in text, f"an old release is not refused:\n{text}")
+    expect("9.9.8" in inside("postrider", "--version"), "a refused release is installed")
+    text = inside("sh", "/releases/latest/install.sh", "--allow-downgrade")
+    expect("replacing 9.9.8" in text and "9.9.8" not in inside("postrider", "--version"), f"--allow-downgrade does not install:\n{text}")
+    text = inside("sh", "/releases/latest/install.sh")
+    expect("replacing" not in text, f"the installed version counts as older than itself:\n{text}")
 
 
 TESTS = {"debian": debian, "container": container, "installer": installer}
