@@ -223,6 +223,14 @@ class SmtpSender:
         self.connection = self.node = None
 
 
+class SlowReceiver(Receiver):
+    """Answers late, so that requests are in progress whenever a node stops or joins."""
+
+    def receive_webhook(self, headers, body):
+        time.sleep(0.3)
+        return super().receive_webhook(headers, body)
+
+
 def is_healthy(node):
     """Returns whether `postrider status` reports no problem, as docs/user/upgrade.md asks to wait for."""
     return node.is_ready() and subprocess.run([node.program, "status", "--config", node.config], capture_output=True).returncode == 0
@@ -353,7 +361,7 @@ def drill(args, base):
     database = Postgres(base, "postgres").init().start("fsync=off", "full_page_writes=off")
     database.sql("CREATE DATABASE mail", "postgres")
     url = f"postgres://postgres@127.0.0.1:{database.port}/mail?sslmode=disable"
-    sink, receiver = DeferringSink(), Receiver()
+    sink, receiver = DeferringSink(), SlowReceiver()
     nodes = [Node(base, f"node{n}", url, sink.port, SETTINGS) for n in (1, 2, 3)]
     senders = None
     try:

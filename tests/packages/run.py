@@ -125,6 +125,16 @@ def newer_format(store):
     return lambda: write(old)
 
 
+def refuse_newer_format(root, refused_install, version):
+    """A store of a newer format stops the upgrade, and the refusal says what to do."""
+    undo = newer_format(root / "var/lib/postrider/store")
+    text = refused_install()
+    expect("format 99" in text, f"the refusal does not name the format:\n{text}")
+    expect("install a version that reads it" in text, f"the refusal does not say what to do:\n{text}")
+    expect(version().startswith("0.1.1-1 install ok installed"), f"a refused upgrade leaves {version()}")
+    undo()
+
+
 def debian(binary, work):
     """The Debian package."""
     first, second, third = (build_package(binary, version) for version in ("0.1.0", "0.1.1", "0.1.2"))
@@ -165,12 +175,10 @@ def debian(binary, work):
         expect(version().startswith("0.1.1-1 install ok installed"), f"a refused upgrade leaves {version()}")
         configuration.write_text(good)
         expect(server.answers(), "the server ended when an upgrade was refused")
+        refuse_newer_format(root, lambda: install(third, ok=False), version)
+        expect(server.answers(), "the server ended when the format of its store was refused")
 
-    undo = newer_format(root / "var/lib/postrider/store")
-    text = install(third, ok=False)
-    expect("format 99" in text, f"the refusal does not name the format:\n{text}")
-    expect(version().startswith("0.1.1-1 install ok installed"), f"a refused upgrade leaves {version()}")
-    undo()
+    refuse_newer_format(root, lambda: install(third, ok=False), version)
     text = install(third)
     expect(version().startswith("0.1.2-1 install ok installed"), f"the upgrade did not install:\n{text}")
     with Server(root):
