@@ -60,7 +60,7 @@ VOLATILE = {"last_used_at", "next_cursor", "has_more", "waits_for"}
 # Lists that grow by reading; details of their items are compared.
 GROWING = {"list_logs"}
 # GET operations that have no object in a store: their providers are outside.
-UNREAD = {"get_domain_claim", "get_suppression_import"}
+UNREAD = {"get_suppression_import"}
 # What is known about a store: its version, an API key, and the recorded answers.
 ABOUT = "store.json"
 FILES_LEFT_OUT = {"admin.sock", "reserve", "lock"}
@@ -185,6 +185,7 @@ def fill(server):
     fill_mail(server)
     fill_automation(server)
     fill_ledger(server)
+    fill_access(server)
 
 
 def fill_mail(server):
@@ -202,11 +203,13 @@ def fill_mail(server):
 
 
 def fill_automation(server):
-    """A run that waits for a day, and then sends an email."""
-    steps = [{"type": "delay", "duration": "1d"},
-             {"type": "send_email", "from": f"ada@{DOMAIN}", "subject": "After a day", "text": "Hello {{event.data.name}}"}]
-    made = server.call("POST", "/automations", {"name": "Waits", "trigger": {"event": "kept.started"}, "steps": steps})
-    server.call("POST", f"/automations/{made['automation']['id']}", {"action": "activate"})
+    """A run that waits for a day, one that waits for an event, and then both send an email."""
+    email = {"type": "send_email", "from": f"ada@{DOMAIN}", "subject": "After a day", "text": "Hello {{event.data.name}}"}
+    event = {"type": "wait_for_event", "event": "kept.done", "match": "user_id", "timeout": "3d", "on_timeout": "continue"}
+    for step in ({"type": "delay", "duration": "1d"}, event):
+        body = {"name": f"Waits: {step['type']}", "trigger": {"event": "kept.started"}, "steps": [step, email]}
+        made = server.call("POST", "/automations", body)["automation"]["id"]
+        server.call("POST", f"/automations/{made}", {"action": "activate"})
     event = {"name": "kept.started", "user_id": "u9", "email": "u9@example.net", "data": {"name": "Zoë"}}
     server.call("POST", "/events", event)
 
@@ -232,6 +235,21 @@ def fill_ledger(server):
     until(lambda: statuses() == ["earned", "pending"], "the commissions", 30)
     run = server.admin("affiliate", "run", "draft")["run"]
     server.admin("affiliate", "run", "approve", run["id"], "--rev", str(run["rev"]), *totals_of(run))
+
+
+def fill_access(server):
+    """A visit of a partner's link, a claim of another account's domain, clients, a key with a policy, an operator's order."""
+    key = server.admin("affiliate", "show")["program"]["publishable_key"]
+    visit = {"key": key, "token": "zoe", "param": "via", "visitor": "visitor00000001", "url": "https://shop.example/?via=zoe", "referrer": ""}
+    server.call("POST", "/affiliate/visits", visit, user_agent="Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0")
+    server.admin("account", "create", "--email", "second@example.net", "--plan", "dedicated", "--production")
+    server.admin("domain", "create", "claimed.example.org", "--account", "second@example.net", "--verified")
+    server.call("POST", "/domains/claims", {"name": "claimed.example.org"})
+    server.call("POST", "/oauth/register", {"client_name": "Editor", "redirect_uris": ["http://127.0.0.1/callback"]}, authorization="")
+    made = server.call("POST", "/api-keys", {"name": "limited", "scope": "sending", "policy": {"sends_per_day": 9}})
+    email = {"from": f"Ada <ada@{DOMAIN}>", "to": ["grace@example.net"], "subject": "Once", "text": "Hello"}
+    server.call("POST", "/emails", email, authorization=f"Bearer {made['secret']}", idempotency_key="once")
+    server.admin("destination", "suspend", "--to", "slow.example")
 
 
 def totals_of(run):
@@ -449,14 +467,14 @@ def continue_work(server):
         return [e for e in server.call("GET", "/emails?limit=100")["emails"] if e["status"] in ("scheduled", "queued")]
 
     def automation_mail():
-        return [e for e in server.call("GET", "/emails?limit=100")["emails"] if e["subject"] == "After a day"]
+        return len([e for e in server.call("GET", "/emails?limit=100")["emails"] if e["subject"] == "After a day"]) == 2
 
     for what, is_done in (("scheduled mail", lambda: not waiting()), ("the mail of the automation", automation_mail)):
         try:
             until(is_done, what, 60)
         except SystemExit:
             yield f"{what} does not continue: {waiting()}"
-    for words in (("store", "check"), ("affiliate", "audit")):
+    for words in (("store", "check"), ("affiliate", "audit", "--account", OWNER)):
         try:
             server.admin(*words)
         except SystemExit as failure:
