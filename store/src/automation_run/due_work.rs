@@ -32,14 +32,7 @@ struct AutomationJobRow {
 stored!(AutomationJob as AutomationJobRow);
 
 fn step_key(run: &AutomationRun, at: Timestamp) -> Key {
-    key(Space::AutomationDue)
-        .u16(run.partition)
-        .time(at)
-        .u8(STEP)
-        .account(run.account)
-        .id(run.automation.to_bytes())
-        .id(run.id.to_bytes())
-        .build()
+    step_key_of(run.partition, at, (run.account, run.automation, run.id))
 }
 
 fn job_key(job: &AutomationJob) -> Key {
@@ -175,10 +168,20 @@ pub fn remove_damaged(batch: &mut Batch, at: Key) {
     batch.delete(at);
 }
 
+fn step_key_of(partition: u16, at: Timestamp, (account, automation, run): RunKey) -> Key {
+    let due = key(Space::AutomationDue).u16(partition).time(at).u8(STEP);
+    due.account(account).id(automation.to_bytes()).id(run.to_bytes()).build()
+}
+
 /// Deletes the due key of a run that is not due at that time.
-pub fn remove_stale_step(batch: &mut Batch, partition: u16, at: Timestamp, (account, automation, run): RunKey) {
-    let stale = key(Space::AutomationDue).u16(partition).time(at).u8(STEP);
-    batch.delete(stale.account(account).id(automation.to_bytes()).id(run.to_bytes()).build());
+pub fn remove_stale_step(batch: &mut Batch, partition: u16, at: Timestamp, run: RunKey) {
+    batch.delete(step_key_of(partition, at, run));
+}
+
+/// Moves the due key of a run that cannot be decoded. The run keeps its own due time.
+pub fn postpone_step(batch: &mut Batch, partition: u16, at: Timestamp, run: RunKey, until: Timestamp) {
+    batch.delete(step_key_of(partition, at, run));
+    batch.put(step_key_of(partition, until, run), Value::new());
 }
 
 /// Reads a row: its due time, and its work unless it is a job that this release cannot decode.

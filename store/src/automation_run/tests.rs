@@ -173,3 +173,18 @@ async fn a_job_of_a_newer_release_waits_and_the_others_do_not() {
     assert!(matches!(&listed.due[0].1, DueWork::Job(found) if found.job == job(1)), "{listed:?}");
     assert!(store.get(&row_key).await.unwrap().is_some());
 }
+
+#[tokio::test]
+async fn a_postponed_step_is_due_later() {
+    let store = Store::memory();
+    let (run, mut batch) = (run(1, "7", "a@x.example"), Batch::progress());
+    due_work::put_step(&mut batch, &run, at(10));
+    store.commit(batch).await.unwrap();
+    let mut batch = Batch::progress();
+    due_work::postpone_step(&mut batch, run.partition, at(10), run_key(&run), at(20));
+    store.commit(batch).await.unwrap();
+    let listed = due_work::list_due(&store, run.partition, at(15), 9).await.unwrap();
+    assert_eq!((listed.due, listed.later), (vec![], Some(at(20))));
+    let listed = due_work::list_due(&store, run.partition, at(20), 9).await.unwrap();
+    assert_eq!(listed.due, [(at(20), DueWork::Step(run_key(&run)))]);
+}
