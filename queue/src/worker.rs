@@ -363,9 +363,8 @@ impl Worker {
         // Load holds before any task can be sent.
         self.reload_holds().await?;
         let nodes = self.leases.nodes();
-        let attempting = |partition| {
-            self.in_flight.attempting_in(partition) + self.webhooks.endpoint_queues.serving_in(partition)
-        };
+        let attempting =
+            |partition| self.in_flight.attempting_in(partition) + self.webhooks.endpoint_queues.serving_in(partition);
         let polled = member.poll(attempting).await;
         drop(membership);
         if self.leases.nodes() != nodes {

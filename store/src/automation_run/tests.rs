@@ -164,9 +164,11 @@ async fn a_job_of_a_newer_release_waits_and_the_others_do_not() {
     let mut batch = Batch::progress();
     (0..2).for_each(|n| due_work::put_job(&mut batch, &job(n)));
     store.commit(batch).await.unwrap();
-    let (row_key, row) = store.scan(key(Space::AutomationDue).range(), ScanOrder::Ascending, 1).await.unwrap().remove(0);
+    let (row_key, row) =
+        store.scan(key(Space::AutomationDue).range(), ScanOrder::Ascending, 1).await.unwrap().remove(0);
     let mut batch = Batch::progress();
-    batch.put(row_key.clone(), String::from_utf8(row.to_vec()).unwrap().replace(r#""hear""#, r#""think""#).into_bytes());
+    batch
+        .put(row_key.clone(), String::from_utf8(row.to_vec()).unwrap().replace(r#""hear""#, r#""think""#).into_bytes());
     store.commit(batch).await.unwrap();
     let listed = due_work::list_oldest_and_newest_due(&store, 3, at(99), 9).await.unwrap();
     assert_eq!(listed.due.len(), 1, "{listed:?}");
