@@ -363,7 +363,9 @@ impl Worker {
         // Load holds before any task can be sent.
         self.reload_holds().await?;
         let nodes = self.leases.nodes();
-        let polled = member.poll(|partition| self.in_flight.attempting_in(partition)).await;
+        let attempting =
+            |partition| self.in_flight.attempting_in(partition) + self.webhooks.endpoint_queues.serving_in(partition);
+        let polled = member.poll(attempting).await;
         drop(membership);
         if self.leases.nodes() != nodes {
             self.rebalance_pace();
