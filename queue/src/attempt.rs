@@ -119,7 +119,7 @@ pub(crate) async fn run_connection(worker: Arc<Worker>, site: Arc<ReadyQueue>) {
         // Let other connections take waiting tasks while this one is busy.
         worker.follow_connect_decision(&site, site.connect_if_wanted());
         next = if last { None } else { try_take(&worker, &site).await };
-        let began_at = worker.clock.now();
+        let began_at = worker.services.clock.now();
         let last = last || next.is_none() && !site.expects_more(began_at, IDLE_TIMEOUT);
         let delivery = deliver_message(&mut open.connection, &message, next.as_ref(), last).await;
         if delivery.phase == smtp::TransactionPhase::Idle && open.messages_sent > 1 {
@@ -160,7 +160,7 @@ async fn finish_connection(
     next.into_iter().for_each(|unsent| requeue(worker, site, unsent));
     let open = connection.inspect(|_| site.connection_closed());
     if is_counted {
-        worker.follow_connect_decision(site, site.connection_ended(worker.stop.is_cancelled()));
+        worker.follow_connect_decision(site, site.connection_ended(worker.services.stop.is_cancelled()));
     }
     if let Some(open) = open {
         open.connection.quit().await;
@@ -275,7 +275,7 @@ async fn wait_for_work(
         if worker.is_stopped_or_paused() {
             return ConnectionWork::Nothing;
         }
-        let (now, revived) = (worker.clock.now(), site.retry_requested());
+        let (now, revived) = (worker.services.clock.now(), site.retry_requested());
         match site.next_work(now) {
             NextWork::Deliver(ready) => {
                 let permit = worker.bodies.acquire(ready.task.size_bytes);
@@ -293,9 +293,9 @@ async fn wait_for_work(
                     *share = None;
                 }
                 tokio::select! {
-                    () = worker.clock.sleep_until(until) => {}
+                    () = worker.services.clock.sleep_until(until) => {}
                     () = revived => {}
-                    () = worker.stop.cancelled() => return ConnectionWork::Nothing,
+                    () = worker.services.stop.cancelled() => return ConnectionWork::Nothing,
                 }
             }
             NextWork::Close => return ConnectionWork::Close,
@@ -305,7 +305,7 @@ async fn wait_for_work(
             NextWork::Empty => tokio::select! {
                 () = site.wait_for_work() => {}
                 () = tokio::time::sleep(idle_timeout(worker, site)) => return ConnectionWork::Nothing,
-                () = worker.stop.cancelled() => return ConnectionWork::Nothing,
+                () = worker.services.stop.cancelled() => return ConnectionWork::Nothing,
             },
         }
     }
@@ -320,7 +320,7 @@ async fn acquire_provider_permit(
     if share.is_none() {
         *share = tokio::select! {
             share = site.acquire_provider_permit() => Some(share),
-            () = worker.stop.cancelled() => None,
+            () = worker.services.stop.cancelled() => None,
         };
     }
     share.is_some()
@@ -340,7 +340,7 @@ fn idle_timeout(worker: &Worker, site: &ReadyQueue) -> Duration {
 /// Takes the next task without waiting.
 async fn try_take(worker: &Arc<Worker>, site: &Arc<ReadyQueue>) -> Option<MessageToSend> {
     loop {
-        match site.try_next_work(worker.clock.now()) {
+        match site.try_next_work(worker.services.clock.now()) {
             Some(ready) => {
                 let permit = std::future::ready(worker.bodies.try_acquire(ready.task.size_bytes));
                 if let Some(loaded) = load_message(worker, site, *ready, permit).await {
@@ -365,7 +365,7 @@ async fn load_message(
         worker.schedule_task(&ready.task);
         return None;
     }
-    if !worker.leases.is_active(ready.task.partition) {
+    if !worker.services.leases.is_active(ready.task.partition) {
         // The partition moved to another node, which loads the task from the store.
         worker.in_flight.finish(ready.task.id);
         return None;
@@ -383,14 +383,14 @@ async fn load_message(
     }
     if ready.body.is_none() {
         let Some(share) = permit.await else {
-            worker.defer(&ready.task, worker.after(IDLE_TIMEOUT));
+            worker.defer(&ready.task, worker.services.clock.after(IDLE_TIMEOUT));
             return None;
         };
-        match store::email::get_body(&worker.store, ready.task.account, ready.task.id.email).await {
+        match store::email::get_body(&worker.services.store, ready.task.account, ready.task.id.email).await {
             Ok(Some(bytes)) => ready.body = Some(worker.bodies.buffer(bytes, share)),
             Err(store::engine::ReadError::Away(_)) => {
                 // The database is away and nothing was tried: retry later.
-                worker.defer(&ready.task, worker.after(IDLE_TIMEOUT));
+                worker.defer(&ready.task, worker.services.clock.after(IDLE_TIMEOUT));
                 return None;
             }
             Ok(None) | Err(_) => {
@@ -399,8 +399,11 @@ async fn load_message(
                     "cannot read a queued message; run `postrider admin store check`"
                 );
                 let text = "cannot read the message from the store".to_owned();
-                let attempted =
-                    worker.no_connection_result(Outcome::Unreachable(text), AttemptPhase::Connect, worker.clock.now());
+                let attempted = worker.no_connection_result(
+                    Outcome::Unreachable(text),
+                    AttemptPhase::Connect,
+                    worker.services.clock.now(),
+                );
                 worker.record_outcome(&ready, &attempted).await;
                 return None;
             }
@@ -414,7 +417,7 @@ async fn load_message(
 async fn outgoing_message(worker: &Worker, task: &Task, mut body: Vec<bytes::Bytes>) -> OutgoingMessage {
     let sender = task.domain.as_ref().and_then(|domain| worker.verp.address(task.id, &domain.child("rp").ok()?));
     if let Some(signer) = worker.transaction_signer.get() {
-        body = signer.sign(task, sender.as_ref(), body, worker.clock.now()).await;
+        body = signer.sign(task, sender.as_ref(), body, worker.services.clock.now()).await;
     }
     OutgoingMessage {
         sender,
@@ -425,7 +428,7 @@ async fn outgoing_message(worker: &Worker, task: &Task, mut body: Vec<bytes::Byt
         require_tls: task.require_tls,
         dsn: dsn_parameters(task),
         deliver_by: task.deliver_by.map(|by| smtp::DeliverByParameter {
-            seconds: by.at.duration_since(worker.clock.now()).as_secs(),
+            seconds: by.at.duration_since(worker.services.clock.now()).as_secs(),
             since: tokio::time::Instant::now(),
             return_if_late: by.returns,
         }),
@@ -459,7 +462,7 @@ async fn handle_connect_error(
     message: MessageToSend,
     mut connect_error: HostConnectError,
 ) {
-    let now = worker.clock.now();
+    let now = worker.services.clock.now();
     let diagnostic = connect_error.result.diagnostic();
     site.record_error(connect_error.result.error_text(), now);
     match classify_connect_failure(worker, &mut connect_error.result) {
@@ -491,7 +494,7 @@ async fn handle_connect_error(
 
 /// Defers a task if its destination was suspended after the task was taken.
 fn defer_if_unavailable(worker: &Worker, site: &ReadyQueue, message: &MessageToSend) -> bool {
-    let Some(until) = site.unavailable_until(worker.clock.now()) else { return false };
+    let Some(until) = site.unavailable_until(worker.services.clock.now()) else { return false };
     worker.defer(&message.ready.task, until);
     worker.note_delay(message.ready.task.queue_name(), site);
     true
@@ -558,7 +561,7 @@ async fn handle_delivery(
         attempted.outcome = Outcome::Undeliverable(crate::routing::loop_reply(ready.task.address.domain()));
     }
     if !matches!(attempted.outcome, Outcome::Delivered(_)) {
-        site.record_error(attempted.error_text(), worker.clock.now());
+        site.record_error(attempted.error_text(), worker.services.clock.now());
     }
     worker.record_outcome(ready, &attempted).await;
 }
@@ -569,7 +572,7 @@ fn is_relaying_denied(outcome: &Outcome) -> bool {
 }
 
 fn apply_backpressure(worker: &Worker, site: &ReadyQueue, pressure: Backpressure, result: &AttemptResult) {
-    let now = worker.clock.now();
+    let now = worker.services.clock.now();
     match pressure {
         Backpressure::Unchanged => {}
         Backpressure::Answered => site.record_answer(),

@@ -104,8 +104,8 @@ impl AutomationEngine {
     /// Call it after the commit: a scan before it finds nothing.
     pub fn wake(&self, partitions: &HashSet<u16>) {
         let worker = &self.0.worker;
-        worker.trigger_index.wake_at(partitions, worker.clock.now());
-        worker.outbox_wakeup.notify_one();
+        worker.trigger_index.wake_at(partitions, worker.services.clock.now());
+        worker.services.outbox_wakeup.notify_one();
     }
 
     /// Invalidates the cached triggers of an account after an automation was created, changed or deleted.
@@ -121,16 +121,16 @@ impl AutomationEngine {
     }
 
     fn now(&self) -> Timestamp {
-        self.0.worker.clock.now()
+        self.0.worker.services.clock.now()
     }
 
     fn random_bits(&self) -> u128 {
-        self.0.worker.entropy.unique_bits()
+        self.0.worker.services.entropy.unique_bits()
     }
 
     /// Chooses a partition for a new row: a random one that this node holds, or any if it holds none.
     fn choose_partition(&self) -> u16 {
-        let (active, random) = (self.0.worker.leases.active(), self.0.worker.entropy.u64());
+        let (active, random) = (self.0.worker.services.leases.active(), self.0.worker.services.entropy.u64());
         let at = |count: usize| usize::try_from(random % count.max(1) as u64).unwrap_or(0);
         let partition = active.get(at(active.len())).copied();
         partition.unwrap_or_else(|| u16::try_from(at(PARTITIONS.into())).unwrap_or(0))

@@ -163,7 +163,9 @@ impl BounceProcessor {
             return Ok("unknown");
         };
         let address =
-            match store::email::get_stored_recipient(&self.worker.store, recipient.account, recipient.task).await? {
+            match store::email::get_stored_recipient(&self.worker.services.store, recipient.account, recipient.task)
+                .await?
+            {
                 Some(found) => found.recipient.address,
                 None => return Ok("unknown"),
             };
@@ -183,14 +185,16 @@ impl BounceProcessor {
         let Some(task) = self.worker.verp.verify(address) else { return Ok(None) };
         let email = match VerpKey::sending_domain(address) {
             Some(domain) => self.find_email(&domain, task).await?,
-            None => store::email::find_in_any_account(&self.worker.store, task.email).await?.map(|found| found.email),
+            None => store::email::find_in_any_account(&self.worker.services.store, task.email)
+                .await?
+                .map(|found| found.email),
         };
         Ok(email.map(|email| BouncedRecipient { account: email.account, task }))
     }
 
     /// Finds the email of a task, first in the account that has `domain`.
     async fn find_email(&self, domain: &DomainName, task: TaskId) -> Result<Option<Email>, ReadError> {
-        let store = &self.worker.store;
+        let store = &self.worker.services.store;
         if let Some(account) = self.find_account(Some(domain.clone())).await?
             && let Some(email) = store::email::get_without_recipients(store, account, task.email).await?
         {
@@ -202,7 +206,7 @@ impl BounceProcessor {
 
     async fn find_account(&self, domain: Option<DomainName>) -> Result<Option<AccountId>, ReadError> {
         let Some(domain) = domain else { return Ok(None) };
-        Ok(store::domain::find_by_name(&self.worker.store, &domain).await?.map(|domain| domain.account))
+        Ok(store::domain::find_by_name(&self.worker.services.store, &domain).await?.map(|domain| domain.account))
     }
 }
 

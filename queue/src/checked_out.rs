@@ -45,7 +45,7 @@ impl Drop for CheckedOutTask<'_> {
             // Memory may be stale; the stored row is authoritative, so reload it.
             self.worker.reload_later(self.task);
         }
-        self.worker.outcome_recorded.notify_waiters();
+        self.worker.services.outcome_recorded.notify_waiters();
     }
 }
 

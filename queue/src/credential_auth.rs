@@ -110,12 +110,12 @@ impl Worker {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(FLUSH_INTERVAL) => {}
-                () = self.stop.cancelled() => {}
+                () = self.services.stop.cancelled() => {}
             }
-            if let Err(error) = self.last_used.flush(&self.store).await {
-                store::warn_unless_away!(self.store, %error, "cannot write the last use of credentials; retrying");
+            if let Err(error) = self.last_used.flush(&self.services.store).await {
+                store::warn_unless_away!(self.services.store, %error, "cannot write the last use of credentials; retrying");
             }
-            if self.stop.is_cancelled() {
+            if self.services.stop.is_cancelled() {
                 return;
             }
         }

@@ -81,14 +81,14 @@ impl DelayTracker {
 impl Worker {
     /// Schedules a scan of a queue if its destination is unavailable.
     pub(crate) fn note_delay(&self, queue: QueueName, site: &ReadyQueue) {
-        if let Some(obstacle) = site.delivery_obstacle(self.clock.now()) {
+        if let Some(obstacle) = site.delivery_obstacle(self.services.clock.now()) {
             self.delays.add(queue, obstacle);
         }
     }
 
     /// Why nothing is delivered to a task's destination, if so.
     pub(crate) fn delivery_obstacle(&self, task: &Task) -> Option<DeliveryObstacle> {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let route = self.last_route(task)?;
         self.ready_queues_of(task, &route).find_map(|site| site.delivery_obstacle(now))
     }
@@ -99,7 +99,7 @@ impl Worker {
             let route = self.last_route(task)?;
             self.ready_queues_of(task, &route).find_map(|site| site.last_error())
         };
-        match (self.lookup_failures.of(task.address.domain(), self.clock.now()), of_site()) {
+        match (self.lookup_failures.of(task.address.domain(), self.services.clock.now()), of_site()) {
             (Some(lookup), Some((error, at))) if at > lookup.at => Some(error),
             (Some(lookup), _) => Some(lookup.error),
             (None, of_site) => of_site.map(|(error, _)| error),
@@ -108,7 +108,7 @@ impl Worker {
 
     /// Returns whether the newest fact about a task's destination is a failed MX lookup.
     pub(crate) fn is_lookup_failing(&self, task: &Task) -> bool {
-        let Some(lookup) = self.lookup_failures.of(task.address.domain(), self.clock.now()) else {
+        let Some(lookup) = self.lookup_failures.of(task.address.domain(), self.services.clock.now()) else {
             return false;
         };
         let route = self.last_route(task);
@@ -118,16 +118,16 @@ impl Worker {
 
     /// Records delays until the worker stops.
     pub(crate) async fn run_delay_events(self: Arc<Self>) {
-        while !self.stop.is_cancelled() {
+        while !self.services.stop.is_cancelled() {
             let Some((queue, obstacle, reported)) = self.delays.next_pending() else {
                 tokio::select! {
                     () = self.delays.changed.notified() => {}
-                    () = self.stop.cancelled() => {}
+                    () = self.services.stop.cancelled() => {}
                 }
                 continue;
             };
             if let Err(error) = self.record_delays(&queue, &obstacle, reported).await {
-                store::warn_unless_away!(self.store, %error, domain = %queue.domain, "cannot read waiting mail to record its delay");
+                store::warn_unless_away!(self.services.store, %error, domain = %queue.domain, "cannot read waiting mail to record its delay");
             }
         }
     }
@@ -139,13 +139,13 @@ impl Worker {
         obstacle: &DeliveryObstacle,
         reported: Option<Key>,
     ) -> Result<(), ReadError> {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let first_retry = self.delivery_policy().schedule.waits.first().copied().unwrap_or_default();
         let before = obstacle.until.checked_sub(first_retry).unwrap_or(now).min(now);
         let end = store::task::due_start(queue, before);
         let mut from = reported.unwrap_or_else(|| store::task::due_start(queue, Timestamp::UNIX_EPOCH));
-        while from < end && !self.stop.is_cancelled() {
-            let slice = store::task::list(&self.store, queue, from, PAGE_TASKS).await?;
+        while from < end && !self.services.stop.is_cancelled() {
+            let slice = store::task::list(&self.services.store, queue, from, PAGE_TASKS).await?;
             let untried_tasks = slice.tasks.into_iter().filter(|(task, _)| task.due < before && task.attempts == 0);
             let unreported = untried_tasks.filter(|(task, _)| !task.held && task.route.is_none());
             futures_util::stream::iter(unreported)
@@ -168,7 +168,7 @@ impl Worker {
         let Some(row) = &ready.row else { return false };
         let obstacle = self.delivery_obstacle(&ready.task).unwrap_or_else(|| DeliveryObstacle {
             reason: "waiting for the next attempt".to_owned(),
-            until: ready.task.due.max(self.clock.now()),
+            until: ready.task.due.max(self.services.clock.now()),
         });
         self.record_delay(&ready.task, row, &obstacle).await
     }
@@ -176,12 +176,12 @@ impl Worker {
     /// Records that a task is delayed: the event, if the recipient has none yet, and the delay DSN, if it was requested
     /// and is due. Returns false if nothing was written because the task changed concurrently.
     async fn record_delay(self: &Arc<Self>, task: &Task, row: &Value, obstacle: &DeliveryObstacle) -> bool {
-        let now = self.clock.now();
-        let found = match store::email::get_stored_recipient(&self.store, task.account, task.id).await {
+        let now = self.services.clock.now();
+        let found = match store::email::get_stored_recipient(&self.services.store, task.account, task.id).await {
             Ok(Some(found)) => found,
             Ok(None) => return false,
             Err(error) => {
-                store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "cannot read a recipient");
+                store::warn_unless_away!(self.services.store, %error, email.id = %task.id.email, "cannot read a recipient");
                 return false;
             }
         };
@@ -209,18 +209,18 @@ impl Worker {
             ..found.recipient.clone()
         };
         store::email::update_recipient(&mut batch, task.account, task.id.email, &found, &recipient);
-        let event = outcome::delayed_event(task, obstacle, now, EventId::new(now, self.entropy.unique_bits()));
+        let event = outcome::delayed_event(task, obstacle, now, EventId::new(now, self.services.entropy.unique_bits()));
         if !is_final {
             store::event::record(&mut batch, &event, task.partition);
         }
-        if !self.leases.fence(&mut batch, std::slice::from_ref(task)) {
+        if !self.services.leases.fence(&mut batch, std::slice::from_ref(task)) {
             return false;
         }
-        match self.store.commit(batch).await {
+        match self.services.store.commit(batch).await {
             Ok(()) => {
                 self.schedule_deadline(&after);
-                self.outbox_wakeup.notify_one();
-                self.outcome_recorded.notify_waiters();
+                self.services.outbox_wakeup.notify_one();
+                self.services.outcome_recorded.notify_waiters();
                 if is_dsn_due {
                     self.dsn_reporter.add((task.account, task.id.email), task.partition, now);
                 }
@@ -229,7 +229,7 @@ impl Worker {
             // An attempt finished, or the operator changed the task.
             Err(CommitError::Conflict { .. }) => false,
             Err(error) => {
-                store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "cannot record a delivery delay");
+                store::warn_unless_away!(self.services.store, %error, email.id = %task.id.email, "cannot record a delivery delay");
                 false
             }
         }
@@ -237,14 +237,17 @@ impl Worker {
 
     /// Result of an attempt that was not made: the last attempt's outcome, or `text` if there was none.
     pub(crate) async fn untried_result(&self, task: &Task, text: &str) -> AttemptResult {
-        let result =
-            self.no_connection_result(Outcome::Unreachable(text.to_owned()), AttemptPhase::Connect, self.clock.now());
+        let result = self.no_connection_result(
+            Outcome::Unreachable(text.to_owned()),
+            AttemptPhase::Connect,
+            self.services.clock.now(),
+        );
         let result = AttemptResult { is_untried: true, ..result };
         if task.attempts == 0 {
             return result;
         }
         // If it cannot be read, continue: ending the task in time matters more.
-        let last = store::attempt::get(&self.store, task.account, task.id, task.attempts).await;
+        let last = store::attempt::get(&self.services.store, task.account, task.id, task.attempts).await;
         let Some(last) = last.ok().flatten() else { return result };
         let outcome = match (last.reply, last.error) {
             (Some(reply), _) if reply.severity() == Severity::Transient => Outcome::Deferred(reply),

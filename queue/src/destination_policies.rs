@@ -166,11 +166,11 @@ impl Worker {
         change: impl Fn(&mut DestinationOverrides),
     ) -> Result<DestinationOverrides, DestinationError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let orders = DestinationOrders::read(&self.store).await?;
+            let orders = DestinationOrders::read(&self.services.store).await?;
             let mut overrides = orders.for_destination(destination).cloned().unwrap_or_default();
             let before = overrides.route.clone();
             change(&mut overrides);
-            overrides.suspension.take_if(|suspension| !suspension.is_active(self.clock.now()));
+            overrides.suspension.take_if(|suspension| !suspension.is_active(self.services.clock.now()));
             if overrides.route != before {
                 self.validate_route_override(destination, &overrides)?;
             }
@@ -180,7 +180,7 @@ impl Worker {
             }
             let mut batch = Batch::progress();
             destination::put(&mut batch, &orders.version, destination, &overrides);
-            match self.store.commit(batch).await {
+            match self.services.store.commit(batch).await {
                 Ok(()) => {
                     self.reload_destinations().await?;
                     return Ok(overrides);
@@ -213,14 +213,14 @@ impl Worker {
     pub(crate) async fn reload_destinations(&self) -> Result<(), ReadError> {
         let _reload = self.destinations.reload_lock.lock().await;
         let before = self.destinations.orders();
-        if destination::current_version(&self.store).await? == before.version {
+        if destination::current_version(&self.services.store).await? == before.version {
             return Ok(());
         }
-        self.destinations.replace(DestinationOrders::read(&self.store).await?);
+        self.destinations.replace(DestinationOrders::read(&self.services.store).await?);
         self.rebalance_pace();
         self.pools.all().for_each(|pool| pool.wake());
         // Look at suspended queues again; those still suspended are deferred again.
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let is_affected = |queue: &QueueName| {
             let domain_overrides = |orders: &DestinationOrders| orders.domains.get(&queue.domain).cloned();
             let after = self.destinations.orders();
@@ -255,14 +255,14 @@ impl Worker {
         task: &Task,
         route: Option<&MailRoute>,
     ) -> Option<(Destination, OperatorSuspension)> {
-        self.destinations.suspension(task.address.domain(), route, self.clock.now())
+        self.destinations.suspension(task.address.domain(), route, self.services.clock.now())
     }
 
     /// Time at which mail to a suspended domain is looked at again; `None` if it is not suspended. Resuming looks at it
     /// at once.
     pub(crate) fn suspended_until(&self, domain: &DomainName, route: Option<&MailRoute>) -> Option<Timestamp> {
-        let (_, suspension) = self.destinations.suspension(domain, route, self.clock.now())?;
-        Some(suspension.until.unwrap_or_else(|| self.after(READY_QUEUE_RETRY_DELAY)))
+        let (_, suspension) = self.destinations.suspension(domain, route, self.services.clock.now())?;
+        Some(suspension.until.unwrap_or_else(|| self.services.clock.after(READY_QUEUE_RETRY_DELAY)))
     }
 
     /// Returns a task to disk until its suspended destination is looked at again.
@@ -275,7 +275,7 @@ impl Worker {
     /// due. It misses this queue if it happened between the suspension check and the insert.
     pub(crate) fn wake_if_resumed(&self, queue: &QueueName, route: Option<&MailRoute>, until: Timestamp) {
         if self.suspended_until(&queue.domain, route).is_none_or(|resumes_at| resumes_at < until) {
-            self.due_index.make_due(queue, self.clock.now());
+            self.due_index.make_due(queue, self.services.clock.now());
         }
     }
 }
@@ -297,25 +297,25 @@ mod tests {
             worker.order_destination(&Destination::Domain(domain.clone()), change).await.unwrap();
             worker.suspended_until(domain, None)
         };
-        let distant_end = worker.after(std::time::Duration::from_secs(3_600));
+        let distant_end = worker.services.clock.after(std::time::Duration::from_secs(3_600));
         for until in [None, Some(distant_end)] {
             let resumed = order(Some(until)).await.unwrap();
             worker.defer_suspended(&task, None, resumed);
-            assert!(worker.due_index.next_due() > Some(worker.clock.now()), "it is left alone");
+            assert!(worker.due_index.next_due() > Some(worker.services.clock.now()), "it is left alone");
 
             // Found suspended, and resumed before it is in the index.
             let noted = worker.due_index.pop_due(Timestamp::MAX);
             assert_eq!(noted.map(|(queue, _)| queue), Some(task.queue_name()));
             assert_eq!(order(None).await, None);
             worker.defer_suspended(&task, None, resumed);
-            assert!(worker.due_index.next_due() <= Some(worker.clock.now()), "nobody would look at it");
+            assert!(worker.due_index.next_due() <= Some(worker.services.clock.now()), "nobody would look at it");
             worker.due_index.pop_due(Timestamp::MAX);
         }
         // The same if it is suspended again, for a shorter time.
-        let near_end = worker.after(std::time::Duration::from_secs(60));
+        let near_end = worker.services.clock.after(std::time::Duration::from_secs(60));
         let resumed = order(Some(Some(distant_end))).await.unwrap();
         order(Some(Some(near_end))).await;
         worker.defer_suspended(&task, None, resumed);
-        assert!(worker.due_index.next_due() <= Some(worker.clock.now()));
+        assert!(worker.due_index.next_due() <= Some(worker.services.clock.now()));
     }
 }

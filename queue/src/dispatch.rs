@@ -75,11 +75,11 @@ impl Worker {
             self.park(&ready.task);
             return DispatchOutcome::Deferred;
         }
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let cached = self.cached_route(&ready.task, now);
         if ready.task.tls_optional && !cached.as_ref().is_some_and(|route| route.is_to_smarthost()) {
             let worker = Arc::clone(self);
-            self.spawn(async move { worker.resolve_without_tls_policy(ready).await });
+            self.services.spawn(async move { worker.resolve_without_tls_policy(ready).await });
             return DispatchOutcome::Enqueued;
         }
         if let Some(route) = cached {
@@ -91,7 +91,7 @@ impl Worker {
             return DispatchOutcome::Deferred;
         }
         if self.lookup_capacity(&domain) == 0 {
-            self.defer(&ready.task, self.after(RETRY_DELAY));
+            self.defer(&ready.task, self.services.clock.after(RETRY_DELAY));
             return DispatchOutcome::QueueFull;
         }
         let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,7 @@ impl Worker {
         resolving.insert(domain.clone(), vec![ready]);
         drop(resolving);
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.resolve_route(domain).await });
+        self.services.spawn(async move { worker.resolve_route(domain).await });
         DispatchOutcome::Enqueued
     }
 
@@ -129,7 +129,7 @@ impl Worker {
     }
 
     async fn resolve_route(self: Arc<Self>, domain: DomainName) {
-        let began_at = self.clock.now();
+        let began_at = self.services.clock.now();
         let found = Box::pin(self.router.find_route(&domain, began_at)).await;
         let waiting = {
             let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,7 +139,7 @@ impl Worker {
             Err(RouteError::Transient(reason) | RouteError::DnssecBogus(reason)) => Some(reason.as_str()),
             Ok(_) | Err(RouteError::TlsPolicyUnmet(..) | RouteError::Permanent(_)) => None,
         };
-        self.lookup_failures.note(&domain, unanswered, self.clock.now());
+        self.lookup_failures.note(&domain, unanswered, self.services.clock.now());
         let no_route = match found {
             Ok(route) => {
                 return waiting.into_iter().for_each(|ready| {
@@ -177,7 +177,7 @@ impl Worker {
     /// Dispatches a task that ignores TLS policies (`TLS-Required: No`). Such tasks are rare, so each does its own
     /// lookup.
     async fn resolve_without_tls_policy(self: Arc<Self>, ready: ReadyTask) {
-        let began_at = self.clock.now();
+        let began_at = self.services.clock.now();
         match self.router.find_route_without_tls_policy(ready.task.address.domain()).await {
             Ok(route) => _ = self.enqueue(&route, ready),
             Err(no_route) if self.in_flight.start(ready.task.id, ready.task.partition) => {
@@ -206,7 +206,7 @@ impl Worker {
         phase: AttemptPhase,
         began_at: Timestamp,
     ) -> AttemptResult {
-        let duration = Duration::try_from(self.clock.now().duration_since(began_at)).unwrap_or_default();
+        let duration = Duration::try_from(self.services.clock.now().duration_since(began_at)).unwrap_or_default();
         let transcript = String::new();
         AttemptResult {
             outcome,
@@ -233,10 +233,10 @@ impl Worker {
             self.defer_suspended(&ready.task, Some(route), resumes_at);
             return DispatchOutcome::Deferred;
         }
-        let (now, tls) = (self.clock.now(), ready.task.tls_requirement());
+        let (now, tls) = (self.services.clock.now(), ready.task.tls_requirement());
         if ready.task.is_expired(now) {
             let worker = Arc::clone(self);
-            self.spawn(async move { worker.expire_in_queue(&ready).await });
+            self.services.spawn(async move { worker.expire_in_queue(&ready).await });
             return DispatchOutcome::Enqueued;
         }
         let waits = |pool: &Arc<SourcePool>| self.ready_queue(pool, route, tls).unavailable_until(now).is_some();
@@ -252,7 +252,7 @@ impl Worker {
                 DispatchOutcome::Deferred
             }
             EnqueueOutcome::Full(ready) => {
-                self.defer(&ready.task, self.after(READY_QUEUE_RETRY_DELAY));
+                self.defer(&ready.task, self.services.clock.after(READY_QUEUE_RETRY_DELAY));
                 site.park(ready.task.queue_name());
                 // Room may have been freed before `park`, so no wake-up was sent: check again.
                 if let Ok(1..) = site.load_capacity(ready.task.class, now, self.in_flight.free_capacity()) {
@@ -274,7 +274,7 @@ impl Worker {
 
     /// Ends a taken task if it has expired. Returns whether it has.
     pub(crate) async fn expire_if_lapsed(self: &Arc<Self>, ready: &ReadyTask) -> bool {
-        let is_lapsed = ready.task.is_expired(self.clock.now());
+        let is_lapsed = ready.task.is_expired(self.services.clock.now());
         if is_lapsed {
             self.expire_task(ready).await;
         }
@@ -299,19 +299,15 @@ impl Worker {
         self.due_index.add(task.queue_name(), until, store::task::key_of(task));
     }
 
-    pub(crate) fn after(&self, wait: Duration) -> Timestamp {
-        self.clock.now().checked_add(wait).unwrap_or(Timestamp::MAX)
-    }
-
     /// Opens a connection if the ready queue requests one.
     pub(crate) fn follow_connect_decision(self: &Arc<Self>, site: &Arc<ReadyQueue>, call: ConnectDecision) {
         if call == ConnectDecision::Connect {
-            if self.stop.is_cancelled() {
+            if self.services.stop.is_cancelled() {
                 // Shutdown: open no connections; queued tasks stay on disk.
                 site.connection_ended(true);
                 return;
             }
-            self.spawn(attempt::run_connection(Arc::clone(self), Arc::clone(site)));
+            self.services.spawn(attempt::run_connection(Arc::clone(self), Arc::clone(site)));
         }
     }
 
@@ -327,12 +323,12 @@ impl Worker {
         if let Some(site) = sites.get(&route.queue_name) {
             return Arc::clone(site);
         }
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         // Amortised: idle queues are removed only once for many new ones.
         if sites.len() >= READY_QUEUES_MAX && sites.len().is_multiple_of(READY_QUEUES_MAX / 10) {
             sites.retain(|_, site| !site.is_idle(now));
         }
-        let paced = self.route_pace(route).per_node(self.leases.nodes());
+        let paced = self.route_pace(route).per_node(self.services.leases.nodes());
         let limits = paced.limits;
         let site = Arc::new(ReadyQueue::new(
             Arc::clone(route),
@@ -348,7 +344,7 @@ impl Worker {
 
     /// Recomputes the limits of all ready queues after the number of nodes or an override changed.
     pub(crate) fn rebalance_pace(&self) {
-        let (nodes, now) = (self.leases.nodes(), self.clock.now());
+        let (nodes, now) = (self.services.leases.nodes(), self.services.clock.now());
         for pool in self.pools.all() {
             for site in pool.ready_queues().iter().flat_map(HashMap::values) {
                 let paced = self.route_pace(site.route()).per_node(nodes);
@@ -408,7 +404,7 @@ impl Worker {
     /// Status of all ready queues, the busiest first.
     #[must_use]
     pub fn ready_queue_statuses(&self) -> Vec<SiteStanding> {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let of_pool = |pool: &Arc<SourcePool>| -> Vec<SiteStanding> {
             pool.ready_queues().iter().flat_map(HashMap::values).map(|site| site.status(now)).collect()
         };

@@ -192,7 +192,7 @@ impl SendingDomains {
     }
 
     fn store(&self) -> &Store {
-        &self.worker.store
+        &self.worker.services.store
     }
 
     /// Adds a domain with its keys, if the account has fewer than `limit`.
@@ -207,8 +207,8 @@ impl SendingDomains {
     ) -> BoxFuture<'_, Result<DomainWithSetup, DomainError>> {
         Box::pin(async move {
             self.check_can_add(account, &new.name, limit).await?;
-            let now = self.worker.clock.now();
-            let id = DomainId::new(now, self.worker.entropy.unique_bits());
+            let now = self.worker.services.clock.now();
+            let id = DomainId::new(now, self.worker.services.entropy.unique_bits());
             let dkim = self.make_keys(id, new.selector, new.rsa).await?;
             let domain = SendingDomain {
                 id,
@@ -255,7 +255,7 @@ impl SendingDomains {
             domain.dkim.ed25519_published = true;
             domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
         } else {
-            setup.due = next_check(&domain, &setup, now, self.worker.entropy.u64());
+            setup.due = next_check(&domain, &setup, now, self.worker.services.entropy.u64());
         }
         DomainWithSetup { domain, setup }
     }
@@ -326,7 +326,7 @@ impl SendingDomains {
                 after.delivery.tracking_seen.clone_from(&after.delivery.tracking_host);
             }
             if after != before {
-                after.updated_at = self.worker.clock.now();
+                after.updated_at = self.worker.services.clock.now();
                 let mut batch = Batch::progress();
                 store::domain::update(&mut batch, &before, &after);
                 if !self.commit_domain(batch, &before).await? {
@@ -389,7 +389,7 @@ impl SendingDomains {
         before: Option<(&SendingDomain, Option<&DomainSetup>)>,
         after: &DomainWithSetup,
     ) {
-        let (domain, now) = (&after.domain, self.worker.clock.now());
+        let (domain, now) = (&after.domain, self.worker.services.clock.now());
         let is_verified = domain.state == DomainState::Verified;
         let was_verified = before.is_some_and(|(before, _)| before.state == DomainState::Verified);
         let was_degraded = before.and_then(|(_, setup)| setup?.degraded_since).is_some();
@@ -399,7 +399,7 @@ impl SendingDomains {
             _ => return,
         };
         let event = Event {
-            id: EventId::new(now, self.worker.entropy.unique_bits()),
+            id: EventId::new(now, self.worker.services.entropy.unique_bits()),
             account: domain.account,
             subject: domain.id.into(),
             kind,
@@ -426,7 +426,7 @@ impl SendingDomains {
         match self.store().commit(batch).await {
             Ok(()) => {
                 // The commit may contain events.
-                self.worker.outbox_wakeup.notify_one();
+                self.worker.services.outbox_wakeup.notify_one();
                 Ok(true)
             }
             Err(CommitError::Conflict { .. }) => Ok(false),

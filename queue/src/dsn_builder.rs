@@ -180,22 +180,22 @@ impl Worker {
     /// Builds and sends DSNs until the worker stops.
     pub(crate) async fn run_dsn_reporter(self: Arc<Self>) {
         let mut next = Timestamp::MAX;
-        while !self.stop.is_cancelled() {
+        while !self.services.stop.is_cancelled() {
             tokio::select! {
                 () = self.dsn_reporter.changed.notified() => tokio::time::sleep(GATHER_DELAY).await,
-                () = self.clock.sleep_until(next) => {}
-                () = self.stop.cancelled() => return,
+                () = self.services.clock.sleep_until(next) => {}
+                () = self.services.stop.cancelled() => return,
             }
             let mut done = self.load_pending_dsns().await;
             let due;
-            (due, next) = self.dsn_reporter.due_groups(self.clock.now());
+            (due, next) = self.dsn_reporter.due_groups(self.services.clock.now());
             let reporting = due.into_iter().map(|(key, group)| self.process_dsn_group(key, group));
             let mut reporting = futures_util::stream::iter(reporting).buffer_unordered(CONCURRENCY);
             while let Some(report) = reporting.next().await {
                 done = done.and(report);
             }
             if let Err(error) = done {
-                store::warn_unless_away!(self.store, %error, "cannot send DSNs; retrying");
+                store::warn_unless_away!(self.services.store, %error, "cannot send DSNs; retrying");
                 tokio::time::sleep(RETRY_DELAY).await;
                 self.dsn_reporter.changed.notify_one();
             }
@@ -207,7 +207,7 @@ impl Worker {
         while let Some(partition) = self.dsn_reporter.next_unread() {
             let mut from = None;
             loop {
-                let found = store::pending_dsn::next_email(&self.store, partition, from).await;
+                let found = store::pending_dsn::next_email(&self.services.store, partition, from).await;
                 let found = found.inspect_err(|_| self.dsn_reporter.scan_partition(partition))?;
                 let Some((key, at, next)) = found else { break };
                 if !self.dsn_reporter.add(key, partition, at) {
@@ -233,11 +233,16 @@ impl Worker {
         key: PendingDsnKey,
         group: &DsnGroup,
     ) -> Result<(), OutboxError> {
-        let (now, (account, email)) = (self.clock.now(), key);
+        let (now, (account, email)) = (self.services.clock.now(), key);
         if now < group.until {
-            let waiting =
-                store::email::next_recipient_due_by(&self.store, account, email, group.next_awaited, group.until)
-                    .await?;
+            let waiting = store::email::next_recipient_due_by(
+                &self.services.store,
+                account,
+                email,
+                group.next_awaited,
+                group.until,
+            )
+            .await?;
             if let Some(recipient) = waiting {
                 self.dsn_reporter.wait_for(key, recipient);
                 return Ok(());
@@ -245,7 +250,7 @@ impl Worker {
         }
         // Rows in partitions of other nodes are reported by those nodes.
         let partitions: Vec<u16> =
-            group.partitions.iter().copied().filter(|partition| self.leases.is_active(*partition)).collect();
+            group.partitions.iter().copied().filter(|partition| self.services.leases.is_active(*partition)).collect();
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -270,29 +275,29 @@ impl Worker {
     ) -> Result<(), OutboxError> {
         let mut found: Vec<StoredPendingDsn> = Vec::new();
         for partition in partitions {
-            found.extend(store::pending_dsn::list_by_email(&self.store, *partition, key).await?);
+            found.extend(store::pending_dsn::list_by_email(&self.services.store, *partition, key).await?);
         }
         let Some(first) = partitions.first().copied().filter(|_| !found.is_empty()) else { return Ok(()) };
         let mut batch = Batch::progress();
         found.iter().for_each(|row| row.remove(&mut batch));
-        let mut is_fenced = self.leases.fence_partitions(&mut batch, partitions.iter().copied());
+        let mut is_fenced = self.services.leases.fence_partitions(&mut batch, partitions.iter().copied());
         let mut notices: Vec<PendingDsn> = found.into_iter().map(|row| row.notice).collect();
         notices.sort_by_key(|notice| (notice.action, notice.recipient));
         let staged = self.prepare_dsn(key, &notices, now).await?;
         // If no owned partition serves the DSN's domain, use a partition of its pending rows.
         let reserve = |staged: &PreparedMessage| {
-            staged.assign_partitions(|domain| self.leases.choose_for_domain(domain).or(Some(first)))
+            staged.assign_partitions(|domain| self.services.leases.choose_for_domain(domain).or(Some(first)))
         };
         let mut reservation = None;
         if let Some((staged, placed)) = staged.as_ref().and_then(|staged| Some((staged, reserve(staged)?))) {
-            is_fenced &= self.leases.fence_partitions(&mut batch, placed.partitions());
-            staged.write_rows(&mut batch, &placed, EventId::new(now, self.entropy.unique_bits()));
+            is_fenced &= self.services.leases.fence_partitions(&mut batch, placed.partitions());
+            staged.write_rows(&mut batch, &placed, EventId::new(now, self.services.entropy.unique_bits()));
             reservation = Some(self.reserve_tasks(placed.tasks));
         }
         if !is_fenced {
             return Ok(());
         }
-        match (self.store.commit(batch).await, reservation) {
+        match (self.services.store.commit(batch).await, reservation) {
             (Ok(()), Some(reservation)) => {
                 let chunks = staged.map(|staged| staged.chunks).unwrap_or_default();
                 reservation.confirm(&chunks);
@@ -303,8 +308,8 @@ impl Worker {
             }
             (committed, _) => committed?,
         }
-        self.outbox_wakeup.notify_one();
-        self.outcome_recorded.notify_waiters();
+        self.services.outbox_wakeup.notify_one();
+        self.services.outcome_recorded.notify_waiters();
         Ok(())
     }
 
@@ -315,19 +320,19 @@ impl Worker {
         notices: &[PendingDsn],
         now: Timestamp,
     ) -> Result<Option<PreparedMessage>, ReadError> {
-        let Some(email) = store::email::get_without_recipients(&self.store, key.0, key.1).await? else {
+        let Some(email) = store::email::get_without_recipients(&self.services.store, key.0, key.1).await? else {
             return Ok(None);
         };
         let Some(to) = email.reverse_path.as_ref().filter(|_| dsn_request::sends_dsn(&email)) else {
             return Ok(None);
         };
-        match store::domain::find_by_name(&self.store, to.domain()).await? {
+        match store::domain::find_by_name(&self.services.store, to.domain()).await? {
             Some(domain) if domain.account == email.account && domain.state == DomainState::Verified => {}
             _ => return Ok(None),
         }
-        let returned = store::email::get_body(&self.store, key.0, key.1).await?.unwrap_or_default();
+        let returned = store::email::get_body(&self.services.store, key.0, key.1).await?.unwrap_or_default();
         let expires_at = now.checked_add(self.delivery_policy().schedule.give_up_after).unwrap_or(Timestamp::MAX);
-        let id = EmailId::new(now, self.entropy.unique_bits());
+        let id = EmailId::new(now, self.services.entropy.unique_bits());
         let host = &self.settings.hostname;
         let Ok(from) = Address::new("MAILER-DAEMON", host.clone()) else { return Ok(None) };
         let message_id = message::generate_message_id(id, &from);

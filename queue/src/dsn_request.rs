@@ -46,7 +46,7 @@ pub(crate) async fn dsn_for_outcome(
     now: Timestamp,
 ) -> Option<PendingDsn> {
     let action = dsn_action(task, next, now)?;
-    match store::email::get_without_recipients(&worker.store, task.account, task.id.email).await {
+    match store::email::get_without_recipients(&worker.services.store, task.account, task.id.email).await {
         Ok(Some(email)) if sends_dsn(&email) => {}
         Ok(_) => return None,
         // The DSN builder reads the email again, so a read error here loses nothing.

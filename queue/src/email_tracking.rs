@@ -82,7 +82,7 @@ impl EmailTracking {
         let index = usize::from(fetched.tracked.email.to_bytes()[15]) % LOCKS;
         let _lock = self.locks[index].lock().await;
         for _ in 0..COMMIT_TRIES_MAX {
-            let Some(found) = store::tracking::load(&self.worker.store, fetched.tracked).await? else {
+            let Some(found) = store::tracking::load(&self.worker.services.store, fetched.tracked).await? else {
                 return Ok(None);
             };
             match self.try_record(fetched, &found).await {
@@ -98,7 +98,7 @@ impl EmailTracking {
         fetched: &TrackedFetch,
         found: &TrackingRecord,
     ) -> Result<Option<CountedHit>, TrackingError> {
-        let now = self.worker.clock.now();
+        let now = self.worker.services.clock.now();
         let since_delivery =
             found.delivered_at.map(|at| Duration::try_from(now.duration_since(at)).unwrap_or_default());
         let visitor = bot_detection::detect_visitor(&bot_detection::FetchSignals {
@@ -117,14 +117,14 @@ impl EmailTracking {
         };
         let mut tally = found.tally.clone();
         let Some(counted) = tally.record(&visit) else { return Ok(None) };
-        let partition = self.worker.leases.any().ok_or(TrackingError::Busy)?;
+        let partition = self.worker.services.leases.any().ok_or(TrackingError::Busy)?;
         let mut batch = Batch::intake();
-        if !self.worker.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
+        if !self.worker.services.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
             return Err(TrackingError::Busy);
         }
         store::tracking::save(&mut batch, fetched.tracked, found, &tally);
         let event = Event {
-            id: EventId::new(now, self.worker.entropy.unique_bits()),
+            id: EventId::new(now, self.worker.services.entropy.unique_bits()),
             account: fetched.tracked.account,
             subject: fetched.tracked.email.into(),
             kind: if fetched.link.is_some() { EventKind::Clicked } else { EventKind::Opened },
@@ -133,8 +133,8 @@ impl EmailTracking {
             detail: event_data(fetched, visitor, counted),
         };
         store::event::record(&mut batch, &event, partition);
-        self.worker.store.commit(batch).await?;
-        self.worker.outbox_wakeup.notify_one();
+        self.worker.services.store.commit(batch).await?;
+        self.worker.services.outbox_wakeup.notify_one();
         Ok(Some(counted))
     }
 }

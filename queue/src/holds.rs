@@ -133,11 +133,11 @@ impl Worker {
     /// Returns a [`HoldError`] if the store fails or concurrent changes do not end.
     pub async fn lift_queue_hold(&self) -> Result<Option<Hold>, HoldError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let holds = queue_hold::list(&self.store).await?;
+            let holds = queue_hold::list(&self.services.store).await?;
             let Some(hold) = holds.queue.filter(Hold::is_active) else { return Ok(None) };
             let mut batch = Batch::progress();
-            queue_hold::put(&mut batch, &holds.version, &[(HoldScope::Queue, hold.lift(self.clock.now()))]);
-            match self.store.commit(batch).await {
+            queue_hold::put(&mut batch, &holds.version, &[(HoldScope::Queue, hold.lift(self.services.clock.now()))]);
+            match self.services.store.commit(batch).await {
                 Ok(()) => {
                     self.reload_holds().await?;
                     return Ok(Some(hold));
@@ -155,12 +155,12 @@ impl Worker {
     /// The store cannot be read.
     pub(crate) async fn reload_holds(&self) -> Result<(), ReadError> {
         let _reload = self.holds.reload_lock.lock().await;
-        let version = queue_hold::current_version(&self.store).await?;
+        let version = queue_hold::current_version(&self.services.store).await?;
         if self.holds.read(|holds| holds.version == version) {
             return Ok(());
         }
-        let (held, released) = self.holds.replace(queue_hold::list(&self.store).await?);
-        let now = self.clock.now();
+        let (held, released) = self.holds.replace(queue_hold::list(&self.services.store).await?);
+        let now = self.services.clock.now();
         for pool in self.pools.all().filter(|_| !held.is_empty()) {
             let sites: Vec<_> = pool.ready_queues().iter().flat_map(HashMap::values).cloned().collect();
             for site in sites {
@@ -181,15 +181,16 @@ impl Worker {
     /// The store cannot be read or written.
     pub(crate) async fn backfill_holds(&self) -> Result<(), LeaseError> {
         let mut tries_left = COMMIT_TRIES_MAX;
-        while !queue_hold::is_backfilled(&self.store).await? {
-            let holds = queue_hold::list(&self.store).await?;
-            let suspended = store::account::list_suspended(&self.store).await?.into_iter().map(HoldScope::Account);
+        while !queue_hold::is_backfilled(&self.services.store).await? {
+            let holds = queue_hold::list(&self.services.store).await?;
+            let suspended =
+                store::account::list_suspended(&self.services.store).await?.into_iter().map(HoldScope::Account);
             let new = suspended.filter(|scope| holds.get(*scope).is_none());
-            let new: Vec<_> = new.map(|scope| (scope, Hold::begin(self.clock.now()))).collect();
+            let new: Vec<_> = new.map(|scope| (scope, Hold::begin(self.services.clock.now()))).collect();
             let mut batch = Batch::progress();
             queue_hold::mark_backfilled(&mut batch);
             queue_hold::put(&mut batch, &holds.version, &new);
-            match self.store.commit(batch).await {
+            match self.services.store.commit(batch).await {
                 Ok(()) => break,
                 // Another node was faster, or another hold changed concurrently.
                 Err(CommitError::Conflict { .. }) if tries_left > 1 => tries_left -= 1,
@@ -210,7 +211,7 @@ impl Worker {
         self.due_index.add(queue.clone(), Timestamp::MAX, from);
         // If the hold was lifted before this entry existed, make the queue due here.
         if !self.holds.is_account_held(queue.account) {
-            self.due_index.make_due(&queue, self.clock.now());
+            self.due_index.make_due(&queue, self.services.clock.now());
         }
     }
 
@@ -220,7 +221,7 @@ impl Worker {
         tokio::select! {
             // The sender exists as long as `self`: an error is impossible.
             _ = hold_changes.wait_for(|held| !held) => {}
-            () = self.stop.cancelled() => {}
+            () = self.services.stop.cancelled() => {}
         }
     }
 
@@ -230,8 +231,8 @@ impl Worker {
     /// # Errors
     /// The store cannot be read.
     pub async fn count_held(&self, account: Option<AccountId>) -> Result<HeldMail, ReadError> {
-        let counts = self.store.queue_counts();
-        if account.is_none() && self.leases.len() == usize::from(PARTITIONS) && !counts.is_incomplete() {
+        let counts = self.services.store.queue_counts();
+        if account.is_none() && self.services.leases.len() == usize::from(PARTITIONS) && !counts.is_incomplete() {
             let summary = counts.summary(0);
             let recipients = summary.recipients.iter().map(|(.., recipients)| recipients).sum();
             if recipients > COUNTED_ROWS_MAX as u64 {
@@ -240,7 +241,7 @@ impl Worker {
         }
         let mut waiting = HeldMail::default();
         let filter = TaskFilter { account, ..TaskFilter::default() };
-        let mut walk = QueueWalk::new(&self.store, filter, COUNTED_ROWS_MAX);
+        let mut walk = QueueWalk::new(&self.services.store, filter, COUNTED_ROWS_MAX);
         while let Some(page) = walk.next_page().await? {
             page.tasks.iter().for_each(|(task, _)| waiting.add(task));
         }
@@ -278,27 +279,27 @@ mod tests {
     use crate::worker::tests::idle;
 
     async fn put(worker: &Worker, account: AccountId, change: impl FnOnce(Option<Hold>) -> Hold) {
-        let holds = queue_hold::list(&worker.store).await.unwrap();
+        let holds = queue_hold::list(&worker.services.store).await.unwrap();
         let scope = HoldScope::Account(account);
         let mut batch = Batch::progress();
         queue_hold::put(&mut batch, &holds.version, &[(scope, change(holds.get(scope)))]);
-        worker.store.commit(batch).await.unwrap();
+        worker.services.store.commit(batch).await.unwrap();
         worker.reload_holds().await.unwrap();
     }
 
     #[tokio::test]
     async fn a_task_parked_while_its_hold_is_lifted_is_due_at_once() {
         let (worker, task) = (idle(Store::memory()), task());
-        let now = worker.clock.now();
+        let now = worker.services.clock.now();
         put(&worker, task.account, |_| Hold::begin(now)).await;
         worker.park(&task);
         assert_eq!(worker.due_index.next_due(), Some(Timestamp::MAX), "nothing reads it");
         put(&worker, task.account, |hold| hold.unwrap().lift(now)).await;
-        assert!(worker.due_index.next_due() <= Some(worker.clock.now()));
+        assert!(worker.due_index.next_due() <= Some(worker.services.clock.now()));
         worker.due_index.pop_due(Timestamp::MAX);
         // Found held, and released before the entry existed.
         worker.park(&task);
-        assert!(worker.due_index.next_due() <= Some(worker.clock.now()), "nobody would look at it");
+        assert!(worker.due_index.next_due() <= Some(worker.services.clock.now()), "nobody would look at it");
     }
 
     #[tokio::test]

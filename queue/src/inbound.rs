@@ -445,7 +445,7 @@ impl InboundService {
                     let result = result.map_err(|error| {
                         // The peer retries: soon if the message is being processed already, later if the store is
                         // unavailable.
-                        store::warn_unless_away!(self.0.intake.worker.store, %error, "cannot process a bounce yet; the sender will retry");
+                        store::warn_unless_away!(self.0.intake.worker.services.store, %error, "cannot process a bounce yet; the sender will retry");
                         InboundRejection::Unavailable
                     })?;
                     // People write to `abuse` as well as feedback loops do (RFC 2142 4).

@@ -169,10 +169,10 @@ impl Intake {
     /// Creates the intake of a worker. Call it once for each worker.
     #[must_use]
     pub fn new(worker: Arc<Worker>, parts: IntakeParts) -> Self {
-        let store = worker.store.clone();
+        let store = worker.services.store.clone();
         let plans = Arc::new(RwLock::new(parts.plans));
         let storage_quotas =
-            Arc::new(StorageQuotaTracker::new(store.clone(), worker.clock.clone(), Arc::clone(&plans)));
+            Arc::new(StorageQuotaTracker::new(store.clone(), worker.services.clock.clone(), Arc::clone(&plans)));
         let automations = AutomationEngine::new(Arc::clone(&worker), Arc::clone(&parts.vault));
         let sender_authorization =
             Arc::new(SenderAuthorization::new(store, parts.vault, parts.signing, parts.sandbox_sender));
@@ -224,17 +224,17 @@ impl Intake {
 
     #[must_use]
     pub fn store(&self) -> &Store {
-        &self.worker.store
+        &self.worker.services.store
     }
 
     #[must_use]
     pub fn clock(&self) -> &Clock {
-        &self.worker.clock
+        &self.worker.services.clock
     }
 
     #[must_use]
     pub fn entropy(&self) -> &Entropy {
-        &self.worker.entropy
+        &self.worker.services.entropy
     }
 
     /// Cache of published templates.
@@ -336,8 +336,9 @@ impl Intake {
         if !self.rate_limiter.is_enabled() {
             return Ok(None);
         }
-        let rate = RequestRate::new(self.plans().of(account.plan).requests_per_second, self.worker.leases.nodes());
-        self.rate_limiter.check(account.id, rate, self.worker.clock.now()).map(Some)
+        let rate =
+            RequestRate::new(self.plans().of(account.plan).requests_per_second, self.worker.services.leases.nodes());
+        self.rate_limiter.check(account.id, rate, self.worker.services.clock.now()).map(Some)
     }
 
     /// Emails that an account has used of its plan today and this month, exact to one email.
@@ -348,7 +349,7 @@ impl Intake {
         // The quota tracker counts events that are not dispatched yet only for plans with caps.
         self.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
         let account = tenant.account().id;
-        self.worker.quota_tracker.usage_of(&self.worker.store, account, self.clock().now()).await
+        self.worker.quota_tracker.usage_of(&self.worker.services.store, account, self.clock().now()).await
     }
 
     /// Waits for the next recorded outcome. An outcome recorded after this call, even before the first poll, counts.
@@ -373,7 +374,7 @@ impl Intake {
         match tokio::time::timeout(at_most, dispatching).await {
             Ok(Ok(Ok(()))) => return None,
             Ok(Ok(Err(error))) => {
-                store::warn_unless_away!(self.worker.store, %error, "cannot dispatch the outbox: lists may be stale");
+                store::warn_unless_away!(self.worker.services.store, %error, "cannot dispatch the outbox: lists may be stale");
             }
             Ok(Err(_)) | Err(_) => {}
         }
@@ -426,7 +427,7 @@ impl Intake {
         preference: SubscriptionPreferences,
     ) -> Result<(), SuppressionError> {
         self.suppressions().apply_preference(bound, preference).await?;
-        self.worker.outbox_wakeup.notify_one();
+        self.worker.services.outbox_wakeup.notify_one();
         Ok(())
     }
 
@@ -438,7 +439,7 @@ impl Intake {
     /// Partitions that this node holds, as ranges of adjacent numbers.
     #[must_use]
     pub fn partition_ranges(&self) -> Vec<RangeInclusive<u16>> {
-        self.worker.leases.owned_ranges()
+        self.worker.services.leases.owned_ranges()
     }
 
     /// Wakes the suppression import: a list was uploaded.
@@ -467,7 +468,7 @@ impl Intake {
     /// # Errors
     /// [`SubmitError::InsufficientStorage`] or [`SubmitError::Unavailable`].
     pub fn check_ready(&self) -> Result<(), SubmitError> {
-        if self.worker.stop.is_cancelled() {
+        if self.worker.services.stop.is_cancelled() {
             return Err(SubmitError::Unavailable);
         }
         self.check_store_health()
@@ -476,7 +477,7 @@ impl Intake {
     /// Checks the store alone. A message in transfer while delivery stops is still accepted: it is on disk for the next
     /// start.
     fn check_store_health(&self) -> Result<(), SubmitError> {
-        match self.worker.store.health().state {
+        match self.worker.services.store.health().state {
             StoreState::Healthy => Ok(()),
             StoreState::Full => Err(SubmitError::InsufficientStorage),
             StoreState::Away(_) | StoreState::Fenced(_) => Err(SubmitError::Unavailable),
@@ -488,7 +489,7 @@ impl Intake {
     /// # Errors
     /// Returns the reason as text for the `scheduled_at` field.
     pub fn validate_scheduled_at(&self, at: Timestamp) -> Result<(), &'static str> {
-        prepare::validate_schedule_time(at, self.worker.clock.now())
+        prepare::validate_schedule_time(at, self.worker.services.clock.now())
     }
 
     /// Checks at MAIL FROM that the account may send from the envelope sender, before content is read. The author in
@@ -497,7 +498,7 @@ impl Intake {
     /// # Errors
     /// Returns a [`SubmitError`] if the account may not send from the address, or the store cannot be read.
     pub async fn authorize_sender(&self, tenant: &Tenant, sender: &Address) -> Result<(), SubmitError> {
-        self.sender_authorization.authorize(tenant, sender, self.worker.clock.now()).await.map(drop)
+        self.sender_authorization.authorize(tenant, sender, self.worker.services.clock.now()).await.map(drop)
     }
 
     /// Accepts a draft. Returns when the email is committed.
@@ -520,7 +521,7 @@ impl Intake {
     ) -> BoxFuture<'a, Result<SubmitReceipt, SubmitError>> {
         Box::pin(async move {
             self.check_store_health()?;
-            let now = self.worker.clock.now();
+            let now = self.worker.services.clock.now();
             let prepared = match self.prepare_message(tenant, draft, now).await {
                 Ok(prepared) => prepared,
                 Err(PrepareError::Rejected(refusal)) => return Err(refusal),
@@ -551,7 +552,7 @@ impl Intake {
     ) -> BoxFuture<'a, Result<Vec<Result<SubmitReceipt, SubmitError>>, SubmitError>> {
         Box::pin(async move {
             self.check_store_health()?;
-            let now = self.worker.clock.now();
+            let now = self.worker.services.clock.now();
             let staging: Vec<_> = drafts.into_iter().map(|draft| self.prepare_message(tenant, draft, now)).collect();
             let mut prepared = Vec::with_capacity(staging.len());
             let mut outcomes = Vec::with_capacity(staging.len());
@@ -594,14 +595,16 @@ impl Intake {
             let mut assignments = Vec::with_capacity(prepared.len());
             let mut events = Vec::with_capacity(prepared.len());
             for message in &prepared {
-                let assignment = message.assign_partitions(|domain| self.worker.leases.choose_for_domain(domain));
+                let assignment =
+                    message.assign_partitions(|domain| self.worker.services.leases.choose_for_domain(domain));
                 let assignment = assignment.ok_or(SubmitError::Unavailable)?;
-                let event = EventId::new(message.now, self.worker.entropy.unique_bits());
+                let event = EventId::new(message.now, self.worker.services.entropy.unique_bits());
                 events.push(message.write_rows(&mut batch, &assignment, event));
                 assignments.push(assignment);
             }
             if !self
                 .worker
+                .services
                 .leases
                 .fence_partitions(&mut batch, assignments.iter().flat_map(PartitionAssignment::partitions))
             {
@@ -612,7 +615,7 @@ impl Intake {
                 |assignment: PartitionAssignment| (assignment.partition, self.worker.reserve_tasks(assignment.tasks));
             let reservations: Vec<_> = assignments.into_iter().map(reserve).collect();
             extend(&mut batch);
-            match self.worker.store.commit(batch).await {
+            match self.worker.services.store.commit(batch).await {
                 Ok(()) => {
                     self.after_commit(prepared, events, reservations);
                     return Ok(());
@@ -657,7 +660,7 @@ impl Intake {
             message.log();
             match message.disposition {
                 Disposition::Schedule(at) => self.release_timers.schedule(partition, at),
-                Disposition::Reject(..) => self.worker.outcome_recorded.notify_waiters(),
+                Disposition::Reject(..) => self.worker.services.outcome_recorded.notify_waiters(),
                 Disposition::Deliver => {}
             }
             reservation.confirm(&message.chunks);
@@ -669,6 +672,6 @@ impl Intake {
             }
             self.worker.recent_events.insert(event, Some(message.email));
         }
-        self.worker.outbox_wakeup.notify_one();
+        self.worker.services.outbox_wakeup.notify_one();
     }
 }

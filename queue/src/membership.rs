@@ -325,7 +325,7 @@ impl Worker {
     pub(crate) async fn apply_hints(self: &Arc<Self>) -> Result<(), LeaseError> {
         let (mut unknown, mut last) = (HashSet::new(), None);
         loop {
-            let hints = store::task::list_hints(&self.store, last.as_ref(), PAGE_HINTS).await?;
+            let hints = store::task::list_hints(&self.services.store, last.as_ref(), PAGE_HINTS).await?;
             self.apply_hint_page(&hints, &mut unknown).await?;
             match hints.into_iter().nth(PAGE_HINTS - 1) {
                 Some(end) => last = Some(end),
@@ -366,7 +366,7 @@ impl Worker {
         hints: &[PartitionHint],
         unknown: &mut HashSet<(EmailId, String)>,
     ) -> Result<(), LeaseError> {
-        for hint in hints.iter().filter(|hint| self.leases.is_active(hint.partition)) {
+        for hint in hints.iter().filter(|hint| self.services.leases.is_active(hint.partition)) {
             let executed = match QueueCommand::from_word(&hint.order) {
                 Some(order) => self.execute_command(hint.account, hint.email, &order).await,
                 None if self.keep_unknown_hint(hint, unknown).await? => continue,
@@ -387,7 +387,7 @@ impl Worker {
             }
             let mut batch = Batch::progress();
             hint.remove_hint(&mut batch);
-            match self.store.commit(batch).await {
+            match self.services.store.commit(batch).await {
                 Ok(()) | Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -583,7 +583,7 @@ mod tests {
         let worker = crate::worker::tests::idle(Store::memory());
         worker.poll_cluster().await.unwrap();
         let task = crate::outcome::tests::task();
-        store_queued_email(&worker.store, &task).await;
+        store_queued_email(&worker.services.store, &task).await;
         // More unknown hints than fit on a page precede a known one.
         let mut batch = Batch::progress();
         let gone = |n: usize| EmailId::new(task.accepted_at, 1_000 + n as u128);
@@ -592,10 +592,10 @@ mod tests {
         }
         store::task::put_hint(&mut batch, 0, task.account, task.id.email, "quarantine");
         store::task::put_hint(&mut batch, 1, task.account, gone(0), "hold");
-        worker.store.commit(batch).await.unwrap();
+        worker.services.store.commit(batch).await.unwrap();
         for _ in 0..2 {
             worker.apply_hints().await.unwrap();
-            let hints = store::task::list_hints(&worker.store, None, 10).await.unwrap();
+            let hints = store::task::list_hints(&worker.services.store, None, 10).await.unwrap();
             let remaining: Vec<_> = hints.iter().map(|hint| (hint.email, hint.order.as_str())).collect();
             assert_eq!(remaining, [(task.id.email, "quarantine")], "the others have expired or were executed");
             assert_eq!(worker.unknown_hints().len(), 1, "it was logged");
@@ -603,9 +603,9 @@ mod tests {
         // A newer command about the email replaces it.
         let mut batch = Batch::progress();
         store::task::put_hint(&mut batch, 0, task.account, task.id.email, "hold");
-        worker.store.commit(batch).await.unwrap();
+        worker.services.store.commit(batch).await.unwrap();
         worker.apply_hints().await.unwrap();
-        assert!(store::task::list_hints(&worker.store, None, 10).await.unwrap().is_empty());
+        assert!(store::task::list_hints(&worker.services.store, None, 10).await.unwrap().is_empty());
         assert!(worker.unknown_hints().is_empty());
     }
 

@@ -57,16 +57,21 @@ impl Worker {
         let task = &ready.task;
         let attempted = self.with_earlier_reply(task, attempted).await;
         let attempted = attempted.as_ref();
-        let now = self.clock.now();
-        let next =
-            outcome::decide_next_action(task, attempted, &self.delivery_policy().schedule, now, self.entropy.u64());
+        let now = self.services.clock.now();
+        let next = outcome::decide_next_action(
+            task,
+            attempted,
+            &self.delivery_policy().schedule,
+            now,
+            self.services.entropy.u64(),
+        );
         let notice = dsn_request::dsn_for_outcome(self, task, attempted, &next, now).await;
         let email = (task.account, task.id.email);
         if !attempted.is_untried {
             self.metrics.record_attempt(attempted, &next, now);
             self.metrics.record_wait(task, attempted.began_at);
         }
-        let event = EventId::new(now, self.entropy.unique_bits());
+        let event = EventId::new(now, self.services.entropy.unique_bits());
         let mut unavailable = None;
         let committed = loop {
             let suppressing = self.suppression_update(task, attempted, &next, now).await;
@@ -80,11 +85,11 @@ impl Worker {
             if let Some(notice) = &notice {
                 store::pending_dsn::put(&mut batch, task.partition, email, notice);
             }
-            if !self.leases.fence(&mut batch, std::slice::from_ref(task)) {
+            if !self.services.leases.fence(&mut batch, std::slice::from_ref(task)) {
                 // Another node owns the partition now and attempts the task again.
                 tracing::warn!(email.id = %task.id.email, "outcome dropped: another node took over the partition");
                 self.release_task(task);
-                self.outcome_recorded.notify_waiters();
+                self.services.outcome_recorded.notify_waiters();
                 return Ok(false);
             }
             match self.commit_outcome_batch(batch, task, retries).await {
@@ -113,8 +118,8 @@ impl Worker {
             // Memory may be stale; the stored row is authoritative, so reload it.
             self.release_task(task);
         }
-        self.outbox_wakeup.notify_one();
-        self.outcome_recorded.notify_waiters();
+        self.services.outbox_wakeup.notify_one();
+        self.services.outcome_recorded.notify_waiters();
         if let Some(error) = unavailable {
             return Err(error);
         }
@@ -128,7 +133,8 @@ impl Worker {
             return Cow::Borrowed(attempted);
         }
         // A read error must not prevent the outcome from being recorded.
-        let found = store::email::get_stored_recipient(&self.store, task.account, task.id).await.ok().flatten();
+        let found =
+            store::email::get_stored_recipient(&self.services.store, task.account, task.id).await.ok().flatten();
         match found.and_then(|found| found.recipient.last_response) {
             Some(reply) => Cow::Owned(AttemptResult { earlier_reply: Some(reply), ..attempted.clone() }),
             None => Cow::Borrowed(attempted),
@@ -146,11 +152,11 @@ impl Worker {
     ) -> Option<SuppressionUpdate> {
         let grounds = outcome::suppression_cause(task, attempted, next)?;
         let before = loop {
-            match store::suppression::get(&self.store, task.account, &grounds.target).await {
+            match store::suppression::get(&self.services.store, task.account, &grounds.target).await {
                 Ok(before) => break before,
                 // The commit would wait for the database, too.
-                Err(error @ ReadError::Away(_)) if !self.abort.is_cancelled() => {
-                    store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "cannot record an attempt; retrying");
+                Err(error @ ReadError::Away(_)) if !self.services.abort.is_cancelled() => {
+                    store::warn_unless_away!(self.services.store, %error, email.id = %task.id.email, "cannot record an attempt; retrying");
                     self.wait_to_retry_commit().await;
                 }
                 Err(error) => {
@@ -159,7 +165,7 @@ impl Worker {
                 }
             }
         };
-        let id = SuppressionId::new(now, self.entropy.unique_bits());
+        let id = SuppressionId::new(now, self.services.entropy.unique_bits());
         let current = before.as_ref().map(|found| &found.suppression);
         let after = Suppression::apply_cause(current, grounds, task.account, id, now);
         Some(SuppressionUpdate { before, after })
@@ -168,7 +174,7 @@ impl Worker {
     async fn wait_to_retry_commit(&self) {
         tokio::select! {
             () = tokio::time::sleep(COMMIT_RETRY_DELAY) => {}
-            () = self.abort.cancelled() => {}
+            () = self.services.abort.cancelled() => {}
         }
     }
 
@@ -181,17 +187,17 @@ impl Worker {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.store.commit(batch.clone()).await {
+            match self.services.store.commit(batch.clone()).await {
                 Ok(()) => return Ok(()),
                 // The outcome must be recorded before anything else, so wait for disk space or for the database. An
                 // unknown commit result is repeated: if the first commit succeeded, the second one conflicts with it.
                 Err(error @ (CommitError::Full | CommitError::Away(_) | CommitError::Unknown(_)))
-                    if !self.abort.is_cancelled() =>
+                    if !self.services.abort.is_cancelled() =>
                 {
                     if !retries.may_follow(tries) {
                         return Err(CommitOutcomeError::Unavailable(error));
                     }
-                    store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "cannot record an attempt; retrying");
+                    store::warn_unless_away!(self.services.store, %error, email.id = %task.id.email, "cannot record an attempt; retrying");
                     self.wait_to_retry_commit().await;
                 }
                 Err(CommitError::Conflict { key }) if store::suppression::caused_conflict(&key) => {
@@ -205,7 +211,7 @@ impl Worker {
                 Err(error) => {
                     // The attempt is not recorded: after a restart the message is attempted again.
                     tracing::error!(%error, email.id = %task.id.email, "cannot record an attempt; stopping delivery");
-                    self.stop.cancel();
+                    self.services.stop.cancel();
                     return Err(CommitOutcomeError::Abandoned);
                 }
             }

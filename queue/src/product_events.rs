@@ -77,9 +77,9 @@ impl ProductEventService {
     /// Assigns an id and the current time to a received event.
     #[must_use]
     pub fn with_id_and_time(&self, tenant: &Tenant, incoming: IncomingProductEvent) -> ProductEvent {
-        let now = self.worker.clock.now();
+        let now = self.worker.services.clock.now();
         ProductEvent {
-            id: ProductEventId::new(now, self.worker.entropy.unique_bits()),
+            id: ProductEventId::new(now, self.worker.services.entropy.unique_bits()),
             account: tenant.account().id,
             name: incoming.name,
             user_id: incoming.user_id,
@@ -112,7 +112,7 @@ impl ProductEventService {
             let ingested = IngestedProductEvent { event: stored.event.clone(), effects: reaction };
             extend_commit(&ingested, &mut batch);
             let partitions = store::automation_run::due_work::partitions_of(&batch);
-            match self.worker.store.commit(batch).await {
+            match self.worker.services.store.commit(batch).await {
                 Ok(()) => {
                     self.worker.analytics_wakeup.notify_one();
                     if !partitions.is_empty() {
@@ -137,11 +137,11 @@ impl ProductEventService {
     /// # Errors
     /// `Unavailable` when this node owns no partition or conflicts persist; the store does not accept the commit.
     pub async fn ingest_visit(&self, account: AccountId, visit: SiteVisit) -> Result<(), SubmitError> {
-        let id = ProductEventId::new(visit.at, self.worker.entropy.unique_bits()).to_bytes();
+        let id = ProductEventId::new(visit.at, self.worker.services.entropy.unique_bits()).to_bytes();
         for _ in 0..COMMIT_TRIES_MAX {
             let (mut batch, partition) = self.begin_batch().await?;
             store::pending_analytics::enqueue(&mut batch, partition, id, account, AnalyticsEvent::Visit(visit.clone()));
-            match self.worker.store.commit(batch).await {
+            match self.worker.services.store.commit(batch).await {
                 Ok(()) => {
                     self.worker.analytics_wakeup.notify_one();
                     return Ok(());
@@ -156,9 +156,9 @@ impl ProductEventService {
     /// Returns a batch fenced on a partition of this node, and the partition.
     async fn begin_batch(&self) -> Result<(Batch, u16), SubmitError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let partition = self.worker.leases.any().ok_or(SubmitError::Unavailable)?;
+            let partition = self.worker.services.leases.any().ok_or(SubmitError::Unavailable)?;
             let mut batch = Batch::intake();
-            if self.worker.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
+            if self.worker.services.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
                 return Ok((batch, partition));
             }
             self.worker.wait_for_membership_change().await;

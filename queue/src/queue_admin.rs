@@ -87,20 +87,21 @@ impl Worker {
     ) -> BoxFuture<'a, Result<usize, QueueAdminError>> {
         Box::pin(async move {
             self.validate_command(order)?;
-            let email =
-                store::email::find_in_any_account(&self.store, id).await?.ok_or(QueueAdminError::Unknown(id))?;
+            let email = store::email::find_in_any_account(&self.services.store, id)
+                .await?
+                .ok_or(QueueAdminError::Unknown(id))?;
             let open = self.queued_recipients(&email).await?;
             if open.is_empty() {
                 return Err(QueueAdminError::Finished(id));
             }
             let (own, others): (Vec<_>, Vec<_>) =
-                open.iter().partition(|recipient| self.leases.is_active(recipient.task.partition));
+                open.iter().partition(|recipient| self.services.leases.is_active(recipient.task.partition));
             let mut batch = Batch::progress();
             for recipient in &others {
                 store::task::put_hint(&mut batch, recipient.task.partition, email.email.account, id, &order.word());
             }
             if !batch.is_empty() {
-                self.store.commit(batch).await?;
+                self.services.store.commit(batch).await?;
             }
             for (index, recipient) in own.into_iter().enumerate() {
                 let partly = |error| match others.len() + index {
@@ -127,7 +128,7 @@ impl Worker {
 
     /// Returns whether a recipient of an email is in the queue.
     pub(crate) async fn is_queued(&self, account: AccountId, id: EmailId) -> Result<bool, ReadError> {
-        match store::email::get(&self.store, account, id).await? {
+        match store::email::get(&self.services.store, account, id).await? {
             Some(email) => Ok(!self.queued_recipients(&email).await?.is_empty()),
             None => Ok(false),
         }
@@ -140,9 +141,9 @@ impl Worker {
         id: EmailId,
         order: &QueueCommand,
     ) -> Result<(), QueueAdminError> {
-        let email = store::email::get(&self.store, account, id).await?.ok_or(QueueAdminError::Unknown(id))?;
+        let email = store::email::get(&self.services.store, account, id).await?.ok_or(QueueAdminError::Unknown(id))?;
         for recipient in self.queued_recipients(&email).await? {
-            if self.leases.is_active(recipient.task.partition) {
+            if self.services.leases.is_active(recipient.task.partition) {
                 self.execute_for_recipient(&recipient, order).await?;
             }
         }
@@ -186,12 +187,13 @@ impl Worker {
     /// Loads a rerouted task into memory on its own, because its queue may wait for other hosts. The task is reserved
     /// before it is read, so that no other loader takes the same row.
     async fn load_rerouted(self: &Arc<Self>, task: &Task) -> Result<(), QueueAdminError> {
-        if !self.leases.is_active(task.partition) || !self.in_flight.reserve_absent(task.id) {
+        if !self.services.leases.is_active(task.partition) || !self.in_flight.reserve_absent(task.id) {
             return Ok(());
         }
         let queue = task.queue_name();
-        let found = store::task::find(&self.store, &queue.domain, queue.class, queue.account, task.due, task.id).await;
-        let now = self.clock.now();
+        let found =
+            store::task::find(&self.services.store, &queue.domain, queue.class, queue.account, task.due, task.id).await;
+        let now = self.services.clock.now();
         match found {
             Ok(Some((task, row))) if task.due <= now && !task.held && task.route.is_some() => {
                 self.dispatch(ReadyTask { task, row: Some(row), body: None });
@@ -210,7 +212,7 @@ impl Worker {
         if after != open.task {
             let mut batch = Batch::progress();
             store::task::update(&mut batch, &open.task, &open.row, &after);
-            self.store.commit(batch).await?;
+            self.services.store.commit(batch).await?;
         }
         self.schedule_task(&after);
         Ok(())
@@ -218,7 +220,7 @@ impl Worker {
 
     async fn retry_task(&self, open: &QueuedRecipient) -> Result<(), QueueAdminError> {
         let QueuedRecipient { recipient, task, row } = open;
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         self.retry_destination_now(task);
         if self.in_flight.contains(task.id) {
             return Ok(());
@@ -232,14 +234,14 @@ impl Worker {
         store::task::put(&mut batch, &after);
         let recipient = Recipient { next_attempt_at: Some(now), ..recipient.clone() };
         store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
-        self.store.commit(batch).await?;
+        self.services.store.commit(batch).await?;
         self.schedule_task(&after);
         Ok(())
     }
 
     async fn drop_task(&self, open: &QueuedRecipient) -> Result<(), QueueAdminError> {
         let QueuedRecipient { recipient, task, row } = open;
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let mut batch = Batch::progress();
         store::task::remove(&mut batch, task, Some(row));
         let recipient = Recipient {
@@ -250,7 +252,7 @@ impl Worker {
         };
         store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
         let event = Event {
-            id: EventId::new(now, self.entropy.unique_bits()),
+            id: EventId::new(now, self.services.entropy.unique_bits()),
             account: task.account,
             subject: task.id.email.into(),
             kind: EventKind::Cancelled,
@@ -259,7 +261,7 @@ impl Worker {
             detail: json!({"by": "operator"}),
         };
         store::event::record(&mut batch, &event, task.partition);
-        self.store.commit(batch).await?;
+        self.services.store.commit(batch).await?;
         Ok(())
     }
 
@@ -268,7 +270,7 @@ impl Worker {
         let QueuedRecipient { task, row, .. } = open;
         let verdict = SmtpReply::new(550, Enhanced::new(5, 0, 0), "delivery was ended by the operator of this server");
         let outcome = Outcome::Undeliverable(verdict);
-        let result = self.no_connection_result(outcome, AttemptPhase::Connect, self.clock.now());
+        let result = self.no_connection_result(outcome, AttemptPhase::Connect, self.services.clock.now());
         let ready = ReadyTask { task: task.clone(), row: Some(row.clone()), body: None };
         let result = AttemptResult { is_untried: true, ..result };
         let is_recorded = self.commit_outcome(&ready, &result, CommitRetries::Command).await?;
@@ -282,7 +284,7 @@ impl Worker {
             let Some(due) = recipient.next_attempt_at else { continue };
             let id = TaskId { email: email.email.id, recipient: recipient.index };
             let (domain, class, account) = (recipient.address.domain(), email.email.class(), email.email.account);
-            if let Some((task, row)) = store::task::find(&self.store, domain, class, account, due, id).await? {
+            if let Some((task, row)) = store::task::find(&self.services.store, domain, class, account, due, id).await? {
                 open.push(QueuedRecipient { recipient: recipient.clone(), task, row });
             }
         }
@@ -327,7 +329,7 @@ mod tests {
         store::account::create(&mut batch, &account);
         store::email::create(&mut batch, &email, &recipients, Bytes::from_static(b"x").into());
         tasks.iter().for_each(|task| store::task::put_new(&mut batch, task));
-        worker.store.commit(batch).await.unwrap();
+        worker.services.store.commit(batch).await.unwrap();
         tasks
     }
 
@@ -338,14 +340,14 @@ mod tests {
         let tasks = put_email(&worker, [0, 1]).await;
         {
             // The partition of the second recipient belongs to another node.
-            let mut leases = worker.leases.lock();
+            let mut leases = worker.services.leases.lock();
             leases.partitions.remove(&1);
             leases.refresh_active();
         }
         let checked_out = worker.check_out(&tasks[0]).unwrap();
         let error = worker.command_email(tasks[0].id.email, &QueueCommand::Hold).await.unwrap_err();
         assert!(matches!(error, QueueAdminError::Partly { done: 1, total: 2, .. }), "{error}");
-        let hints = store::task::list_hints(&worker.store, None, 10).await.unwrap();
+        let hints = store::task::list_hints(&worker.services.store, None, 10).await.unwrap();
         let hints: Vec<_> = hints.iter().map(|hint| (hint.partition, hint.order.as_str())).collect();
         assert_eq!(hints, [(1, "hold")]);
         drop(checked_out);

@@ -19,22 +19,22 @@ const QUARANTINE_LOG_MAX: usize = 1_000;
 impl Worker {
     /// Loads due tasks until the worker stops.
     pub(crate) async fn run_queue_loader(self: Arc<Self>) {
-        while !self.stop.is_cancelled() {
+        while !self.services.stop.is_cancelled() {
             if self.is_paused() {
                 self.wait_unpaused().await;
                 continue;
             }
             if self.in_flight.free_capacity() == 0 {
                 // Memory is full: wait until an outcome frees capacity.
-                let recorded = self.outcome_recorded.notified();
+                let recorded = self.services.outcome_recorded.notified();
                 tokio::select! {
                     () = recorded => {}
                     () = tokio::time::sleep(RETRY_DELAY) => {}
-                    () = self.stop.cancelled() => {}
+                    () = self.services.stop.cancelled() => {}
                 }
                 continue;
             }
-            if let Some((queue, from)) = self.due_index.pop_due(self.clock.now()) {
+            if let Some((queue, from)) = self.due_index.pop_due(self.services.clock.now()) {
                 self.load_queue(queue, from).await;
                 // A queue without capacity returns at once; let other tasks run in between.
                 tokio::task::yield_now().await;
@@ -42,32 +42,32 @@ impl Worker {
             }
             let next = self.due_index.next_due().unwrap_or(Timestamp::MAX);
             tokio::select! {
-                () = self.stop.cancelled() => {}
-                () = self.clock.sleep_until(next) => {}
+                () = self.services.stop.cancelled() => {}
+                () = self.services.clock.sleep_until(next) => {}
                 () = self.due_index.changed() => {}
             }
         }
     }
 
     async fn load_queue(self: &Arc<Self>, queue: QueueName, from: Key) {
-        if !self.leases.is_active(queue.partition) {
+        if !self.services.leases.is_active(queue.partition) {
             // The partition's owner loads it. If this node takes it over, its queues are scanned again.
             return;
         }
         if self.holds.is_account_held(queue.account) {
             return self.park_queue(queue, from);
         }
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let Some(capacity) = self.load_capacity(&queue, &from, now) else { return };
         let slice = PAGE_TASKS.min(capacity);
         self.in_flight.begin_scan();
-        let listed = store::task::list(&self.store, &queue, from.clone(), slice).await;
+        let listed = store::task::list(&self.services.store, &queue, from.clone(), slice).await;
         let listed = match listed {
             Ok(listed) => listed,
             Err(error) => {
                 self.in_flight.end_scan();
-                store::warn_unless_away!(self.store, %error, domain = %queue.domain, "cannot read due tasks; retrying");
-                return self.due_index.add(queue, self.after(RETRY_DELAY), from);
+                store::warn_unless_away!(self.services.store, %error, domain = %queue.domain, "cannot read due tasks; retrying");
+                return self.due_index.add(queue, self.services.clock.after(RETRY_DELAY), from);
             }
         };
         listed.damaged.iter().for_each(|(at, error)| self.quarantine(at, &queue, error));
@@ -126,11 +126,11 @@ impl Worker {
             Some(site) => site.load_capacity(queue.class, now, self.in_flight.free_capacity()),
         };
         match (found, site) {
-            (Ok(0), None) => note(self.after(RETRY_DELAY)),
+            (Ok(0), None) => note(self.services.clock.after(RETRY_DELAY)),
             (Ok(0), Some(site)) => {
                 // Schedule and park the queue first, then check again: capacity freed in between wakes only parked
                 // queues.
-                note(self.after(READY_QUEUE_RETRY_DELAY));
+                note(self.services.clock.after(READY_QUEUE_RETRY_DELAY));
                 site.park(queue.clone());
                 if let Ok(1..) = site.load_capacity(queue.class, now, self.in_flight.free_capacity()) {
                     self.due_index.make_due(queue, now);
@@ -148,7 +148,7 @@ impl Worker {
     /// Wakes parked queues of a ready queue that has capacity again.
     pub(crate) fn wake_parked(&self, site: &ReadyQueue) {
         for queue in site.take_parked() {
-            self.due_index.make_due(&queue, self.clock.now());
+            self.due_index.make_due(&queue, self.services.clock.now());
         }
     }
 }

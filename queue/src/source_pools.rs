@@ -413,7 +413,7 @@ impl Worker {
     /// Returns the state of all pools.
     #[must_use]
     pub fn pool_statuses(&self) -> Vec<PoolStatus> {
-        let (now, orders) = (self.clock.now(), self.pools.orders());
+        let (now, orders) = (self.services.clock.now(), self.pools.orders());
         let ordered = |pool: &SourcePool| orders.warm_ups.get(pool.name()).copied();
         self.pools.all().map(|pool| pool.status(ordered(pool), now)).collect()
     }
@@ -469,7 +469,7 @@ impl Worker {
 
     async fn save_pool_order(&self, key: PoolOrderKey, order: Option<PoolOrder>) -> Result<(), PoolError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let orders = PoolOrders::read(&self.store).await?;
+            let orders = PoolOrders::read(&self.services.store).await?;
             if order.is_some() && orders.accounts.len() + orders.warm_ups.len() >= ORDERS_MAX {
                 return Err(PoolError::TooMany);
             }
@@ -478,7 +478,7 @@ impl Worker {
                 Some(order) => store::pool::put(&mut batch, &orders.version, order),
                 None => store::pool::delete(&mut batch, &orders.version, &key),
             }
-            match self.store.commit(batch).await {
+            match self.services.store.commit(batch).await {
                 Ok(()) => return Ok(self.reload_pools().await?),
                 Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -493,14 +493,14 @@ impl Worker {
     /// The store cannot be read.
     pub(crate) async fn reload_pools(&self) -> Result<(), ReadError> {
         let _reload = self.pools.reload_lock.lock().await;
-        if store::pool::current_version(&self.store).await? == self.pools.orders().version {
+        if store::pool::current_version(&self.services.store).await? == self.pools.orders().version {
             return Ok(());
         }
-        let orders = PoolOrders::read(&self.store).await?;
+        let orders = PoolOrders::read(&self.services.store).await?;
         let has_moved_accounts = orders.accounts != self.pools.orders().accounts;
         self.pools.replace(orders);
         self.rebalance_pace();
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         for pool in self.pools.all() {
             let sites: Vec<_> = pool.ready_queues().iter().flat_map(HashMap::values).cloned().collect();
             for site in sites {
@@ -526,7 +526,7 @@ impl Worker {
     pub(crate) fn ready_queue_of(&self, task: &Task, route: &MailRoute) -> Option<Arc<ReadyQueue>> {
         let holds = self.ready_queues_of(task, route).find(|site| site.position(task).is_some());
         holds.or_else(|| {
-            let pool = self.pools.preview_for_account(task.account, route, self.clock.now());
+            let pool = self.pools.preview_for_account(task.account, route, self.services.clock.now());
             pool.ready_queue(route, task.tls_requirement())
         })
     }

@@ -38,15 +38,16 @@ impl Worker {
     pub(crate) async fn run_suppression_imports(self: Arc<Self>) {
         let contacts = self.suppressions();
         loop {
-            if self.leases.is_active(0)
-                && let Err(error) = process_open_imports(&contacts, self.storage_quotas.get(), &self.stop).await
+            if self.services.leases.is_active(0)
+                && let Err(error) =
+                    process_open_imports(&contacts, self.storage_quotas.get(), &self.services.stop).await
             {
-                store::warn_unless_away!(self.store, %error, "cannot import suppressions; retrying in {POLL_INTERVAL:?}");
+                store::warn_unless_away!(self.services.store, %error, "cannot import suppressions; retrying in {POLL_INTERVAL:?}");
             }
             tokio::select! {
                 () = tokio::time::sleep(POLL_INTERVAL) => {}
                 () = self.import_wakeup.notified() => {}
-                () = self.stop.cancelled() => return,
+                () = self.services.stop.cancelled() => return,
             }
         }
     }
@@ -54,10 +55,10 @@ impl Worker {
     /// Service that changes suppressions.
     pub(crate) fn suppressions(&self) -> SuppressionService {
         SuppressionService {
-            store: self.store.clone(),
-            clock: self.clock.clone(),
-            entropy: self.entropy.clone(),
-            outbox_wakeup: Arc::clone(&self.outbox_wakeup),
+            store: self.services.store.clone(),
+            clock: self.services.clock.clone(),
+            entropy: self.services.entropy.clone(),
+            outbox_wakeup: Arc::clone(&self.services.outbox_wakeup),
         }
     }
 }

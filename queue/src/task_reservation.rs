@@ -15,7 +15,7 @@ impl Worker {
     /// Reserves memory for tasks that are about to be committed. Tasks that do not fit are delivered from disk.
     #[must_use]
     pub fn reserve_tasks(self: &Arc<Self>, tasks: Vec<Task>) -> TaskReservation {
-        let placed = if self.is_paused() || self.stop.is_cancelled() {
+        let placed = if self.is_paused() || self.services.stop.is_cancelled() {
             0
         } else {
             tasks.iter().take_while(|task| self.in_flight.reserve(task.id)).count()
@@ -57,11 +57,11 @@ impl TaskReservation {
         let (worker, tasks) = (Arc::clone(&self.worker), self.tasks.clone());
         drop(self);
         let checker = Arc::clone(&worker);
-        worker.spawn(async move {
+        worker.services.spawn(async move {
             for wait in IN_DOUBT_CHECKS {
                 tokio::select! {
-                    () = checker.clock.sleep_until(checker.after(wait)) => {}
-                    () = checker.stop.cancelled() => return,
+                    () = checker.services.clock.sleep_until(checker.services.clock.after(wait)) => {}
+                    () = checker.services.stop.cancelled() => return,
                 }
                 tasks.iter().for_each(|task| checker.schedule_task(task));
                 tasks.iter().for_each(|task| checker.schedule_deadline(task));

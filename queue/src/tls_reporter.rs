@@ -82,19 +82,19 @@ impl Intake {
     pub(crate) async fn run_tls_reporter(&self) {
         let worker = &self.worker;
         let Some(reporter) = worker.tls_reporter.get() else { return };
-        while !worker.stop.is_cancelled() {
-            let leases = worker.leases.changed();
-            let next = match worker.leases.is_active(0) {
+        while !worker.services.stop.is_cancelled() {
+            let leases = worker.services.leases.changed();
+            let next = match worker.services.leases.is_active(0) {
                 true => self.send_due_tls_reports(reporter).await.unwrap_or_else(|error| {
                     store::warn_unless_away!(self.store(), %error, "cannot send TLS reports; retrying");
-                    worker.after(RETRY_DELAY)
+                    worker.services.clock.after(RETRY_DELAY)
                 }),
                 false => Timestamp::MAX,
             };
             tokio::select! {
                 () = self.clock().sleep_until(next) => {}
                 () = leases => {}
-                () = worker.stop.cancelled() => {}
+                () = worker.services.stop.cancelled() => {}
             }
         }
     }
@@ -125,7 +125,7 @@ impl Intake {
                 next = next_report.map_or(next, |next_report| next.min(next_report));
             }
             match slice.next {
-                Some(next_page) if !self.worker.stop.is_cancelled() => at = Some(next_page),
+                Some(next_page) if !self.worker.services.stop.is_cancelled() => at = Some(next_page),
                 _ => return Ok(next),
             }
         }
@@ -218,7 +218,7 @@ impl Intake {
                 if !matches!(error, CommitError::Conflict { .. }) {
                     store::warn_unless_away!(self.store(), %error, "cannot save the state of a TLS report; retrying");
                 }
-                Err(self.worker.after(RETRY_DELAY))
+                Err(self.worker.services.clock.after(RETRY_DELAY))
             }
         }
     }
@@ -266,7 +266,7 @@ impl Intake {
                 // The state as committed with the email.
                 Ok(found.save_report_state(&mut Batch::progress(), delivery.with_result(at, state, now)))
             }
-            Ok(None) => Err(self.worker.after(RETRY_DELAY)),
+            Ok(None) => Err(self.worker.services.clock.after(RETRY_DELAY)),
             Err(reason) => {
                 tracing::warn!(domain = %found.domain, why = %reason, "TLS report not mailed");
                 self.commit_tls_report(found, delivery.with_result(at, ReportSendState::Waiting(Some(reason)), now))

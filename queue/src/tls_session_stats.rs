@@ -122,7 +122,7 @@ impl Worker {
             fault.map(|fault| TlsFailure::new(&fault, session.local, Some((session.host.clone(), session.address))));
         let result = if failure.is_none() { "succeeded" } else { "failed" };
         metrics::counter!("postrider_tls_sessions_total", "result" => result).increment(1);
-        let at = (Day::containing(self.clock.now()), domain.clone());
+        let at = (Day::containing(self.services.clock.now()), domain.clone());
         self.tls_session_stats.add(at, |counts| counts.record_session(&applied, failure));
     }
 
@@ -130,17 +130,17 @@ impl Worker {
     pub(crate) fn count_unreached(&self, domain: &DomainName, applied: &AppliedTlsPolicy, fault: TlsFault) {
         let failure = TlsFailure::new(&fault, None, None);
         metrics::counter!("postrider_tls_sessions_total", "result" => "failed").increment(1);
-        let at = (Day::containing(self.clock.now()), domain.clone());
+        let at = (Day::containing(self.services.clock.now()), domain.clone());
         self.tls_session_stats.add(at, |counts| counts.record_session(applied, Some(failure)));
     }
 
     /// Writes the counts periodically until the worker stops.
     pub(crate) async fn run_tls_stats_writer(self: Arc<Self>) {
-        while !self.stop.is_cancelled() {
+        while !self.services.stop.is_cancelled() {
             tokio::select! {
                 () = tokio::time::sleep(FLUSH_INTERVAL) => {}
                 () = self.tls_session_stats.is_large.notified() => {}
-                () = self.stop.cancelled() => return,
+                () = self.services.stop.cancelled() => return,
             }
             self.flush_tls_stats().await;
         }
@@ -152,7 +152,7 @@ impl Worker {
         let stats: Vec<_> = stats.into_iter().collect();
         for rows in stats.chunks(BATCH_ROWS) {
             if let Err(error) = self.write_tls_stats(rows).await {
-                store::warn_unless_away!(self.store, %error, "cannot write TLS session counts; retrying");
+                store::warn_unless_away!(self.services.store, %error, "cannot write TLS session counts; retrying");
                 for (at, counts) in rows {
                     self.tls_session_stats.add(at.clone(), |existing| existing.add(counts));
                 }
@@ -165,8 +165,8 @@ impl Worker {
         loop {
             attempts += 1;
             let mut batch = Batch::progress();
-            store::tls_daily_stats::add(&self.store, &mut batch, rows).await?;
-            match self.store.commit(batch).await {
+            store::tls_daily_stats::add(&self.services.store, &mut batch, rows).await?;
+            match self.services.store.commit(batch).await {
                 Err(CommitError::Conflict { .. }) if attempts < COMMIT_TRIES_MAX => {}
                 // The commit may have succeeded: losing counts is better than counting twice.
                 Err(CommitError::Unknown(_)) => return Ok(()),

@@ -13,12 +13,10 @@
 //! connections. The steps are in task_reservation.rs, dispatch.rs and queue_loader.rs.
 
 use std::collections::{HashMap, HashSet};
-use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::DomainName;
@@ -30,8 +28,6 @@ use mail::task::{QueueName, Task};
 use mail::verp::VerpKey;
 use store::engine::{Key, Store};
 use tokio::sync::{Notify, Semaphore, watch};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::automations::trigger_index::TriggerIndex;
 use crate::body_budget::BodyBudget;
@@ -60,7 +56,9 @@ use crate::quota_tracker::QuotaTracker;
 use crate::ready_queue::ReadyTask;
 use crate::retry_schedule::RetrySchedule;
 use crate::routing::MxRouter;
+use crate::services::Services;
 use crate::source_pools::{PoolSettings, SourcePools};
+use crate::supervisor::COMMIT_MAX;
 use crate::tls_reporter::TlsReporter;
 use crate::tls_session_stats::TlsSessionStats;
 use crate::webhooks::{WebhookSender, WebhooksParts};
@@ -70,8 +68,6 @@ use crate::webhooks::{WebhookSender, WebhooksParts};
 const DRAIN_MAX: Duration = Duration::from_secs(8);
 /// Interval for checking which partitions need a count of their recipients.
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
-/// Additional wait for the commits of aborted attempts.
-const COMMIT_MAX: Duration = Duration::from_secs(1);
 
 /// Settings of the worker.
 #[derive(Debug, Clone)]
@@ -128,9 +124,7 @@ pub struct WorkerParts {
 
 /// State shared by all parts of the queue.
 pub struct Worker {
-    pub(crate) store: Store,
-    pub(crate) clock: Clock,
-    pub(crate) entropy: Entropy,
+    pub(crate) services: Services,
     pub(crate) router: MxRouter,
     pub(crate) dialer: SmtpDialer,
     pub(crate) verp: VerpKey,
@@ -142,19 +136,9 @@ pub struct Worker {
     delivery_policy: watch::Sender<Arc<DeliveryPolicy>>,
     pub(crate) in_flight: InFlightTasks,
     pub(crate) due_index: DueIndex,
-    pub(crate) stop: CancellationToken,
-    /// Cancelled when attempts must not wait for hosts any more.
-    pub(crate) abort: CancellationToken,
-    /// Cancelled when all remaining tasks are dropped.
-    end: CancellationToken,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) bodies: BodyBudget,
-    tasks: TaskTracker,
-    panicked: AtomicBool,
     pub(crate) metrics: DeliveryMetrics,
-    pub(crate) outcome_recorded: Notify,
-    /// Wakes the outbox dispatcher.
-    pub(crate) outbox_wakeup: Arc<Notify>,
     pub(crate) recent_events: RecentEvents,
     /// Serialises dispatching.
     pub(crate) dispatch_lock: tokio::sync::Mutex<()>,
@@ -187,7 +171,6 @@ pub struct Worker {
     pub(crate) trigger_index: TriggerIndex,
     pub(crate) last_used: LastUsedWriter,
     pub(crate) access_revisions: AccessRevisions,
-    pub(crate) leases: Arc<Leases>,
     membership: tokio::sync::Mutex<Option<Membership>>,
     /// Wakes the execution of bulk commands.
     pub(crate) bulk_command_wakeup: Notify,
@@ -213,24 +196,24 @@ impl Worker {
     /// Creates a worker; [`Worker::start`] starts it.
     #[must_use]
     pub fn new(parts: WorkerParts, settings: WorkerSettings) -> Arc<Self> {
-        let leases = Arc::<Leases>::default();
-        let neighbours = KnownNodes { may_exist: parts.store.is_shared(), predecessor: parts.predecessor_node };
-        let membership =
-            Membership::new(parts.store.clone(), neighbours, parts.clock.clone(), Arc::clone(&leases), parts.node);
+        let services = Services::new(parts.store, parts.clock, parts.entropy);
+        let neighbours = KnownNodes { may_exist: services.store.is_shared(), predecessor: parts.predecessor_node };
+        let membership = Membership::new(
+            services.store.clone(),
+            neighbours,
+            services.clock.clone(),
+            Arc::clone(&services.leases),
+            parts.node,
+        );
         Arc::new(Self {
-            leases,
+            services,
             membership: tokio::sync::Mutex::new(Some(membership)),
-            store: parts.store,
-            clock: parts.clock,
-            entropy: parts.entropy,
             router: parts.router,
             dialer: parts.dialer,
             verp: parts.verp,
             transaction_signer: std::sync::OnceLock::new(),
             storage_quotas: std::sync::OnceLock::new(),
             metrics: DeliveryMetrics::default(),
-            outcome_recorded: Notify::new(),
-            outbox_wakeup: Arc::default(),
             recent_events: RecentEvents::default(),
             dispatch_lock: tokio::sync::Mutex::default(),
             dispatched_until_ms: AtomicI64::default(),
@@ -252,13 +235,8 @@ impl Worker {
             access_revisions: AccessRevisions::default(),
             in_flight: InFlightTasks::new(settings.in_flight_max),
             due_index: DueIndex::default(),
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-            abort: CancellationToken::new(),
-            end: CancellationToken::new(),
             bodies: BodyBudget::new(settings.body_bytes_max),
             connections: Arc::new(Semaphore::new(settings.connections_max.max(1))),
-            panicked: AtomicBool::new(false),
             bulk_command_wakeup: Notify::new(),
             bulk_command_progressed: Notify::new(),
             watched_commands: WatchedCommands::default(),
@@ -284,17 +262,17 @@ impl Worker {
         Box::pin(async move {
             self.backfill_holds().await?;
             self.poll_cluster().await?;
-            while self.leases.is_empty() && !self.stop.is_cancelled() {
+            while self.services.leases.is_empty() && !self.services.stop.is_cancelled() {
                 tokio::time::sleep(HEARTBEAT_INTERVAL).await;
                 self.poll_cluster().await?;
             }
-            if self.store.is_shared() {
+            if self.services.store.is_shared() {
                 let worker = Arc::clone(self);
-                self.spawn(async move { worker.run_membership().await });
+                self.services.spawn(async move { worker.run_membership().await });
             }
             self.quota_tracker.mark_behind();
             let worker = Arc::clone(self);
-            self.spawn(async move { worker.drain_backlog().await });
+            self.services.spawn(async move { worker.drain_backlog().await });
             Ok(())
         })
     }
@@ -302,37 +280,37 @@ impl Worker {
     /// Starts delivery and all background jobs.
     pub fn start(self: &Arc<Self>) {
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_retention().await });
+        self.services.spawn(async move { worker.run_retention().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_outbox_dispatcher().await });
-        self.outbox_wakeup.notify_one();
+        self.services.spawn(async move { worker.run_outbox_dispatcher().await });
+        self.services.outbox_wakeup.notify_one();
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_dsn_reporter().await });
+        self.services.spawn(async move { worker.run_dsn_reporter().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_suppression_imports().await });
+        self.services.spawn(async move { worker.run_suppression_imports().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_aggregation().await });
+        self.services.spawn(async move { worker.run_aggregation().await });
         self.analytics_wakeup.notify_one();
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_conversion_exports().await });
+        self.services.spawn(async move { worker.run_conversion_exports().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_webhook_sender().await });
+        self.services.spawn(async move { worker.run_webhook_sender().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_last_used_writer().await });
+        self.services.spawn(async move { worker.run_last_used_writer().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_tls_stats_writer().await });
+        self.services.spawn(async move { worker.run_tls_stats_writer().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_bulk_commands().await });
+        self.services.spawn(async move { worker.run_bulk_commands().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_deadlines().await });
+        self.services.spawn(async move { worker.run_deadlines().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_delay_events().await });
+        self.services.spawn(async move { worker.run_delay_events().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.keep_counts().await });
+        self.services.spawn(async move { worker.keep_counts().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.log_queue_hold().await });
+        self.services.spawn(async move { worker.log_queue_hold().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.run_queue_loader().await });
+        self.services.spawn(async move { worker.run_queue_loader().await });
     }
 
     /// Polls the cluster until the worker stops.
@@ -340,14 +318,14 @@ impl Worker {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(HEARTBEAT_INTERVAL) => {}
-                () = self.stop.cancelled() => return,
+                () = self.services.stop.cancelled() => return,
             }
             let polled = tokio::select! {
                 polled = self.poll_cluster() => polled,
-                () = self.stop.cancelled() => return,
+                () = self.services.stop.cancelled() => return,
             };
             if let Err(error) = polled {
-                store::warn_unless_away!(self.store, %error, "cannot poll the cluster; retrying");
+                store::warn_unless_away!(self.services.store, %error, "cannot poll the cluster; retrying");
             }
         }
     }
@@ -362,39 +340,39 @@ impl Worker {
         let Some(member) = membership.as_mut() else { return Ok(()) };
         // Load holds before any task can be sent.
         self.reload_holds().await?;
-        let nodes = self.leases.nodes();
+        let nodes = self.services.leases.nodes();
         let polled = member.poll(|partition| self.in_flight.attempting_in(partition)).await;
         drop(membership);
-        if self.leases.nodes() != nodes {
+        if self.services.leases.nodes() != nodes {
             self.rebalance_pace();
         }
-        self.store.queue_counts().track(&self.leases.held());
+        self.services.store.queue_counts().track(&self.services.leases.held());
         // A read error is retried at the next poll, because no other node loads these queues.
-        for partition in self.leases.unloaded() {
-            self.store.queue_counts().invalidate(partition);
+        for partition in self.services.leases.unloaded() {
+            self.services.store.queue_counts().invalidate(partition);
             self.load_due_index(partition).await?;
             self.load_endpoint_queues(partition).await?;
             self.dsn_reporter.scan_partition(partition);
             // Scan again for rows that another node may have added.
             self.deadline_timers.reset(partition);
             self.owner_alert_timers.reset(partition);
-            self.leases.mark_loaded(partition);
+            self.services.leases.mark_loaded(partition);
         }
         polled?;
         self.reload_destinations().await?;
         self.reload_pools().await?;
-        if self.store.is_shared() { self.apply_hints().await } else { Ok(()) }
+        if self.services.store.is_shared() { self.apply_hints().await } else { Ok(()) }
     }
 
     /// Waits for a change of membership, or for one heartbeat interval.
     pub(crate) async fn wait_for_membership_change(&self) {
-        let changed = self.leases.changed();
+        let changed = self.services.leases.changed();
         let _ = tokio::time::timeout(HEARTBEAT_INTERVAL, changed).await;
     }
 
     async fn load_due_index(&self, partition: u16) -> Result<(), store::engine::ReadError> {
         let mut from = None;
-        while let Some((queue, due, next)) = store::task::next_queue(&self.store, partition, from).await? {
+        while let Some((queue, due, next)) = store::task::next_queue(&self.services.store, partition, from).await? {
             let start = store::task::due_start(&queue, due);
             self.due_index.add(queue, due, start);
             from = Some(next);
@@ -405,22 +383,22 @@ impl Worker {
     /// Counts the tasks of uncounted partitions, a page at a time, until the worker stops.
     async fn keep_counts(self: Arc<Self>) {
         loop {
-            match self.store.queue_counts().read(&self.store, self.clock.now()).await {
+            match self.services.store.queue_counts().read(&self.services.store, self.services.clock.now()).await {
                 Ok(true) => tokio::task::yield_now().await,
                 Ok(false) => tokio::select! {
-                    () = self.leases.changed() => {}
+                    () = self.services.leases.changed() => {}
                     () = tokio::time::sleep(COUNT_AGAIN) => {}
-                    () = self.stop.cancelled() => return,
+                    () = self.services.stop.cancelled() => return,
                 },
                 Err(error) => {
-                    store::warn_unless_away!(self.store, %error, "cannot count queued recipients; retrying");
+                    store::warn_unless_away!(self.services.store, %error, "cannot count queued recipients; retrying");
                     tokio::select! {
                         () = tokio::time::sleep(COUNT_AGAIN) => {}
-                        () = self.stop.cancelled() => return,
+                        () = self.services.stop.cancelled() => return,
                     }
                 }
             }
-            if self.stop.is_cancelled() {
+            if self.services.stop.is_cancelled() {
                 return;
             }
         }
@@ -454,7 +432,7 @@ impl Worker {
 
     /// True if no new attempt may begin.
     pub(crate) fn is_stopped_or_paused(&self) -> bool {
-        self.stop.is_cancelled() || self.is_paused()
+        self.services.stop.is_cancelled() || self.is_paused()
     }
 
     /// Waits until delivery is not paused, or stops.
@@ -465,7 +443,7 @@ impl Worker {
             tokio::select! {
                 _ = policy.changed() => {}
                 _ = hold.changed() => {}
-                () = self.stop.cancelled() => return,
+                () = self.services.stop.cancelled() => return,
             }
         }
     }
@@ -480,20 +458,12 @@ impl Worker {
     /// Like [`Self::drain`], with another time limit.
     pub fn drain_within(&self, patience: Duration) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            self.stop.cancel();
-            self.tasks.close();
-            if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
-                self.abort.cancel();
-                if tokio::time::timeout(COMMIT_MAX, self.tasks.wait()).await.is_err() {
-                    self.end.cancel();
-                    self.tasks.wait().await;
-                }
-            }
+            self.services.supervisor.shut_down(patience).await;
             // Write the TLS session counts of the last attempts.
             let _ = tokio::time::timeout(COMMIT_MAX, self.flush_tls_stats()).await;
             // Nothing is in progress any more: other nodes take over at their next poll.
             if let Some(member) = self.membership.lock().await.take()
-                && self.store.is_shared()
+                && self.services.store.is_shared()
             {
                 // Do not wait for an unreachable database: other nodes then take over when the lease expires.
                 let _ = tokio::time::timeout(HEARTBEAT_INTERVAL, member.leave()).await;
@@ -501,29 +471,10 @@ impl Worker {
         })
     }
 
-    /// Spawns a task that ends when the worker is drained.
-    ///
-    /// A panic may leak what the task held, such as a connection count or memory. So delivery stops, and the process
-    /// has to be restarted from the state on disk.
-    pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(self: &Arc<Self>, work: F) {
-        let end = self.end.clone();
-        let worker = Arc::clone(self);
-        // Boxed once, because every wrapper would copy the future's kilobytes.
-        let work = Box::pin(work);
-        self.tasks.spawn(async move {
-            let result = AssertUnwindSafe(end.run_until_cancelled(work)).catch_unwind().await;
-            if result.is_err() {
-                tracing::error!("a queue task panicked: delivery stopped; restart the server");
-                worker.panicked.store(true, Ordering::Release);
-                worker.stop.cancel();
-            }
-        });
-    }
-
     /// True if delivery has stopped permanently because of a panic and a restart is needed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        self.panicked.load(Ordering::Acquire)
+        self.services.has_failed()
     }
 
     /// Releases a task without an outcome and reloads its queue from disk.
@@ -536,30 +487,30 @@ impl Worker {
     pub(crate) fn reload_later(&self, task: &Task) {
         let queue = task.queue_name();
         let start = store::task::due_start(&queue, Timestamp::UNIX_EPOCH);
-        self.due_index.add(queue, self.clock.now(), start);
+        self.due_index.add(queue, self.services.clock.now(), start);
     }
 
     /// Resolves after the next outcome. Outcomes after this call count even before the future is first polled, so a
     /// caller can create it, check a condition and then wait without missing one.
     pub fn next_outcome(&self) -> impl Future<Output = ()> + '_ {
-        self.outcome_recorded.notified()
+        self.services.outcome_recorded.notified()
     }
 
     /// Wakes the outbox dispatcher after an event was recorded.
     pub fn notify_outbox(&self) {
-        self.outbox_wakeup.notify_one();
+        self.services.outbox_wakeup.notify_one();
     }
 
     /// The partition leases of this node.
     #[must_use]
     pub fn leases(&self) -> &Leases {
-        &self.leases
+        &self.services.leases
     }
 
     /// True if the next scan of a queue is in the future.
     #[must_use]
     pub fn is_deferred(&self, queue: &QueueName) -> bool {
-        self.due_index.due_of(queue).is_some_and(|due| due > self.clock.now())
+        self.due_index.due_of(queue).is_some_and(|due| due > self.services.clock.now())
     }
 
     /// Adds a task on disk to the due index.
@@ -570,7 +521,7 @@ impl Worker {
     /// Number of tasks in memory, except those in unavailable ready queues.
     #[must_use]
     pub fn active_tasks(&self) -> usize {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let sites = self
             .pools
             .all()
@@ -583,7 +534,7 @@ impl Worker {
     /// Counters of this node over the last hour.
     #[must_use]
     pub fn last_hour(&self) -> Counts {
-        self.metrics.last_hour.sum(self.clock.now())
+        self.metrics.last_hour.sum(self.services.clock.now())
     }
 
     /// Tasks in memory, bytes of bodies in memory, and queues with tasks on disk.

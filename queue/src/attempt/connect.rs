@@ -62,8 +62,8 @@ pub(super) async fn connect(
     site: &Arc<ReadyQueue>,
     task: &Task,
 ) -> Result<OpenConnection, HostConnectError> {
-    let began_at = worker.clock.now();
-    let seed = worker.entropy.u64();
+    let began_at = worker.services.clock.now();
+    let seed = worker.services.entropy.u64();
     let Ok(permit) = Arc::clone(&worker.connections).acquire_owned().await else {
         let text = "shutting down: no new connections".to_owned();
         let attempted = worker.no_connection_result(Outcome::Unreachable(text), AttemptPhase::Connect, began_at);
@@ -75,10 +75,10 @@ pub(super) async fn connect(
         NextHop::Hosts { .. } => None,
     };
     let addresses = worker.router.host_addresses(route, seed, ADDRESSES_MAX).await;
-    let dials_at = worker.clock.now();
+    let dials_at = worker.services.clock.now();
     let dialled = connect_any(worker, site, addresses, smarthost_hop, seed, task).await;
     let is_reached = dialled.as_ref().err().is_none_or(|failed| !failed.is_queue_unreachable);
-    site.record_dial(is_reached && is_faster_than(PROMPT_WITHIN, dials_at, worker.clock.now()));
+    site.record_dial(is_reached && is_faster_than(PROMPT_WITHIN, dials_at, worker.services.clock.now()));
     if let Some(smarthost) = smarthost_hop {
         worker.note_smarthost(smarthost, dialled.as_ref().err());
     }
@@ -102,7 +102,7 @@ pub(super) async fn connect(
 impl Worker {
     /// Logs that a smarthost is down, at most once a minute, and that it is up again.
     fn note_smarthost(&self, smarthost: &Smarthost, failed: Option<&HostConnectError>) {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let since_1970 = Duration::from_millis(u64::try_from(now.as_millisecond()).unwrap_or(0));
         let mut outages = self.smarthost_outages.lock().unwrap_or_else(PoisonError::into_inner);
         let name = &smarthost.name;
@@ -166,7 +166,7 @@ async fn connect_any(
     seed: u64,
     task: &Task,
 ) -> Result<ConnectedHost, HostConnectError> {
-    let began_at = worker.clock.now();
+    let began_at = worker.services.clock.now();
     let addresses = addresses.map_err(|error| {
         let unreachable = matches!(error, RouteError::Transient(_));
         HostConnectError { result: worker.route_error_result(error, began_at), is_queue_unreachable: unreachable }
@@ -183,7 +183,7 @@ async fn connect_any(
         let host = candidate.display_name();
         match dialled {
             Ok(mut connection) => {
-                connection.cancel_with(worker.abort.clone());
+                connection.cancel_with(worker.services.abort.clone());
                 if smarthost.is_none()
                     && let Err(error) =
                         worker.router.check_loop(task.address.domain(), &candidate.host, connection.ehlo_name()).await

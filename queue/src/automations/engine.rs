@@ -47,12 +47,12 @@ const FOLD_CHECK_EVERY: u64 = 200;
 impl Intake {
     pub(crate) async fn run_automations(&self) {
         let worker = &self.worker;
-        while !worker.stop.is_cancelled() {
+        while !worker.services.stop.is_cancelled() {
             // On a restored store, automations wait until the operator releases the queue: runs may have advanced after
             // the backup.
             worker.wait_until_released().await;
-            let (leases, changed) = (worker.leases.changed(), worker.trigger_index.timers.changed());
-            let (due, next) = worker.trigger_index.timers.due(&worker.leases.active(), self.clock().now());
+            let (leases, changed) = (worker.services.leases.changed(), worker.trigger_index.timers.changed());
+            let (due, next) = worker.trigger_index.timers.due(&worker.services.leases.active(), self.clock().now());
             if due.is_empty() {
                 tokio::select! {
                     () = self.clock().sleep_until(next) => {}
@@ -61,7 +61,7 @@ impl Intake {
                     () = tokio::time::sleep(POLL_INTERVAL), if self.store().is_shared() => {
                         worker.trigger_index.timers.reset_all();
                     }
-                    () = worker.stop.cancelled() => {}
+                    () = worker.services.stop.cancelled() => {}
                 }
                 continue;
             }
@@ -73,7 +73,7 @@ impl Intake {
     pub async fn run_due_automations(&self) {
         loop {
             let (mut due, now) = (Vec::new(), self.clock().now());
-            for partition in self.worker.leases.active() {
+            for partition in self.worker.services.leases.active() {
                 let first = store::automation_run::due_work::list_due(self.store(), partition, now, 1).await;
                 if first.is_ok_and(|first| !first.due.is_empty()) {
                     due.push(partition);
@@ -104,7 +104,7 @@ impl Intake {
                 }
                 Err(error) => {
                     store::warn_unless_away!(self.store(), %error, "cannot read the due work of automations; retrying");
-                    timers.schedule(*partition, self.worker.after(RETRY_DELAY));
+                    timers.schedule(*partition, self.worker.services.clock.after(RETRY_DELAY));
                 }
             }
         }
@@ -120,11 +120,11 @@ impl Intake {
                 if let Err(error) = outcome {
                     store::warn_unless_away!(self.store(), %error, "cannot advance an automation run; retrying");
                 }
-                self.worker.trigger_index.timers.schedule(partition, self.worker.after(RETRY_DELAY));
+                self.worker.trigger_index.timers.schedule(partition, self.worker.services.clock.after(RETRY_DELAY));
             }
         }
         if any {
-            self.worker.outbox_wakeup.notify_one();
+            self.worker.services.outbox_wakeup.notify_one();
         }
     }
 
@@ -175,7 +175,7 @@ impl Intake {
                 return Ok(Some(outcome.unwrap_or(StepCommit::Conflict)));
             }
             let committed = self.run_step(&found, sealed.as_deref()).await?;
-            if matches!(committed, StepCommit::Retry) || self.worker.stop.is_cancelled() {
+            if matches!(committed, StepCommit::Retry) || self.worker.services.stop.is_cancelled() {
                 return Ok(Some(committed));
             }
             outcome = Some(committed);
@@ -242,7 +242,7 @@ impl Intake {
             // Schedule the partition for this run, whatever else is due there.
             self.worker.trigger_index.timers.schedule(update.run.partition, due);
         }
-        if !update.run.status.is_active() && self.worker.entropy.u64().is_multiple_of(FOLD_CHECK_EVERY) {
+        if !update.run.status.is_active() && self.worker.services.entropy.u64().is_multiple_of(FOLD_CHECK_EVERY) {
             self.fold_run_counts(update.run.account, update.run.automation).await?;
         }
         Ok(committed)
@@ -251,7 +251,7 @@ impl Intake {
     pub(super) async fn commit_step(&self, batch: Batch) -> Result<StepCommit, ReadError> {
         match self.store().commit(batch).await {
             Ok(()) => {
-                self.worker.outbox_wakeup.notify_one();
+                self.worker.services.outbox_wakeup.notify_one();
                 Ok(StepCommit::Committed)
             }
             Err(CommitError::Conflict { .. }) => Ok(StepCommit::Conflict),
@@ -321,7 +321,7 @@ impl AutomationEngine {
     /// another node.
     pub(super) fn write_run_update(&self, found: &StoredRun, update: &RunUpdate, now: Timestamp, batch: &mut Batch) {
         let run = &update.run;
-        let _fenced = self.0.worker.leases.fence_partitions(batch, std::iter::once(run.partition));
+        let _fenced = self.0.worker.services.leases.fence_partitions(batch, std::iter::once(run.partition));
         store::automation_run::update(batch, found, run);
         if let Some(run_context) = &update.run_context {
             match self.seal_context(run.id, run_context) {

@@ -16,12 +16,14 @@ pub(super) const RUN_EVENTS_MAX: usize = 200;
 impl Worker {
     /// Deletes finished runs of an account that were created before `before`.
     pub(crate) async fn purge_runs(&self, account: AccountId, before: RunId) -> Result<(), ReadError> {
-        let automations = store::automation::list(&self.store, account, None, AUTOMATIONS_MAX, |_| true).await?;
+        let automations =
+            store::automation::list(&self.services.store, account, None, AUTOMATIONS_MAX, |_| true).await?;
         for automation in automations.0 {
             let mut after = None;
             loop {
                 let found =
-                    store::automation_run::list_oldest(&self.store, account, automation.id, after, BATCH_RUNS).await?;
+                    store::automation_run::list_oldest(&self.services.store, account, automation.id, after, BATCH_RUNS)
+                        .await?;
                 after = found.last().map(|found| found.run.id);
                 let is_last = found.len() < BATCH_RUNS || after >= Some(before);
                 let mut batch = Batch::progress();
@@ -30,7 +32,7 @@ impl Worker {
                     self.purge_answer(&mut batch, &found.run).await?;
                     store::automation_run::delete(&mut batch, found);
                     store::event::delete_by_subject(
-                        &self.store,
+                        &self.services.store,
                         &mut batch,
                         account,
                         found.run.id.into(),
@@ -39,13 +41,13 @@ impl Worker {
                     .await?;
                 }
                 if !batch.is_empty() {
-                    match self.store.commit(batch).await {
+                    match self.services.store.commit(batch).await {
                         // A conflict is harmless: the next pass is in an hour.
                         Ok(()) | Err(CommitError::Conflict { .. }) => {}
                         Err(error) => return Err(super::corrupt(error)),
                     }
                 }
-                if is_last || self.stop.is_cancelled() {
+                if is_last || self.services.stop.is_cancelled() {
                     break;
                 }
             }
@@ -57,9 +59,13 @@ impl Worker {
     async fn purge_answer(&self, batch: &mut Batch, run: &AutomationRun) -> Result<(), ReadError> {
         let author = run.email.as_deref().filter(|_| run.event_name == EventKind::Received.name());
         if let Some(author) = author.map(person_key::email_key) {
-            let last_answer =
-                store::automation_run::run_indexes::find_last_answer(&self.store, run.account, run.automation, author)
-                    .await?;
+            let last_answer = store::automation_run::run_indexes::find_last_answer(
+                &self.services.store,
+                run.account,
+                run.automation,
+                author,
+            )
+            .await?;
             store::automation_run::run_indexes::delete_last_answer(batch, run, author, &last_answer);
         }
         Ok(())

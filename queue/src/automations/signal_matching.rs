@@ -70,7 +70,7 @@ pub(super) struct MatchedRuns {
 
 impl AutomationEngine {
     fn store(&self) -> &Store {
-        &self.0.worker.store
+        &self.0.worker.services.store
     }
 
     /// Writes the effects of an event into `batch`. The batch checks what was read: after a conflict, build a new batch

@@ -61,17 +61,18 @@ impl BounceProcessor {
         let worker = &self.worker;
         let mut tries_left = COMMIT_TRIES_MAX;
         loop {
-            let Some(found) = store::email::get_stored_recipient(&worker.store, bounced.account, bounced.task).await?
+            let Some(found) =
+                store::email::get_stored_recipient(&worker.services.store, bounced.account, bounced.task).await?
             else {
                 return Ok("unknown");
             };
-            let now = worker.clock.now();
+            let now = worker.services.clock.now();
             let Some(step) = decide_effect(&found.recipient, report, received_at, now)? else {
                 return Ok("changed_nothing");
             };
             let mut batch = self.build_batch(bounced, &found, &step, report, now).await?;
             let dsn_partition = self.request_dsn(&mut batch, bounced, &step, report, now).await?;
-            match worker.store.commit(batch).await {
+            match worker.services.store.commit(batch).await {
                 Ok(()) => {
                     if let Some(partition) = dsn_partition {
                         // If there is no memory for it now, it is found on disk later.
@@ -82,8 +83,8 @@ impl BounceProcessor {
                     if let (EventKind::Bounced, BounceReport::Failed(failure)) = (step.kind, report) {
                         delivery_metrics::bounced(failure.class(), "later");
                     }
-                    worker.outbox_wakeup.notify_one();
-                    worker.outcome_recorded.notify_waiters();
+                    worker.services.outbox_wakeup.notify_one();
+                    worker.services.outcome_recorded.notify_waiters();
                     return Ok(step.kind.name());
                 }
                 Err(CommitError::Conflict { key })
@@ -115,8 +116,8 @@ impl BounceProcessor {
             let target = found.recipient.address.clone();
             let mut grounds = SuppressionCause::new(target, reason, SuppressionSource::System).with_email(email);
             grounds.detail = suppression_detail(report);
-            let before = store::suppression::get(&worker.store, recipient.account, &grounds.target).await?;
-            let id = SuppressionId::new(now, worker.entropy.unique_bits());
+            let before = store::suppression::get(&worker.services.store, recipient.account, &grounds.target).await?;
+            let id = SuppressionId::new(now, worker.services.entropy.unique_bits());
             let held = before.as_ref().map(|found| &found.suppression);
             let after = Suppression::apply_cause(held, grounds, recipient.account, id, now);
             if let Some(after) = &after {
@@ -126,7 +127,7 @@ impl BounceProcessor {
             current = after.or(before.map(|found| found.suppression));
         }
         let event = Event {
-            id: EventId::new(now, worker.entropy.unique_bits()),
+            id: EventId::new(now, worker.services.entropy.unique_bits()),
             account: recipient.account,
             subject: email.into(),
             kind: step.kind,
@@ -151,13 +152,14 @@ impl BounceProcessor {
     ) -> Result<Option<u16>, BounceError> {
         let (BounceReport::Failed(failure), worker) = (report, &self.worker) else { return Ok(None) };
         let email =
-            store::email::get_without_recipients(&worker.store, recipient.account, recipient.task.email).await?;
+            store::email::get_without_recipients(&worker.services.store, recipient.account, recipient.task.email)
+                .await?;
         let notice = email.and_then(|email| dsn_request::dsn_for_bounce(&email, &step.after, failure, now));
         let Some(notice) = notice else { return Ok(None) };
         // A DSN in an owned partition is sent at once; in another one, after its owner scans it.
         let any = partition_of(recipient);
-        let owned = worker.leases.choose_by_hash(any.into());
-        let owned = owned.filter(|partition| worker.leases.fence_partitions(batch, [*partition].into_iter()));
+        let owned = worker.services.leases.choose_by_hash(any.into());
+        let owned = owned.filter(|partition| worker.services.leases.fence_partitions(batch, [*partition].into_iter()));
         let partition = owned.unwrap_or(any);
         store::pending_dsn::put(batch, partition, (recipient.account, recipient.task.email), &notice);
         Ok(owned)

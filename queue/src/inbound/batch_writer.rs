@@ -100,22 +100,22 @@ impl BatchWriter {
         accounts.sort_unstable();
         accounts.dedup();
         for _ in 0..COMMIT_TRIES_MAX {
-            let sequences = received_email::get_sequences(&self.worker.store, &accounts).await.map_err(|error| {
-                store::error_unless_away!(self.worker.store, %error, "cannot accept received mail: reading sequence numbers failed");
+            let sequences = received_email::get_sequences(&self.worker.services.store, &accounts).await.map_err(|error| {
+                store::error_unless_away!(self.worker.services.store, %error, "cannot accept received mail: reading sequence numbers failed");
                 InboundRejection::Unavailable
             })?;
             let (batch, events) = self.batch(intakes(), sequences);
-            match self.worker.store.commit(batch).await {
+            match self.worker.services.store.commit(batch).await {
                 Ok(()) => {
                     intakes().for_each(log_received);
                     events.into_iter().for_each(|event| self.worker.recent_events.insert(event, None));
-                    self.worker.outbox_wakeup.notify_one();
+                    self.worker.services.outbox_wakeup.notify_one();
                     return Ok(());
                 }
                 Err(CommitError::Conflict { key }) if received_email::is_order_conflict(&key) => {}
                 Err(CommitError::Full) => return Err(InboundRejection::InsufficientStorage),
                 Err(error) => {
-                    store::error_unless_away!(self.worker.store, %error, "cannot commit received mail");
+                    store::error_unless_away!(self.worker.services.store, %error, "cannot commit received mail");
                     return Err(InboundRejection::Unavailable);
                 }
             }
@@ -147,7 +147,7 @@ impl BatchWriter {
 
     fn record(&self, batch: &mut Batch, received: &ReceivedEmail) -> Event {
         let event = Event {
-            id: EventId::new(received.received_at, self.worker.entropy.unique_bits()),
+            id: EventId::new(received.received_at, self.worker.services.entropy.unique_bits()),
             account: received.account,
             subject: received.id.into(),
             kind: EventKind::Received,
@@ -157,7 +157,7 @@ impl BatchWriter {
         };
         // Prefer a partition of this node, which dispatches the event at once; any other is dispatched by its owner.
         let [.., last] = received.id.to_bytes();
-        let partition = self.worker.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
+        let partition = self.worker.services.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
         store::event::record(batch, &event, partition);
         event
     }

@@ -40,7 +40,7 @@ impl Intake {
         mut draft: Draft,
         now: Timestamp,
     ) -> Result<PreparedMessage, PrepareError> {
-        let id = EmailId::new(now, self.worker.entropy.unique_bits());
+        let id = EmailId::new(now, self.worker.services.entropy.unique_bits());
         check_acceptable(tenant, &draft, now)?;
         let (scheduled_at, late_in_s) = (draft.options.scheduled_at, draft.envelope.late_in_s());
         let is_metered = draft.is_metered();
@@ -121,9 +121,9 @@ impl Intake {
     /// # Errors
     /// Returns a [`SubmitError`] if the draft would be refused, or the store cannot be read.
     pub async fn check_draft(&self, tenant: &Tenant, draft: &Draft) -> Result<(), SubmitError> {
-        let now = self.worker.clock.now();
+        let now = self.worker.services.clock.now();
         validate_draft(draft, now)?;
-        let id = EmailId::new(now, self.worker.entropy.unique_bits());
+        let id = EmailId::new(now, self.worker.services.entropy.unique_bits());
         let built = build_message(id, draft, now)?;
         let sender = self.sender_authorization.authorize(tenant, &built.from.address, now).await?;
         self.sender_authorization.check_sender_domains(tenant, &built.sender_domains).await?;
@@ -174,7 +174,7 @@ impl Intake {
         let count = addressees.iter().filter(|to| !to.suppressed).count();
         let sends = u32::try_from(count).unwrap_or(u32::MAX);
         let client = LimitedClient { account: tenant.account().id, id, limit };
-        match client_sends::reserve(&self.worker.store, client, sends, now).await {
+        match client_sends::reserve(&self.worker.services.store, client, sends, now).await {
             Ok(SendReservation::Reserved(_)) => Ok(()),
             Ok(SendReservation::LimitReached { used }) => Err(PolicyViolation::SendsPerDay { limit, used }.into()),
             Err(ReserveSendsError::Read(error)) => Err(error.into()),
@@ -197,7 +197,7 @@ impl Intake {
         let account = sender.account();
         let limits = self.plans().of(account.plan);
         let count = addressees.iter().filter(|to| !to.suppressed).count() as u64;
-        let (meter, store) = (&self.worker.quota_tracker, &self.worker.store);
+        let (meter, store) = (&self.worker.quota_tracker, &self.worker.services.store);
         match meter.reserve(store, account.id, &limits, id, count, now).await? {
             QuotaDecision::Reserved(reserved) => Ok(Some(reserved)),
             QuotaDecision::CapReached(cap) => Err(SubmitError::PlanLimit(cap)),

@@ -156,19 +156,19 @@ impl Worker {
 
     /// Exports due conversions until the worker stops.
     pub(crate) async fn run_conversion_exports(self: Arc<Self>) {
-        while !self.stop.is_cancelled() && self.exporter().is_some() {
+        while !self.services.stop.is_cancelled() && self.exporter().is_some() {
             let next = match self.export_due_conversions().await {
                 Ok((_, next)) => next,
                 Err(error) => {
-                    store::warn_unless_away!(self.store, %error, "cannot export conversions; retrying");
+                    store::warn_unless_away!(self.services.store, %error, "cannot export conversions; retrying");
                     None
                 }
             };
-            let look = self.clock.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
+            let look = self.services.clock.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
             tokio::select! {
                 () = self.export_wakeup.notified() => {}
-                () = self.clock.sleep_until(next.map_or(look, |next| next.min(look))) => {}
-                () = self.stop.cancelled() => return,
+                () = self.services.clock.sleep_until(next.map_or(look, |next| next.min(look))) => {}
+                () = self.services.stop.cancelled() => return,
             }
         }
     }
@@ -176,10 +176,10 @@ impl Worker {
     /// Posts all due exports of the owned partitions. Returns their number and the next due time.
     pub(crate) async fn export_due_conversions(&self) -> Result<(usize, Option<Timestamp>), AnalyticsError> {
         let (mut attempted, mut soonest) = (0, None);
-        for partition in self.leases.active() {
+        for partition in self.services.leases.active() {
             loop {
-                let found = store::conversion_export::list_first(&self.store, partition, ROUND_MAX).await?;
-                let (now, full) = (self.clock.now(), found.len() == ROUND_MAX);
+                let found = store::conversion_export::list_first(&self.services.store, partition, ROUND_MAX).await?;
+                let (now, full) = (self.services.clock.now(), found.len() == ROUND_MAX);
                 let (due, not_due): (Vec<QueuedConversionExport>, Vec<QueuedConversionExport>) =
                     found.into_iter().partition(|export| export.due <= now);
                 soonest = not_due.first().map(|export| export.due).into_iter().chain(soonest).min();
@@ -191,7 +191,7 @@ impl Worker {
                     outcome?;
                 }
                 // A next page can be due only if this one was full and completely due.
-                if !full || count < ROUND_MAX || self.stop.is_cancelled() {
+                if !full || count < ROUND_MAX || self.services.stop.is_cancelled() {
                     break;
                 }
             }
@@ -201,11 +201,11 @@ impl Worker {
 
     async fn export_conversion(&self, found: QueuedConversionExport) -> Result<(), AnalyticsError> {
         let Some(exporter) = self.exporter() else { return Ok(()) };
-        let outcome = match found.conversion(&self.store).await? {
+        let outcome = match found.conversion(&self.services.store).await? {
             None => ExportDecision::GivenUp,
             Some(conversion) => {
                 let answer = exporter.post_conversion(&conversion).await;
-                let outcome = decide_export(&answer, found.export.tries, found.export.since, self.clock.now());
+                let outcome = decide_export(&answer, found.export.tries, found.export.since, self.services.clock.now());
                 if outcome != ExportDecision::Done {
                     let status = answer.map(|answer| answer.status);
                     let id = found.export.event;
@@ -215,7 +215,7 @@ impl Worker {
             }
         };
         let mut batch = Batch::progress();
-        if !self.leases.fence_partitions(&mut batch, std::iter::once(found.partition)) {
+        if !self.services.leases.fence_partitions(&mut batch, std::iter::once(found.partition)) {
             return Ok(());
         }
         let word = match outcome {
@@ -228,7 +228,7 @@ impl Worker {
             ExportDecision::Retry(at) => found.retry(&mut batch, at),
         }
         metrics::counter!("postrider_conversion_exports_total", "outcome" => word).increment(1);
-        match self.store.commit(batch).await {
+        match self.services.store.commit(batch).await {
             // On a conflict another node owns the export now.
             Ok(()) | Err(CommitError::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.into()),

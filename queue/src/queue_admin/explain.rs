@@ -210,11 +210,12 @@ impl Worker {
     /// `Unknown` when the email does not exist; the store cannot be read.
     pub fn trace_email(&self, id: EmailId) -> BoxFuture<'_, Result<EmailTrace, QueueAdminError>> {
         Box::pin(async move {
-            let email =
-                store::email::find_in_any_account(&self.store, id).await?.ok_or(QueueAdminError::Unknown(id))?;
+            let email = store::email::find_in_any_account(&self.services.store, id)
+                .await?
+                .ok_or(QueueAdminError::Unknown(id))?;
             let account = email.email.account;
-            let events = store::event::list(&self.store, account, id, SHOWN_MAX).await?;
-            let attempts = store::attempt::list(&self.store, account, id, SHOWN_MAX).await?;
+            let events = store::event::list(&self.services.store, account, id, SHOWN_MAX).await?;
+            let attempts = store::attempt::list(&self.services.store, account, id, SHOWN_MAX).await?;
             let waiting = self.explain_waits(&email).await?;
             Ok(EmailTrace { email, events, attempts, waits: waiting })
         })
@@ -239,7 +240,7 @@ impl Worker {
         if !email.recipients.iter().any(|recipient| retry_wait(&recipient)) {
             return Ok(Vec::new());
         }
-        let found = store::schedule::get(&self.store, (email.email.account, email.email.id)).await?;
+        let found = store::schedule::get(&self.services.store, (email.email.account, email.email.id)).await?;
         let until = found.map(|found| found.schedule.due);
         let waiting = |recipient: &Recipient| WaitStatus {
             recipient: recipient.index,
@@ -256,7 +257,7 @@ impl Worker {
     }
 
     async fn wait_status(&self, recipient: u16, task: &Task) -> Result<WaitStatus, ReadError> {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let route = self.last_route(task);
         let destination = route.as_ref().map(|route| route.queue_name.clone());
         let site = route.as_ref().and_then(|route| self.ready_queue_of(task, route));
@@ -266,7 +267,9 @@ impl Worker {
             WaitCause::Rate | WaitCause::WarmUp { .. } | WaitCause::Connections { .. } | WaitCause::Turn => {
                 site.and_then(|site| site.position(task))
             }
-            WaitCause::Memory => Some(store::task::count_due_before(&self.store, task, COUNTED_AHEAD_MAX).await?),
+            WaitCause::Memory => {
+                Some(store::task::count_due_before(&self.services.store, task, COUNTED_AHEAD_MAX).await?)
+            }
             _ => None,
         };
         let destination_error = self.last_error(task);
@@ -290,7 +293,7 @@ impl Worker {
         if self.is_paused() {
             return (WaitCause::Paused, None);
         }
-        if !self.leases.is_active(task.partition) {
+        if !self.services.leases.is_active(task.partition) {
             return if task.due > now { (next, Some(task.due)) } else { (WaitCause::OtherNode, None) };
         }
         let route = self.last_route(task);

@@ -265,7 +265,7 @@ impl Worker {
 
     /// The number of recipients in this node's partitions; `None` until they are counted.
     fn counted_in_memory(&self) -> Option<u64> {
-        let counts = self.store.queue_counts();
+        let counts = self.services.store.queue_counts();
         let sum = || counts.summary(0).recipients.iter().map(|(.., recipients)| recipients).sum();
         (!counts.is_incomplete()).then(sum)
     }
@@ -282,8 +282,8 @@ impl Worker {
         report_progress: impl Fn(u64),
     ) -> Result<(HashMap<String, DestinationCount>, bool), ReadError> {
         let mut counts: HashMap<String, DestinationCount> = HashMap::new();
-        let (mut tasks, now) = (0, self.clock.now());
-        let mut walk = QueueWalk::new(&self.store, TaskFilter::default(), rows_max);
+        let (mut tasks, now) = (0, self.services.clock.now());
+        let mut walk = QueueWalk::new(&self.services.store, TaskFilter::default(), rows_max);
         while let Some(page) = walk.next_page().await? {
             for (task, _) in page.tasks {
                 tasks += 1;
@@ -304,9 +304,10 @@ impl Worker {
     /// destination that is shown.
     async fn top_destinations_in_memory(&self, limit: usize) -> Result<TopDestinations, ReadError> {
         let mut counts: HashMap<String, MemoryCount> = HashMap::new();
-        let partitions = self.leases.held();
+        let partitions = self.services.leases.held();
         for partition in &partitions {
-            for (position, of_domain) in self.store.queue_counts().domains(*partition).into_iter().enumerate() {
+            for (position, of_domain) in self.services.store.queue_counts().domains(*partition).into_iter().enumerate()
+            {
                 if position.is_multiple_of(COUNTED_AT_ONCE) {
                     tokio::task::yield_now().await;
                 }
@@ -333,7 +334,7 @@ impl Worker {
     async fn sample(&self, in_memory: &MemoryCount) -> Result<Option<DestinationCount>, ReadError> {
         let mut sample: Option<DestinationCount> = None;
         for (_, partition, domain) in &in_memory.largest {
-            let page = store::task::list_domain(&self.store, *partition, domain, SAMPLED_ROWS).await?;
+            let page = store::task::list_domain(&self.services.store, *partition, domain, SAMPLED_ROWS).await?;
             for (task, _) in &page.tasks {
                 let count = sample.get_or_insert_with(|| DestinationCount::from_task(task.clone()));
                 count.add(task, task.held, Timestamp::MIN);
@@ -349,9 +350,9 @@ impl Worker {
     }
 
     async fn top_destination(&self, name: String, count: &DestinationCount) -> Result<TopDestination, ReadError> {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let (oldest, account, id) = count.oldest;
-        let found = store::email::get_stored_recipient(&self.store, account, id).await?;
+        let found = store::email::get_stored_recipient(&self.services.store, account, id).await?;
         let route = self.last_route(&count.sample);
         let site = route.as_ref().and_then(|route| self.ready_queue_of(&count.sample, route));
         let site = site.map(|site| site.status(now));
@@ -443,14 +444,22 @@ mod tests {
         for (domain, count) in counts {
             for number in 0..*count {
                 let mut task = task();
-                task.id.email = mail::id::EmailId::new(worker.clock.now(), number + domain.len() as u128 * 1_000);
+                task.id.email =
+                    mail::id::EmailId::new(worker.services.clock.now(), number + domain.len() as u128 * 1_000);
                 task.address = format!("a@{domain}").parse().unwrap();
                 (task.held, task.attempts) = (number == 0, u32::from(number == 1));
                 store::task::put_new(&mut batch, &task);
             }
         }
-        worker.store.commit(batch).await.unwrap();
-        while worker.store.queue_counts().read(&worker.store, worker.clock.now()).await.unwrap() {}
+        worker.services.store.commit(batch).await.unwrap();
+        while worker
+            .services
+            .store
+            .queue_counts()
+            .read(&worker.services.store, worker.services.clock.now())
+            .await
+            .unwrap()
+        {}
         worker
     }
 

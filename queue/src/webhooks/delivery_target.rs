@@ -140,7 +140,7 @@ impl Intake {
         };
         let mut batch = Batch::intake();
         store::webhook_delivery::create(&mut batch, &delivery, &due);
-        if !worker.leases.fence_partitions(&mut batch, std::iter::once(due.queue.partition)) {
+        if !worker.services.leases.fence_partitions(&mut batch, std::iter::once(due.queue.partition)) {
             return Err(WebhookError::Unavailable);
         }
         self.store().commit(batch).await?;

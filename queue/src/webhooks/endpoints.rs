@@ -301,7 +301,7 @@ impl Intake {
         if deliveries.is_empty() {
             return Ok(deliveries);
         }
-        if !worker.leases.fence_partitions(&mut batch, queues.iter().map(|queue_name| queue_name.partition)) {
+        if !worker.services.leases.fence_partitions(&mut batch, queues.iter().map(|queue_name| queue_name.partition)) {
             return Err(WebhookError::Unavailable);
         }
         self.store().commit(batch).await?;

@@ -79,10 +79,10 @@ impl Worker {
         accounts: &[AccountId],
         events: impl Iterator<Item = &'a Event>,
     ) -> Result<Subscribers, ReadError> {
-        let versions = store::webhook::list_versions(&self.store, accounts).await?;
+        let versions = store::webhook::list_versions(&self.services.store, accounts).await?;
         let mut audience = Subscribers::default();
         for (account, version) in accounts.iter().copied().zip(versions) {
-            let endpoints = self.webhooks.endpoints(&self.store, account, &version).await?;
+            let endpoints = self.webhooks.endpoints(&self.services.store, account, &version).await?;
             if endpoints.iter().any(|endpoint| endpoint.enabled) {
                 audience.endpoints.insert(account, endpoints);
             }
@@ -105,7 +105,7 @@ impl Worker {
         let mut addressed = HashMap::new();
         for (account, partners) in by_account {
             let ids: Vec<PartnerId> = partners.into_iter().collect();
-            let found = store::affiliate::partner::get_each(&self.store, account, &ids).await?;
+            let found = store::affiliate::partner::get_each(&self.services.store, account, &ids).await?;
             let with_address: Vec<PartnerId> = found
                 .into_iter()
                 .flatten()
@@ -115,7 +115,7 @@ impl Worker {
             if with_address.is_empty() {
                 continue;
             }
-            let program = store::affiliate::program::get(&self.store, account).await?;
+            let program = store::affiliate::program::get(&self.services.store, account).await?;
             let shares_email = program.is_some_and(|program| program.settings.share_customer_email);
             addressed.extend(with_address.into_iter().map(|partner| (partner, shares_email)));
         }
@@ -129,7 +129,7 @@ impl Worker {
         audience: &Subscribers,
         events: impl Iterator<Item = (&'a Event, Option<&'a Email>)>,
     ) -> Option<NewDeliveries> {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let mut new_deliveries = NewDeliveries { now, ..NewDeliveries::default() };
         for (event, email) in events {
             let endpoints = audience.endpoints.get(&event.account);
@@ -165,9 +165,13 @@ impl Worker {
         webhook: WebhookId,
         now: Timestamp,
     ) -> Option<DueDelivery> {
-        let partition = self.leases.choose_by_hash(random_part(webhook))?;
+        let partition = self.services.leases.choose_by_hash(random_part(webhook))?;
         let queue_name = EndpointQueueName { partition, account, webhook };
-        Some(DueDelivery { queue: queue_name, at: now, delivery: DeliveryId::new(now, self.entropy.unique_bits()) })
+        Some(DueDelivery {
+            queue: queue_name,
+            at: now,
+            delivery: DeliveryId::new(now, self.services.entropy.unique_bits()),
+        })
     }
 
     /// Enqueues committed deliveries for sending.
@@ -183,7 +187,7 @@ impl Worker {
     /// Wakes the stream subscribers of these accounts.
     pub(crate) fn wake_subscribers(&self, accounts: impl Iterator<Item = AccountId>) {
         if self.webhooks.subscribers.wake(accounts) {
-            self.webhooks.note_listener(self.clock.now());
+            self.webhooks.note_listener(self.services.clock.now());
         }
     }
 }

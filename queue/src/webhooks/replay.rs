@@ -120,7 +120,7 @@ impl Intake {
         let mut batch = Batch::progress();
         let due = worker.new_due_delivery(endpoint.account, endpoint.id, now).ok_or(WebhookError::Unavailable)?;
         let queue_name: EndpointQueueName = due.queue;
-        if !worker.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
+        if !worker.services.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
             return Err(WebhookError::Unavailable);
         }
         let mut queued = Vec::with_capacity(found.len());
