@@ -17,13 +17,14 @@ use queue::automations::SmsProvider;
 use queue::client::http::{HttpClient, HttpClientSettings, UrlRules, UrlTarget};
 use queue::client::smtp::SmtpDialer;
 use queue::clock::Clock;
+use queue::delivery_policy::DeliveryPolicy;
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
 use queue::inbound::{InboundService, OwnHostnames, RspamdClient, RspamdSettings, SpamScanner};
 use queue::intake::{DkimSigning, Intake, IntakeParts};
 use queue::local_domains::LocalDomains;
 use queue::mta_sts::StsPolicies;
-use queue::product_events::{ConversionExportSettings, ConversionExporter};
+use queue::product_events::{ConversionExportSettings, ConversionTarget};
 use queue::provisioning::AccountProvisioning;
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
@@ -31,7 +32,7 @@ use queue::smarthosts::Smarthosts;
 use queue::tls_reporter::TlsReporter;
 use queue::transport_security::{DnssecResolver, TransportSecurityPolicies};
 use queue::webhooks::WebhooksParts;
-use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
+use queue::worker::{Worker, WorkerParts, WorkerSettings};
 use rustls::RootCertStore;
 use store::engine::{PostgresOptions, RedbOptions, Store, Value, private_files};
 use thiserror::Error;
@@ -185,8 +186,8 @@ impl Services {
         if let Some(base_url) = &config.api.base_url {
             intake.set_base_url(base_url.trim_end_matches('/'));
         }
-        if let Some(exporter) = build_exporter(config, resolver.clone())? {
-            worker.set_conversion_exporter(exporter);
+        if let Some(target) = build_conversion_target(config, resolver.clone())? {
+            intake.product_events().set_conversion_target(target);
         }
         start_tls_reporting(config, &worker, &resolver)?;
         let inbound = build_inbound(config, &intake, &resolver)?;
@@ -225,7 +226,7 @@ impl Services {
 
     /// Applies a configuration as far as possible without a restart.
     pub fn reload(&self, config: &Config) {
-        self.worker.reload_policy(delivery_policy(config));
+        self.worker.policy.reload(delivery_policy(config));
         self.intake.set_message_bytes_max(config.submission.message_bytes_max);
         self.intake.set_plans(config.plans);
         match inbound_policy(config, self.inbound.resolver()) {
@@ -326,14 +327,14 @@ async fn load_or_create_secret(
     <[u8; 32]>::try_from(secret.as_slice()).map_err(|error| failed(&error))
 }
 
-/// Builds the conversion exporter, if a URL is configured.
-fn build_exporter(config: &Config, resolver: Resolver) -> Result<Option<ConversionExporter>, BuildError> {
+/// Builds the target of the conversion export, if a URL is configured.
+fn build_conversion_target(config: &Config, resolver: Resolver) -> Result<Option<ConversionTarget>, BuildError> {
     let section = &config.conversions;
     let Some(url) = section.url.clone() else { return Ok(None) };
     let settings = HttpClientSettings { rules: OPERATORS_URLS, ..HttpClientSettings::default() };
     let client = HttpClient::new(resolver, settings).map_err(|error| BuildError::Conversions(error.to_string()))?;
     let token = section.token.clone().map(|secret| secret.0);
-    Ok(Some(ConversionExporter::new(ConversionExportSettings { url, token, email_hash: section.email_hash }, client)))
+    Ok(Some(ConversionTarget::new(ConversionExportSettings { url, token, email_hash: section.email_hash }, client)))
 }
 
 /// Signing mode. DKIM2 requires DKIM.

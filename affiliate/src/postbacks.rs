@@ -38,7 +38,7 @@ impl AffiliateService {
         before: Option<DeliveryId>,
         limit: usize,
     ) -> Result<(Vec<PostbackDelivery>, Option<DeliveryId>), AffiliateError> {
-        let (found, next) = self.intake.list_postbacks(account, partner, before, limit).await?;
+        let (found, next) = self.intake.webhooks().list_postbacks(account, partner, before, limit).await?;
         let mut sent = Vec::with_capacity(found.len());
         for delivery in found {
             let attempts = store::webhook_delivery::list_attempts(self.store(), &delivery).await?;
@@ -65,7 +65,7 @@ impl AffiliateService {
         let now = self.now();
         let event = example_event(account, program.id, id, now, self.random());
         let body = postback::postback_body(&event, program.settings.share_customer_email).unwrap_or_default();
-        let attempt = self.intake.send_test_postback(account, id, event.id, event.kind.name(), &body).await;
+        let attempt = self.intake.webhooks().send_test_postback(account, id, event.id, event.kind.name(), &body).await;
         attempt.map_err(|error| match error {
             WebhookError::Read(error) => AffiliateError::Read(error),
             WebhookError::Commit(error) => AffiliateError::Commit(error),

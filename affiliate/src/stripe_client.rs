@@ -114,7 +114,7 @@ impl AffiliateService {
     /// # Errors
     /// A field error on `api_base`.
     pub(crate) fn check_api_base(&self, api_base: &str) -> Result<(), AffiliateError> {
-        self.intake.check_webhook_url(api_base).map_err(|reason| AffiliateError::field("api_base", reason))
+        self.intake.webhooks().check_webhook_url(api_base).map_err(|reason| AffiliateError::field("api_base", reason))
     }
 
     /// Sends a GET request for `path` and returns the response, whatever its status.
@@ -136,7 +136,7 @@ impl AffiliateService {
                 timeout: TIMEOUT,
                 response_bytes_max: answer_bytes_max,
             };
-            self.intake.fetch_url_with_permit(get, permit).await
+            self.intake.webhooks().fetch_url_with_permit(get, permit).await
         })
     }
 
@@ -151,7 +151,7 @@ impl AffiliateService {
         key: &str,
         path: &str,
     ) -> Result<ProcessorJson, AffiliateError> {
-        let mut permit = self.intake.response_permit(account);
+        let mut permit = self.intake.webhooks().response_permit(account);
         let result = self.get(api_base, key, path, OBJECT_BYTES_MAX, &mut permit).await;
         let answer = result.map_err(|error| AffiliateError::Upstream(request_error(path, &error)))?;
         if answer.status != 200 {
@@ -169,7 +169,7 @@ impl AffiliateService {
     /// # Errors
     /// The memory is not free in time.
     pub(crate) async fn reserve_memory(&self, account: AccountId, bytes: usize) -> Result<ResponsePermit, LedgerError> {
-        let mut permit = self.intake.response_permit(account);
+        let mut permit = self.intake.webhooks().response_permit(account);
         permit.grow_until(bytes, Instant::now() + MEMORY_WAIT).await?;
         Ok(permit)
     }
@@ -224,7 +224,7 @@ impl AffiliateService {
 impl StripeClient {
     /// Returns an empty memory permit for responses.
     pub(crate) fn permit(&self) -> ResponsePermit {
-        self.service.intake.response_permit(self.account)
+        self.service.intake.webhooks().response_permit(self.account)
     }
 
     /// Fetches the object at `path`. The permit pays for its bytes: hold it as long as the object.

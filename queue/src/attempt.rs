@@ -66,7 +66,7 @@ impl OpenConnection {
     fn count_message(&mut self, worker: &Worker, task: &Task) {
         self.messages_sent += 1;
         if let Some(session) = &mut self.tls_session {
-            worker.count_tls_session(task, session);
+            worker.tls_stats.count_session(task, session);
         }
     }
 }
@@ -534,7 +534,7 @@ fn classify_connect_failure(worker: &Worker, attempted: &mut AttemptResult) -> O
         return None;
     };
     let decision =
-        reply_policy::classify_connect_reply(&worker.delivery_policy().shaping, host, attempted.phase, reply)?;
+        reply_policy::classify_connect_reply(&worker.policy.current().shaping, host, attempted.phase, reply)?;
     if decision.verdict == TransactionVerdict::PermanentFailure {
         attempted.outcome = Outcome::Failed(reply.clone());
     }
@@ -550,7 +550,7 @@ async fn handle_delivery(
     mut delivery: TransactionResult,
     began_at: Timestamp,
 ) {
-    let shaping = &worker.delivery_policy().shaping;
+    let shaping = &worker.policy.current().shaping;
     let decision =
         reply_policy::classify_reply(shaping, &open.host, delivery.verdict, delivery.phase, delivery.reply.as_ref());
     delivery.verdict = decision.verdict;

@@ -47,6 +47,7 @@ use tokio::sync::Semaphore;
 
 use self::definition_cache::DefinitionCache;
 pub use self::dry_run::{DryRun, DryRunError};
+pub(crate) use self::retention::purge_runs;
 pub use self::sms_step::SmsProvider;
 use crate::worker::Worker;
 

@@ -140,7 +140,7 @@ impl Worker {
         reported: Option<Key>,
     ) -> Result<(), ReadError> {
         let now = self.services.clock.now();
-        let first_retry = self.delivery_policy().schedule.waits.first().copied().unwrap_or_default();
+        let first_retry = self.policy.current().schedule.waits.first().copied().unwrap_or_default();
         let before = obstacle.until.checked_sub(first_retry).unwrap_or(now).min(now);
         let end = store::task::due_start(queue, before);
         let mut from = reported.unwrap_or_else(|| store::task::due_start(queue, Timestamp::UNIX_EPOCH));

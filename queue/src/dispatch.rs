@@ -150,11 +150,15 @@ impl Worker {
         };
         match &no_route {
             RouteError::TlsPolicyUnmet(reason, applied) => {
-                self.count_unreached(&domain, applied, TlsFault::new(TlsResultType::ValidationFailure, reason));
+                self.tls_stats.count_unreached(
+                    &domain,
+                    applied,
+                    TlsFault::new(TlsResultType::ValidationFailure, reason),
+                );
             }
             // RFC 8460 4.3.2.1.
             RouteError::DnssecBogus(reason) => {
-                self.count_unreached(
+                self.tls_stats.count_unreached(
                     &domain,
                     &AppliedTlsPolicy::unverifiable_tlsa(),
                     TlsFault::new(TlsResultType::DnssecInvalid, reason),

@@ -331,7 +331,7 @@ impl Worker {
             _ => return Ok(None),
         }
         let returned = store::email::get_body(&self.services.store, key.0, key.1).await?.unwrap_or_default();
-        let expires_at = now.checked_add(self.delivery_policy().schedule.give_up_after).unwrap_or(Timestamp::MAX);
+        let expires_at = now.checked_add(self.policy.current().schedule.give_up_after).unwrap_or(Timestamp::MAX);
         let id = EmailId::new(now, self.services.entropy.unique_bits());
         let host = &self.settings.hostname;
         let Ok(from) = Address::new("MAILER-DAEMON", host.clone()) else { return Ok(None) };

@@ -45,24 +45,28 @@ use crate::automations::AutomationEngine;
 use crate::bounces::BounceProcessor;
 use crate::client::http::{HttpClient, ResponseBudget};
 use crate::clock::Clock;
+use crate::credential_auth::CredentialAuthenticator;
 use crate::dkim2::TransactionSigner;
 use crate::domains::{DomainsParts, SendingDomains};
 use crate::email_tracking::EmailTracking;
 use crate::entropy::Entropy;
 use crate::idempotency::InProgressKeys;
 use crate::last_hour::Counted;
-use crate::outbox::OutboxError;
+use crate::outbox::OutboxDispatcher;
 use crate::partition_timers::PartitionTimers;
 use crate::prepared_message::{Disposition, PartitionAssignment, PreparedMessage};
+use crate::product_events::ProductEventService;
 use crate::quota_tracker::QuotaReservation;
 use crate::rate_limit::{RateLimitStatus, RequestRate};
 use crate::rate_limiter::RateLimiter;
 use crate::sender_authorization::SenderAuthorization;
 use crate::storage_quota::StorageQuotaTracker;
 use crate::submit_error::SubmitError;
+use crate::suppression_import::SuppressionImporter;
 use crate::suppressions::{SubscriptionPreferences, SuppressionError, SuppressionService};
 use crate::task_reservation::TaskReservation;
 use crate::template_cache::TemplateCache;
+use crate::webhooks::WebhookService;
 use crate::worker::Worker;
 
 use prepare::PrepareError;
@@ -101,10 +105,12 @@ pub struct Intake {
     partner_email_wakeup: Arc<Notify>,
     email_tracking: Arc<EmailTracking>,
     in_progress_keys: Arc<InProgressKeys>,
-    pub(crate) response_budget: ResponseBudget,
     domains: Arc<SendingDomains>,
     bounces: BounceProcessor,
     automations: AutomationEngine,
+    credentials: Arc<CredentialAuthenticator>,
+    suppression_importer: Arc<SuppressionImporter>,
+    webhooks: Arc<WebhookService>,
 }
 
 /// DKIM signing of outgoing mail.
@@ -181,8 +187,18 @@ impl Intake {
             TransactionSigner::new(Arc::clone(&sender_authorization), Arc::clone(&signing_pool), parts.signing);
         // The cells are empty: a worker has one intake.
         let _ = worker.transaction_signer.set(signer);
-        let _ = worker.storage_quotas.set(Arc::clone(&storage_quotas));
+        let response_budget = ResponseBudget::new(RESPONSES_BYTES_MAX, ACCOUNT_RESPONSES_BYTES_MAX);
         Self {
+            credentials: Arc::new(CredentialAuthenticator::new(worker.services.clone())),
+            suppression_importer: Arc::new(SuppressionImporter::new(
+                worker.services.clone(),
+                Arc::clone(&storage_quotas),
+            )),
+            webhooks: Arc::new(WebhookService::new(
+                worker.services.clone(),
+                Arc::clone(&worker.webhooks),
+                response_budget,
+            )),
             automations,
             email_tracking: Arc::new(EmailTracking::new(Arc::clone(&worker))),
             bounces: BounceProcessor::new(Arc::clone(&worker), parts.domains.facts.clone()),
@@ -205,7 +221,6 @@ impl Intake {
             base_url: Arc::default(),
             partner_email_wakeup: Arc::default(),
             in_progress_keys: Arc::default(),
-            response_budget: ResponseBudget::new(RESPONSES_BYTES_MAX, ACCOUNT_RESPONSES_BYTES_MAX),
         }
     }
 
@@ -347,7 +362,7 @@ impl Intake {
     /// The store cannot be read.
     pub async fn plan_usage(&self, tenant: &Tenant) -> Result<PlanUsage, ReadError> {
         // The quota tracker counts events that are not dispatched yet only for plans with caps.
-        self.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
+        self.outbox().dispatch_within(OUTBOX_WAIT_MAX).await;
         let account = tenant.account().id;
         self.worker.quota_tracker.usage_of(&self.worker.services.store, account, self.clock().now()).await
     }
@@ -357,34 +372,42 @@ impl Intake {
         self.worker.next_outcome()
     }
 
-    /// Dispatches the outbox: on return, everything that follows from events recorded so far is in the store.
-    ///
-    /// # Errors
-    /// Returns an [`OutboxError`] if the outbox cannot be read or written.
-    pub async fn dispatch_outbox(&self) -> Result<(), OutboxError> {
-        self.worker.dispatch_outbox().await
-    }
-
-    /// Dispatches the outbox and waits for at most `at_most`, so that a list shows what was just done. Returns `None`
-    /// when everything was dispatched, otherwise the time up to which everything was.
-    pub async fn dispatch_outbox_within(&self, at_most: Duration) -> Option<Timestamp> {
-        let worker = Arc::clone(&self.worker);
-        // A separate task: dropping the future half-way would waste its work, so it runs on after the timeout.
-        let dispatching = tokio::spawn(async move { worker.dispatch_outbox().await });
-        match tokio::time::timeout(at_most, dispatching).await {
-            Ok(Ok(Ok(()))) => return None,
-            Ok(Ok(Err(error))) => {
-                store::warn_unless_away!(self.worker.services.store, %error, "cannot dispatch the outbox: lists may be stale");
-            }
-            Ok(Err(_)) | Err(_) => {}
-        }
-        Some(self.dispatched_until())
-    }
-
-    /// Events of this node before this time were dispatched; 1970 until it is known.
+    /// The outbox dispatcher.
     #[must_use]
-    pub fn dispatched_until(&self) -> Timestamp {
-        self.worker.dispatched_until()
+    pub fn outbox(&self) -> &Arc<OutboxDispatcher> {
+        &self.worker.outbox
+    }
+
+    /// The credential authenticator.
+    #[must_use]
+    pub fn credentials(&self) -> &Arc<CredentialAuthenticator> {
+        &self.credentials
+    }
+
+    /// The import of suppression lists.
+    #[must_use]
+    pub fn suppression_importer(&self) -> &Arc<SuppressionImporter> {
+        &self.suppression_importer
+    }
+
+    /// Operations on webhook endpoints.
+    #[must_use]
+    pub fn webhooks(&self) -> &Arc<WebhookService> {
+        &self.webhooks
+    }
+
+    /// The service for product events and visits.
+    #[must_use]
+    pub fn product_events(&self) -> ProductEventService {
+        let worker = &self.worker;
+        let (aggregator, exporter) = (Arc::clone(&worker.analytics), Arc::clone(&worker.exporter));
+        ProductEventService::new(worker.services.clone(), self.automations.clone(), aggregator, exporter)
+    }
+
+    /// Retention time of emails.
+    #[must_use]
+    pub fn retention(&self) -> Duration {
+        self.worker.policy.current().retention
     }
 
     /// The key that signs links in mail and on public pages.
@@ -414,7 +437,7 @@ impl Intake {
     /// Service that changes suppressions and subscription preferences.
     #[must_use]
     pub fn suppressions(&self) -> SuppressionService {
-        self.worker.suppressions()
+        SuppressionService::new(&self.worker.services)
     }
 
     /// Applies the subscription preference of the recipient whom an unsubscribe link is bound to, and wakes the outbox.
@@ -440,11 +463,6 @@ impl Intake {
     #[must_use]
     pub fn partition_ranges(&self) -> Vec<RangeInclusive<u16>> {
         self.worker.services.leases.owned_ranges()
-    }
-
-    /// Wakes the suppression import: a list was uploaded.
-    pub fn notify_suppression_import(&self) {
-        self.worker.import_wakeup.notify_one();
     }
 
     #[must_use]
@@ -629,7 +647,7 @@ impl Intake {
                 {
                     return Err(SubmitError::DoneConcurrently);
                 }
-                Err(CommitError::Conflict { .. }) => self.worker.wait_for_membership_change().await,
+                Err(CommitError::Conflict { .. }) => self.worker.services.leases.wait_for_change().await,
                 // The disk failed or the database connection was lost during the commit, so its result is unknown.
                 Err(CommitError::Fenced(_) | CommitError::Unknown(_)) => {
                     reservations.into_iter().for_each(|(_, reservation)| reservation.mark_in_doubt());

@@ -14,7 +14,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use mail::id::EmailId;
 use store::engine::{Batch, CommitError, ReadError, Store};
@@ -29,8 +28,6 @@ use crate::queue_admin::QueueAdminError;
 use crate::queue_command::QueueCommand;
 use crate::worker::Worker;
 
-/// Interval of heartbeats and polls.
-pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of polls without a change after which a node has expired.
 pub const LEASE_HEARTBEATS: u32 = 10;
 /// Number of polls that a partition in release waits for its last attempts.
@@ -399,6 +396,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease::HEARTBEAT_INTERVAL;
     use crate::lease::LEASE_VALID_FOR;
     use mail::address::{DomainName, Mailbox};
     use mail::email::{Email, Ingress};

@@ -14,7 +14,7 @@ pub(crate) mod recent_events;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -29,8 +29,12 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use self::event_subjects::EventSubjects;
+use self::recent_events::RecentEvents;
+use crate::automations::trigger_index::TriggerIndex;
+use crate::quota_tracker::QuotaTracker;
+use crate::services::Services;
+use crate::webhooks::WebhookSender;
 use crate::webhooks::new_deliveries::Subscribers;
-use crate::worker::Worker;
 
 /// Delay in which events are gathered, so that all events of an email delivered at once are dispatched in one commit.
 const GATHER_DELAY: Duration = Duration::from_millis(100);
@@ -60,9 +64,41 @@ pub enum OutboxError {
     Commit(#[from] CommitError),
 }
 
-impl Worker {
-    /// Dispatches events until the worker stops.
-    pub(crate) async fn run_outbox_dispatcher(self: Arc<Self>) {
+/// Dispatches the events of this node's partitions.
+pub struct OutboxDispatcher {
+    services: Services,
+    webhooks: Arc<WebhookSender>,
+    quota_tracker: QuotaTracker,
+    recent_events: Arc<RecentEvents>,
+    trigger_index: Arc<TriggerIndex>,
+    /// Serialises dispatching.
+    lock: tokio::sync::Mutex<()>,
+    /// Time, in milliseconds since 1970, before which all events of owned partitions are dispatched; 0 until it is
+    /// known.
+    dispatched_until_ms: AtomicI64,
+}
+
+impl OutboxDispatcher {
+    pub(crate) fn new(
+        services: Services,
+        webhooks: Arc<WebhookSender>,
+        quota_tracker: QuotaTracker,
+        recent_events: Arc<RecentEvents>,
+        trigger_index: Arc<TriggerIndex>,
+    ) -> Self {
+        Self {
+            services,
+            webhooks,
+            quota_tracker,
+            recent_events,
+            trigger_index,
+            lock: tokio::sync::Mutex::default(),
+            dispatched_until_ms: AtomicI64::default(),
+        }
+    }
+
+    /// Dispatches events until shutdown.
+    pub(crate) async fn run(self: Arc<Self>) {
         let mut failing = false;
         while !self.services.stop.is_cancelled() {
             tokio::select! {
@@ -105,7 +141,7 @@ impl Worker {
 
     /// Dispatches a batch of each range of owned partitions. Returns true if there may be more.
     async fn dispatch_round(&self, cursors: &mut OutboxCursors) -> Result<bool, OutboxError> {
-        let _dispatch = self.dispatch_lock.lock().await;
+        let _dispatch = self.lock.lock().await;
         let (mut has_more, mut conflict) = (false, None);
         for partitions in self.services.leases.owned_ranges() {
             let after = cursors.entry(*partitions.start()).or_default();
@@ -129,7 +165,7 @@ impl Worker {
             for partitions in self.services.leases.owned_ranges() {
                 let mut after = None;
                 loop {
-                    let _dispatch = self.dispatch_lock.lock().await;
+                    let _dispatch = self.lock.lock().await;
                     if !self.dispatch_some(partitions.clone(), &mut after).await? || after.is_none() {
                         break;
                     }
@@ -140,8 +176,25 @@ impl Worker {
         })
     }
 
+    /// Dispatches the outbox and waits for at most `at_most`, so that a list shows what was just done. Returns `None`
+    /// when everything was dispatched, otherwise the time up to which everything was.
+    pub async fn dispatch_within(self: &Arc<Self>, at_most: Duration) -> Option<Timestamp> {
+        let dispatcher = Arc::clone(self);
+        // A separate task: dropping the future half-way would waste its work, so it runs on after the timeout.
+        let dispatching = tokio::spawn(async move { dispatcher.dispatch_outbox().await });
+        match tokio::time::timeout(at_most, dispatching).await {
+            Ok(Ok(Ok(()))) => return None,
+            Ok(Ok(Err(error))) => {
+                store::warn_unless_away!(self.services.store, %error, "cannot dispatch the outbox: lists may be stale");
+            }
+            Ok(Err(_)) | Err(_) => {}
+        }
+        Some(self.dispatched_until())
+    }
+
     /// All events of owned partitions before this time are dispatched. 1970 until that is known.
-    pub(crate) fn dispatched_until(&self) -> Timestamp {
+    #[must_use]
+    pub fn dispatched_until(&self) -> Timestamp {
         Timestamp::from_millisecond(self.dispatched_until_ms.load(Ordering::Relaxed)).unwrap_or_default()
     }
 
@@ -173,7 +226,7 @@ impl Worker {
             let (subjects, count) = EventSubjects::load(&self.services.store, &self.recent_events, &entries).await?;
             let loaded = entries.get(..count).unwrap_or_default();
             let events = loaded.iter().filter_map(|entry| entry.event.as_ref());
-            let audience = self.load_subscribers(&event_accounts(loaded), events).await?;
+            let audience = self.webhooks.load_subscribers(&event_accounts(loaded), events).await?;
             let count = audience.events_that_fit(entries.iter().take(count).map(|entry| entry.event.as_ref()));
             let batch_entries = entries.get(..count).unwrap_or_default();
             match self.commit_dispatched(batch_entries, &subjects, &audience).await {
@@ -204,7 +257,7 @@ impl Worker {
         let events = || entries.iter().filter_map(|entry| entry.event.as_ref());
         let email_of = |event| subjects.email_of(event).map(|stored| &*stored.email);
         let events_with_emails = events().map(|event| (event, email_of(event)));
-        let Some(new_deliveries) = self.create_deliveries(&mut batch, audience, events_with_emails) else {
+        let Some(new_deliveries) = self.webhooks.create_deliveries(&mut batch, audience, events_with_emails) else {
             return Ok(false);
         };
         let partitions = entries.iter().map(|entry| entry.partition).chain(new_deliveries.partitions.iter().copied());
@@ -225,8 +278,8 @@ impl Worker {
         entries.iter().for_each(|entry| entry.remove(&mut batch));
         self.services.store.commit(batch).await?;
         self.quota_tracker.mark_dispatched(events());
-        self.deliveries_committed(new_deliveries);
-        self.wake_subscribers(events().map(|event| event.account));
+        self.webhooks.deliveries_committed(new_deliveries);
+        self.webhooks.wake_subscribers(events().map(|event| event.account));
         self.trigger_index.wake_at(&triggered, self.services.clock.now());
         Ok(true)
     }
@@ -281,7 +334,7 @@ mod tests {
         let view = store::lease::read_view(&worker.services.store).await.unwrap();
         store::lease::acquire(&mut batch, PARTITION, &view.partitions[usize::from(PARTITION)], "another");
         worker.services.store.commit(batch).await.unwrap();
-        let outcome = worker.dispatch_outbox().await;
+        let outcome = worker.outbox.dispatch_outbox().await;
         assert!(matches!(outcome, Err(OutboxError::Commit(CommitError::Conflict { .. }))), "{outcome:?}");
     }
 }

@@ -15,6 +15,7 @@ use crate::commit_retries::CommitRetries;
 use crate::dsn_request;
 use crate::outcome::{self, AttemptResult, NextAction};
 use crate::ready_queue::ReadyTask;
+use crate::suppressions::SuppressionService;
 use crate::worker::Worker;
 
 /// Delay before a commit is retried while the store is full or away.
@@ -61,7 +62,7 @@ impl Worker {
         let next = outcome::decide_next_action(
             task,
             attempted,
-            &self.delivery_policy().schedule,
+            &self.policy.current().schedule,
             now,
             self.services.entropy.u64(),
         );
@@ -80,7 +81,7 @@ impl Worker {
                 outcome::outcome_batch(task, ready.row.as_ref(), attempted, &next, current, now, event);
             if let Some(SuppressionUpdate { before, after: Some(after) }) = &suppressing {
                 store::suppression::put(&mut batch, before.as_ref(), after);
-                self.suppressions().record_created(&mut batch, before.as_ref(), after);
+                SuppressionService::new(&self.services).record_created(&mut batch, before.as_ref(), after);
             }
             if let Some(notice) = &notice {
                 store::pending_dsn::put(&mut batch, task.partition, email, notice);

@@ -18,7 +18,9 @@ use store::engine::{Batch, CommitError, ReadError};
 use store::request_log::LogPart;
 use thiserror::Error;
 
-use crate::worker::Worker;
+use crate::automations;
+use crate::delivery_policy::SharedDeliveryPolicy;
+use crate::services::Services;
 
 /// Interval between purges.
 const INTERVAL: Duration = Duration::from_secs(3600);
@@ -50,10 +52,20 @@ enum RetentionError {
     Commit(#[from] CommitError),
 }
 
-impl Worker {
-    /// Purges expired rows until the worker stops.
-    pub(crate) async fn run_retention(self: Arc<Self>) {
-        let mut policy = self.watch_policy();
+/// Purges expired rows.
+pub(crate) struct RetentionJob {
+    services: Services,
+    policy: Arc<SharedDeliveryPolicy>,
+}
+
+impl RetentionJob {
+    pub(crate) fn new(services: Services, policy: Arc<SharedDeliveryPolicy>) -> Self {
+        Self { services, policy }
+    }
+
+    /// Purges expired rows until shutdown.
+    pub(crate) async fn run(self) {
+        let mut policy = self.policy.subscribe();
         loop {
             let retention = policy.borrow_and_update().retention;
             // The next purge counts from the start of this one, so that a long purge is not followed by a late one.
@@ -99,7 +111,7 @@ impl Worker {
                 self.purge_request_logs(*account).await?;
                 self.purge_approvals(*account).await?;
                 self.purge_metrics(*account).await?;
-                self.purge_runs(*account, runs_before).await?;
+                automations::purge_runs(&self.services, *account, runs_before).await?;
                 self.purge_dmarc_reports(*account).await?;
                 self.purge_product_events(*account, oldest_kept).await?;
                 self.purge_event_log(*account).await?;

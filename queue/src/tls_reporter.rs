@@ -101,7 +101,7 @@ impl Intake {
 
     /// Sends due reports. Returns the time of the next check.
     async fn send_due_tls_reports(&self, reporter: &TlsReporter) -> Result<Timestamp, ReadError> {
-        self.worker.flush_tls_stats().await;
+        self.worker.tls_stats.flush().await;
         let now = self.clock().now();
         let today = Day::containing(now);
         let (first, last) = (today.days_before(DAYS_CHECKED), today.days_before(1));

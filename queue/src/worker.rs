@@ -13,29 +13,27 @@
 //! connections. The steps are in task_reservation.rs, dispatch.rs and queue_loader.rs.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::DomainName;
-use mail::classify::ReplyRules;
 use mail::id::EmailId;
 use mail::outage::Outage;
 use mail::slug::SmarthostName;
 use mail::task::{QueueName, Task};
 use mail::verp::VerpKey;
 use store::engine::{Key, Store};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore};
 
 use crate::automations::trigger_index::TriggerIndex;
 use crate::body_budget::BodyBudget;
 use crate::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use crate::clock::Clock;
-use crate::credential_auth::{AccessRevisions, LastUsedWriter};
 use crate::delays::DelayTracker;
 use crate::delivery_metrics::DeliveryMetrics;
+use crate::delivery_policy::{DeliveryPolicy, SharedDeliveryPolicy};
 use crate::destination_policies::DestinationPolicies;
 use crate::dkim2::TransactionSigner;
 use crate::dsn_builder::DsnReporter;
@@ -44,17 +42,18 @@ use crate::entropy::Entropy;
 use crate::holds::HoldCache;
 use crate::in_flight::InFlightTasks;
 use crate::last_hour::Counts;
-use crate::lease::Leases;
+use crate::lease::{HEARTBEAT_INTERVAL, Leases};
 use crate::lookup_failures::LookupFailures;
-use crate::membership::{HEARTBEAT_INTERVAL, KnownNodes, LeaseError, Membership};
+use crate::membership::{KnownNodes, LeaseError, Membership};
+use crate::outbox::OutboxDispatcher;
 use crate::outbox::recent_events::RecentEvents;
 use crate::pacing::PaceLimits;
 use crate::partition_timers::PartitionTimers;
-use crate::product_events::ConversionExporter;
+use crate::product_events::{AnalyticsAggregator, ConversionExporter};
 use crate::queue_admin::WatchedCommands;
 use crate::quota_tracker::QuotaTracker;
 use crate::ready_queue::ReadyTask;
-use crate::retry_schedule::RetrySchedule;
+use crate::retention::RetentionJob;
 use crate::routing::MxRouter;
 use crate::services::Services;
 use crate::source_pools::{PoolSettings, SourcePools};
@@ -94,18 +93,6 @@ pub struct WorkerSettings {
     pub body_bytes_max: usize,
 }
 
-/// Policy that the operator may change while the worker runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeliveryPolicy {
-    pub schedule: RetrySchedule,
-    /// Pauses delivery: mail is accepted and stays queued.
-    pub paused: bool,
-    /// Retention time of an email after its acceptance.
-    pub retention: Duration,
-    /// Rules that map replies to backpressure.
-    pub shaping: ReplyRules,
-}
-
 /// Dependencies of the worker.
 pub struct WorkerParts {
     pub store: Store,
@@ -125,52 +112,36 @@ pub struct WorkerParts {
 /// State shared by all parts of the queue.
 pub struct Worker {
     pub(crate) services: Services,
-    pub(crate) router: MxRouter,
+    pub(crate) router: Arc<MxRouter>,
     pub(crate) dialer: SmtpDialer,
     pub(crate) verp: VerpKey,
     /// Signer of transactions (DKIM2), if enabled.
     pub(crate) transaction_signer: std::sync::OnceLock<TransactionSigner>,
-    /// Storage quotas, set when the intake is created.
-    pub(crate) storage_quotas: std::sync::OnceLock<Arc<crate::storage_quota::StorageQuotaTracker>>,
     pub(crate) settings: WorkerSettings,
-    delivery_policy: watch::Sender<Arc<DeliveryPolicy>>,
+    pub policy: Arc<SharedDeliveryPolicy>,
     pub(crate) in_flight: InFlightTasks,
     pub(crate) due_index: DueIndex,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) bodies: BodyBudget,
     pub(crate) metrics: DeliveryMetrics,
-    pub(crate) recent_events: RecentEvents,
-    /// Serialises dispatching.
-    pub(crate) dispatch_lock: tokio::sync::Mutex<()>,
-    /// Time, in milliseconds since 1970, before which all events of owned partitions are dispatched; 0 until it is
-    /// known.
-    pub(crate) dispatched_until_ms: AtomicI64,
+    pub(crate) recent_events: Arc<RecentEvents>,
+    pub outbox: Arc<OutboxDispatcher>,
     pub(crate) quota_tracker: QuotaTracker,
     pub(crate) dsn_reporter: DsnReporter,
-    /// Wakes the suppression import.
-    pub(crate) import_wakeup: Notify,
-    /// Wakes the aggregation of product events and visits.
-    pub(crate) analytics_wakeup: Notify,
-    /// Serialises aggregation.
-    pub(crate) aggregation_lock: tokio::sync::Mutex<()>,
-    /// Wakes the conversion export.
-    pub(crate) export_wakeup: Notify,
-    /// Exporter, if exports are enabled.
-    pub(crate) exporter: std::sync::OnceLock<ConversionExporter>,
-    pub(crate) webhooks: WebhookSender,
+    pub(crate) analytics: Arc<AnalyticsAggregator>,
+    pub(crate) exporter: Arc<ConversionExporter>,
+    pub(crate) webhooks: Arc<WebhookSender>,
     /// Next scan of each partition for owner alerts.
-    pub(crate) owner_alert_timers: PartitionTimers,
+    pub(crate) owner_alert_timers: Arc<PartitionTimers>,
     /// Next scan of each partition for expired mail.
     pub(crate) deadline_timers: PartitionTimers,
     /// Queues that may need a delay event.
     pub(crate) delays: DelayTracker,
-    pub(crate) tls_session_stats: TlsSessionStats,
+    pub(crate) tls_stats: Arc<TlsSessionStats>,
     /// TLS reporter, if reports are enabled.
     pub(crate) tls_reporter: std::sync::OnceLock<TlsReporter>,
     /// Triggers and timers of automations.
-    pub(crate) trigger_index: TriggerIndex,
-    pub(crate) last_used: LastUsedWriter,
-    pub(crate) access_revisions: AccessRevisions,
+    pub(crate) trigger_index: Arc<TriggerIndex>,
     membership: tokio::sync::Mutex<Option<Membership>>,
     /// Wakes the execution of bulk commands.
     pub(crate) bulk_command_wakeup: Notify,
@@ -205,34 +176,39 @@ impl Worker {
             Arc::clone(&services.leases),
             parts.node,
         );
+        let router = Arc::new(parts.router);
+        let owner_alert_timers = Arc::<PartitionTimers>::default();
+        let webhooks = Arc::new(WebhookSender::new(services.clone(), Arc::clone(&owner_alert_timers), parts.webhooks));
+        let (quota_tracker, recent_events) = (QuotaTracker::default(), Arc::<RecentEvents>::default());
+        let trigger_index = Arc::<TriggerIndex>::default();
+        let outbox = Arc::new(OutboxDispatcher::new(
+            services.clone(),
+            Arc::clone(&webhooks),
+            quota_tracker.clone(),
+            Arc::clone(&recent_events),
+            Arc::clone(&trigger_index),
+        ));
+        let exporter = Arc::new(ConversionExporter::new(services.clone()));
         Arc::new(Self {
-            services,
             membership: tokio::sync::Mutex::new(Some(membership)),
-            router: parts.router,
+            tls_stats: Arc::new(TlsSessionStats::new(services.clone(), Arc::clone(&router))),
+            router,
+            recent_events,
+            outbox,
+            quota_tracker,
+            analytics: Arc::new(AnalyticsAggregator::new(services.clone(), Arc::clone(&exporter))),
+            exporter,
+            webhooks,
+            owner_alert_timers,
+            trigger_index,
             dialer: parts.dialer,
             verp: parts.verp,
             transaction_signer: std::sync::OnceLock::new(),
-            storage_quotas: std::sync::OnceLock::new(),
             metrics: DeliveryMetrics::default(),
-            recent_events: RecentEvents::default(),
-            dispatch_lock: tokio::sync::Mutex::default(),
-            dispatched_until_ms: AtomicI64::default(),
-            quota_tracker: QuotaTracker::default(),
             dsn_reporter: DsnReporter::default(),
-            import_wakeup: Notify::new(),
-            analytics_wakeup: Notify::new(),
-            aggregation_lock: tokio::sync::Mutex::default(),
-            export_wakeup: Notify::new(),
-            exporter: std::sync::OnceLock::new(),
-            webhooks: WebhookSender::new(parts.webhooks),
-            owner_alert_timers: PartitionTimers::default(),
             deadline_timers: PartitionTimers::default(),
             delays: DelayTracker::default(),
-            tls_session_stats: TlsSessionStats::default(),
             tls_reporter: std::sync::OnceLock::new(),
-            trigger_index: TriggerIndex::default(),
-            last_used: LastUsedWriter::default(),
-            access_revisions: AccessRevisions::default(),
             in_flight: InFlightTasks::new(settings.in_flight_max),
             due_index: DueIndex::default(),
             bodies: BodyBudget::new(settings.body_bytes_max),
@@ -248,8 +224,9 @@ impl Worker {
             resolving: Mutex::default(),
             lookup_failures: LookupFailures::default(),
             quarantined: Mutex::default(),
-            delivery_policy: watch::Sender::new(Arc::new(settings.delivery_policy.clone())),
+            policy: Arc::new(SharedDeliveryPolicy::new(settings.delivery_policy.clone())),
             settings,
+            services,
         })
     }
 
@@ -271,46 +248,29 @@ impl Worker {
                 self.services.spawn(async move { worker.run_membership().await });
             }
             self.quota_tracker.mark_behind();
-            let worker = Arc::clone(self);
-            self.services.spawn(async move { worker.drain_backlog().await });
+            self.services.spawn(Arc::clone(&self.outbox).drain_backlog());
             Ok(())
         })
     }
 
     /// Starts delivery and all background jobs.
     pub fn start(self: &Arc<Self>) {
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_retention().await });
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_outbox_dispatcher().await });
-        self.services.outbox_wakeup.notify_one();
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_dsn_reporter().await });
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_suppression_imports().await });
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_aggregation().await });
-        self.analytics_wakeup.notify_one();
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_conversion_exports().await });
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_webhook_sender().await });
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_last_used_writer().await });
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_tls_stats_writer().await });
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_bulk_commands().await });
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_deadlines().await });
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_delay_events().await });
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.keep_counts().await });
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.log_queue_hold().await });
-        let worker = Arc::clone(self);
-        self.services.spawn(async move { worker.run_queue_loader().await });
+        let Self { services, .. } = &**self;
+        services.spawn(RetentionJob::new(services.clone(), Arc::clone(&self.policy)).run());
+        services.spawn(Arc::clone(&self.outbox).run());
+        services.outbox_wakeup.notify_one();
+        services.spawn(Arc::clone(self).run_dsn_reporter());
+        services.spawn(Arc::clone(&self.analytics).run());
+        self.analytics.wake();
+        services.spawn(Arc::clone(&self.exporter).run());
+        services.spawn(Arc::clone(&self.webhooks).run());
+        services.spawn(Arc::clone(&self.tls_stats).run());
+        services.spawn(Arc::clone(self).run_bulk_commands());
+        services.spawn(Arc::clone(self).run_deadlines());
+        services.spawn(Arc::clone(self).run_delay_events());
+        services.spawn(Arc::clone(self).keep_counts());
+        services.spawn(Arc::clone(self).log_queue_hold());
+        services.spawn(Arc::clone(self).run_queue_loader());
     }
 
     /// Polls the cluster until the worker stops.
@@ -351,7 +311,7 @@ impl Worker {
         for partition in self.services.leases.unloaded() {
             self.services.store.queue_counts().invalidate(partition);
             self.load_due_index(partition).await?;
-            self.load_endpoint_queues(partition).await?;
+            self.webhooks.load_endpoint_queues(partition).await?;
             self.dsn_reporter.scan_partition(partition);
             // Scan again for rows that another node may have added.
             self.deadline_timers.reset(partition);
@@ -362,12 +322,6 @@ impl Worker {
         self.reload_destinations().await?;
         self.reload_pools().await?;
         if self.services.store.is_shared() { self.apply_hints().await } else { Ok(()) }
-    }
-
-    /// Waits for a change of membership, or for one heartbeat interval.
-    pub(crate) async fn wait_for_membership_change(&self) {
-        let changed = self.services.leases.changed();
-        let _ = tokio::time::timeout(HEARTBEAT_INTERVAL, changed).await;
     }
 
     async fn load_due_index(&self, partition: u16) -> Result<(), store::engine::ReadError> {
@@ -409,25 +363,9 @@ impl Worker {
         let _ = self.tls_reporter.set(reporter);
     }
 
-    /// The current policy.
-    #[must_use]
-    pub fn delivery_policy(&self) -> Arc<DeliveryPolicy> {
-        Arc::clone(&self.delivery_policy.borrow())
-    }
-
-    /// Replaces the policy; attempts in progress finish under the old one.
-    pub fn reload_policy(&self, policy: DeliveryPolicy) {
-        self.delivery_policy.send_replace(Arc::new(policy));
-    }
-
-    /// Subscribes to changes of the policy.
-    pub(crate) fn watch_policy(&self) -> watch::Receiver<Arc<DeliveryPolicy>> {
-        self.delivery_policy.subscribe()
-    }
-
     /// True if delivery is paused by the configuration or the queue is held.
     pub(crate) fn is_paused(&self) -> bool {
-        self.delivery_policy.borrow().paused || self.holds.is_queue_held()
+        self.policy.is_paused() || self.holds.is_queue_held()
     }
 
     /// True if no new attempt may begin.
@@ -437,7 +375,7 @@ impl Worker {
 
     /// Waits until delivery is not paused, or stops.
     pub(crate) async fn wait_unpaused(&self) {
-        let (mut policy, mut hold) = (self.watch_policy(), self.holds.watch_queue());
+        let (mut policy, mut hold) = (self.policy.subscribe(), self.holds.watch_queue());
         while self.is_paused() {
             // `changed` cannot fail, because this worker owns the senders.
             tokio::select! {
@@ -460,7 +398,7 @@ impl Worker {
         Box::pin(async move {
             self.services.supervisor.shut_down(patience).await;
             // Write the TLS session counts of the last attempts.
-            let _ = tokio::time::timeout(COMMIT_MAX, self.flush_tls_stats()).await;
+            let _ = tokio::time::timeout(COMMIT_MAX, self.tls_stats.flush()).await;
             // Nothing is in progress any more: other nodes take over at their next poll.
             if let Some(member) = self.membership.lock().await.take()
                 && self.services.store.is_shared()

@@ -22,6 +22,7 @@ use mail::verp::VerpKey;
 use queue::client::http::{HttpClient, HttpClientSettings};
 use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
+use queue::delivery_policy::DeliveryPolicy;
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
 use queue::intake::{DkimSigning, Intake, IntakeParts};
@@ -29,7 +30,7 @@ use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
-use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
+use queue::worker::{Worker, WorkerParts, WorkerSettings};
 use smtp::limits::SessionLimits;
 use smtp::sending_handlers::SubmissionHandler;
 use smtp::settings::ListenerRole;
@@ -220,7 +221,7 @@ async fn credentials_authorize_within_their_terms() {
     let (_, answer) = world.log_in().await;
     assert!(answer.starts_with("235 "), "{answer}");
     let own = world.found().await;
-    let used = world.intake.last_used(own.account, &[own.id.to_bytes()]).await.unwrap();
+    let used = world.intake.credentials().last_used(own.account, &[own.id.to_bytes()]).await.unwrap();
     assert_eq!(used[0].unwrap().from, Some("127.0.0.1".parse().unwrap()));
 
     world.change(|credential| credential.terms.allowed = vec!["192.0.2.0/24".parse().unwrap()]).await;

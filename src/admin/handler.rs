@@ -366,7 +366,7 @@ fn explain_reply(services: &Services, reply: &str, host: Option<&str>) -> AdminR
     let reply =
         parsed.ok_or_else(|| format!("`{reply}` is not an SMTP error reply (example: \"550 5.1.1 user unknown\")"))?;
     let classification =
-        services.worker.delivery_policy().shaping.classify(&ClassifierInput::new(host, &reply, AttemptPhase::Rcpt));
+        services.worker.policy.current().shaping.classify(&ClassifierInput::new(host, &reply, AttemptPhase::Rcpt));
     Ok(json!({
         "reply": reply.to_string(),
         "category": classification.reason,

@@ -358,7 +358,7 @@ async fn count_stored_tasks(services: &Services) -> Result<QueueCount, String> {
 impl QueueCount {
     async fn view(self, services: &Services, problems: &mut Problems) -> Result<Value, String> {
         let hold = queue::hold_view(services).await?;
-        let paused = services.worker.delivery_policy().paused;
+        let paused = services.worker.policy.current().paused;
         let mut note = None;
         if hold.is_object() {
             problems.push("the queue is held after a restore: `queue release --all` resumes it".to_owned());

@@ -13,6 +13,7 @@ use mail::verp::VerpKey;
 use queue::client::http::{HttpClient, HttpClientSettings};
 use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
+use queue::delivery_policy::DeliveryPolicy;
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
 use queue::intake::{DkimSigning, Intake, IntakeParts};
@@ -20,7 +21,7 @@ use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
-use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
+use queue::worker::{Worker, WorkerParts, WorkerSettings};
 use store::engine::Store;
 
 pub(crate) struct Fixture {

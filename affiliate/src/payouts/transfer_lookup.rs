@@ -142,7 +142,7 @@ impl AffiliateService {
     ) {
         let mut after = None::<String>;
         for _ in 0..PAGES_MAX {
-            let mut permit = self.intake.response_permit(account);
+            let mut permit = self.intake.webhooks().response_permit(account);
             let path = list_path("transfer_group", &run.to_string(), after.as_deref());
             let body = match self.fetch_page(processor, &path, &mut permit).await {
                 Ok(body) => body,
@@ -174,7 +174,7 @@ impl AffiliateService {
     ) -> Result<Vec<StripeTransfer>, TransferResponse> {
         let (mut all, mut after) = (Vec::new(), None::<String>);
         for _ in 0..DESTINATION_PAGES_MAX {
-            let mut permit = self.intake.response_permit(payout.account);
+            let mut permit = self.intake.webhooks().response_permit(payout.account);
             let path = list_path("destination", &payout.destination, after.as_deref());
             let body = self.fetch_page(processor, &path, &mut permit).await?;
             let (transfers, next) = offload(body.len(), move || read_transfers(&body)).await?;
@@ -201,7 +201,7 @@ impl AffiliateService {
             timeout: TIMEOUT,
             response_bytes_max: PAGE_BYTES_MAX,
         };
-        match self.intake.fetch_url_with_permit(get, permit).await {
+        match self.intake.webhooks().fetch_url_with_permit(get, permit).await {
             Ok(HttpResponse { status: 200, is_complete: true, body, .. }) => Ok(body),
             Ok(HttpResponse { status, .. }) => {
                 Err(TransferResponse::NoResponse(format!("the processor answered /v1/transfers with status {status}")))

@@ -631,7 +631,7 @@ impl PayoutGateway for AffiliateService {
             timeout: TIMEOUT,
             idempotency: RequestIdempotency::Idempotent,
         };
-        match self.intake.post_url(post, OBJECT_BYTES_MAX).await {
+        match self.intake.webhooks().post_url(post, OBJECT_BYTES_MAX).await {
             Ok(HttpResponse { status, body, .. }) => read_response(status, &body),
             Err(error) => response_of_error(&error),
         }

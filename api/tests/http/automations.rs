@@ -538,7 +538,7 @@ async fn events_about_emails_start_runs_but_not_endlessly() {
     let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "first", "text": "t"});
     post(&world, "/emails", mail).await;
     for _ in 0..6 {
-        world.intake.dispatch_outbox().await.unwrap();
+        world.intake.outbox().dispatch_outbox().await.unwrap();
         world.intake.run_due_automations().await;
     }
     // The first email starts one run; that run's email starts one run of the other; its email starts none.

@@ -186,7 +186,7 @@ async fn partner_emails_count_and_honour_suppressions() {
     world.call(Method::POST, "/suppressions", &json!({"email": "bob@example.org"})).await;
     partner(&world, json!({"email": "bob@example.org"})).await;
     affiliate_service(&world).send_due_emails(0..=63).await;
-    world.intake.dispatch_outbox().await.unwrap();
+    world.intake.outbox().dispatch_outbox().await.unwrap();
     let listed = world.get("/emails?to=bob@example.org").await.json();
     assert_eq!(listed["emails"][0]["last_event"], "email.suppressed", "{listed}");
     assert_eq!((emails_used(&world).await, count_emails(&world, 9).await), (1, 0));

@@ -481,7 +481,7 @@ async fn receive_email(world: &World, address: &str) {
     let mut batch = Batch::intake();
     store::event::record(&mut batch, &event, 0);
     world.intake.store().commit(batch).await.unwrap();
-    world.intake.dispatch_outbox().await.unwrap();
+    world.intake.outbox().dispatch_outbox().await.unwrap();
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ use mail::verp::VerpKey;
 use queue::client::http::{HttpClient, HttpClientSettings, UrlRules};
 use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
+use queue::delivery_policy::DeliveryPolicy;
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
 use queue::intake::{DkimSigning, Intake, IntakeParts};
@@ -30,7 +31,7 @@ use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
 use queue::users::UserService;
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
-use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
+use queue::worker::{Worker, WorkerParts, WorkerSettings};
 use serde_json::Value;
 use store::engine::{Batch, BatchPurpose, PostgresOptions, Store};
 use tokio::net::{TcpListener, TcpStream};
@@ -436,7 +437,7 @@ impl World {
 
     /// The tenant of the world's key.
     pub(crate) async fn tenant(&self) -> store::access::Tenant {
-        self.intake.authenticate_api_key(&self.key, None).await.unwrap()
+        self.intake.credentials().authenticate_api_key(&self.key, None).await.unwrap()
     }
 
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> TestResponse {

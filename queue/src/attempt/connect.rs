@@ -204,7 +204,7 @@ async fn connect_any(
                 return Ok(ConnectedHost { connection, host, ip: address.ip(), policy, tls_session: session, is_self });
             }
             Err(failure) => {
-                session.into_iter().for_each(|mut session| worker.count_tls_session(task, &mut session));
+                session.into_iter().for_each(|mut session| worker.tls_stats.count_session(task, &mut session));
                 if let Some((host, address, failure, _)) = last.replace((host, address, failure, policy)) {
                     earlier_failures += &earlier_failure_line(&host, address, &failure);
                 }

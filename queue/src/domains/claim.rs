@@ -279,7 +279,7 @@ impl SendingDomains {
     /// The store cannot be read.
     pub async fn has_scheduled(&self, domain: &SendingDomain) -> Result<bool, DomainError> {
         // Emails accepted a moment ago are not indexed yet.
-        if let Err(error) = self.worker.dispatch_outbox().await {
+        if let Err(error) = self.worker.outbox.dispatch_outbox().await {
             tracing::warn!(%error, "the list of scheduled emails may be stale");
         }
         let filter = EmailFilter {

@@ -225,7 +225,7 @@ impl Intake {
 
     /// Deadline of an email that is sent now: after `expires_in` or `give_up_after`, whichever is shorter.
     pub(super) fn expires_at(&self, email: &Email, now: Timestamp) -> Timestamp {
-        let give_up_after = self.worker.delivery_policy().schedule.give_up_after;
+        let give_up_after = self.worker.policy.current().schedule.give_up_after;
         let after = email.expires_in.map_or(give_up_after, |after| after.min(give_up_after));
         now.checked_add(after).unwrap_or(Timestamp::MAX)
     }

@@ -57,6 +57,8 @@ impl Intake {
         let intake = self.clone();
         self.worker.services.spawn(async move { intake.run_tls_reporter().await });
         let (intake, domains) = (self.clone(), Arc::clone(&self.domains));
+        self.worker.services.spawn(Arc::clone(&self.credentials).run());
+        self.worker.services.spawn(Arc::clone(&self.suppression_importer).run());
         self.worker
             .services
             .spawn(async move { domains.run_claim_checks(|account| intake.domains_max(account)).await });

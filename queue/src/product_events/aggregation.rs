@@ -14,10 +14,12 @@ use std::time::Duration;
 use store::engine::{Batch, CommitError, ReadError};
 use store::pending_analytics::PendingAnalyticsEvent;
 use thiserror::Error;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::analytics_batch::AnalyticsBatch;
-use crate::worker::Worker;
+use super::conversion_export::ConversionExporter;
+use crate::services::Services;
 
 /// Delay in which events are gathered for one commit.
 const GATHER_DELAY: Duration = Duration::from_millis(100);
@@ -39,13 +41,31 @@ pub enum AnalyticsError {
     Commit(#[from] CommitError),
 }
 
-impl Worker {
-    /// Aggregates pending events until the worker stops.
-    pub(crate) async fn run_aggregation(self: Arc<Self>) {
+/// Aggregates product events and visits into the rows that accounts share.
+pub(crate) struct AnalyticsAggregator {
+    services: Services,
+    exporter: Arc<ConversionExporter>,
+    /// Serialises aggregation.
+    lock: tokio::sync::Mutex<()>,
+    wakeup: Notify,
+}
+
+impl AnalyticsAggregator {
+    pub(crate) fn new(services: Services, exporter: Arc<ConversionExporter>) -> Self {
+        Self { services, exporter, lock: tokio::sync::Mutex::default(), wakeup: Notify::new() }
+    }
+
+    /// Wakes the aggregation: an event or a visit was recorded.
+    pub(crate) fn wake(&self) {
+        self.wakeup.notify_one();
+    }
+
+    /// Aggregates pending events until shutdown.
+    pub(crate) async fn run(self: Arc<Self>) {
         let mut failing = false;
         while !self.services.stop.is_cancelled() {
             tokio::select! {
-                () = self.analytics_wakeup.notified() => {}
+                () = self.wakeup.notified() => {}
                 () = tokio::time::sleep(POLL_INTERVAL), if self.services.store.is_shared() => {}
                 () = self.services.stop.cancelled() => return,
             }
@@ -58,7 +78,7 @@ impl Worker {
                     store::warn_unless_away!(self.services.store, %error, "cannot aggregate product events; retrying");
                 }
                 tokio::time::sleep(POLL_INTERVAL).await;
-                self.analytics_wakeup.notify_one();
+                self.wake();
             }
         }
     }
@@ -85,7 +105,7 @@ impl Worker {
 
     /// Aggregates one batch of each range of owned partitions. Returns true if there may be more.
     async fn aggregate_round(&self) -> Result<bool, AnalyticsError> {
-        let _counting = self.aggregation_lock.lock().await;
+        let _counting = self.lock.lock().await;
         let mut has_more = false;
         for partitions in self.services.leases.owned_ranges() {
             has_more |= self.aggregate_some(partitions).await?;
@@ -117,13 +137,13 @@ impl Worker {
             return Ok(false);
         }
         let slice = AnalyticsBatch::load(&self.services.store, uncounted).await?;
-        let exported = self.exporter().is_some().then(|| self.services.clock.now());
+        let exported = self.exporter.is_enabled().then(|| self.services.clock.now());
         let conversions = slice.write(&self.services.store, &self.services.entropy, exported, &mut batch).await?;
         uncounted.iter().for_each(|row| row.remove(&mut batch));
         self.services.store.commit(batch).await?;
         if conversions > 0 {
             metrics::counter!("postrider_conversions_total").increment(conversions);
-            self.export_wakeup.notify_one();
+            self.exporter.wake();
         }
         Ok(true)
     }

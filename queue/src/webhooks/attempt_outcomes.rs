@@ -17,16 +17,16 @@ use store::engine::{Batch, CommitError, ReadError};
 use store::webhook::WebhookSetVersion;
 use store::webhook_delivery::{DueDelivery, EndpointQueueName};
 
+use super::WebhookSender;
 use super::delivery_target::DeliveryTarget;
 use super::endpoint_worker::EndpointAttempt;
-use crate::worker::Worker;
 
 /// Commit tries on concurrent changes of the endpoint.
 const COMMIT_TRIES_MAX: usize = 5;
 /// Status by which an endpoint unsubscribes.
 const STATUS_GONE: u16 = 410;
 
-impl Worker {
+impl WebhookSender {
     /// Commits attempts of one endpoint. Deliveries whose attempt could not be committed stay due.
     pub(super) async fn commit_attempts(
         &self,
@@ -68,7 +68,7 @@ impl Worker {
             if !self.services.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
                 return Ok(false);
             }
-            let ladder = found.as_ref().map(|found| self.webhooks.retry_schedule_for(found)).unwrap_or_default();
+            let ladder = found.as_ref().map(|found| self.retry_schedule_for(found)).unwrap_or_default();
             let mut outcome = EndpointOutcome::new(found, ladder, self.services.clock.now());
             let mut next = Vec::new();
             for attempt in attempts {
@@ -78,7 +78,7 @@ impl Worker {
             match self.services.store.commit(batch).await {
                 Ok(()) => {
                     for due in next {
-                        self.webhooks.endpoint_queues.add(queue_name, due);
+                        self.endpoint_queues.add(queue_name, due);
                     }
                     self.attempts_committed(attempts, queue_name, notice);
                     self.services.outcome_recorded.notify_waiters();

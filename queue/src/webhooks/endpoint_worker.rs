@@ -22,7 +22,6 @@ use super::WebhookSender;
 use super::delivery_target::DeliveryTarget;
 use crate::client::http::{HttpPost, RequestIdempotency};
 use crate::clock::Clock;
-use crate::worker::Worker;
 
 /// Deliveries of an endpoint read per page.
 const PAGE_DELIVERIES: usize = 64;
@@ -52,17 +51,17 @@ impl EndpointAttempt {
     }
 }
 
-impl Worker {
-    /// Serves due endpoint queues until the worker stops.
-    pub(crate) async fn run_webhook_sender(self: Arc<Self>) {
+impl WebhookSender {
+    /// Serves due endpoint queues until shutdown.
+    pub(crate) async fn run(self: Arc<Self>) {
         while !self.services.stop.is_cancelled() {
-            let (due, next) = self.webhooks.endpoint_queues.take_due(self.services.clock.now());
+            let (due, next) = self.endpoint_queues.take_due(self.services.clock.now());
             for (queue_name, wake) in due {
-                let worker = Arc::clone(&self);
-                self.services.spawn(async move { worker.serve_endpoint(queue_name, &wake).await });
+                let sender = Arc::clone(&self);
+                self.services.spawn(async move { sender.serve_endpoint(queue_name, &wake).await });
             }
             tokio::select! {
-                () = self.webhooks.endpoint_queues.changed() => {}
+                () = self.endpoint_queues.changed() => {}
                 () = self.services.clock.sleep_until(next) => {}
                 () = self.services.stop.cancelled() => return,
             }
@@ -75,7 +74,7 @@ impl Worker {
         while let Some((queue_name, due, next)) =
             store::webhook_delivery::next_endpoint_queue(&self.services.store, partition, from).await?
         {
-            self.webhooks.endpoint_queues.add(queue_name, due);
+            self.endpoint_queues.add(queue_name, due);
             from = Some(next);
         }
         Ok(())
@@ -91,7 +90,7 @@ impl Worker {
         };
         // If another node took over the partition, it loads the queue.
         let is_owned = self.services.leases.is_active(queue_name.partition);
-        self.webhooks.endpoint_queues.finish_serving(queue_name, next.filter(|_| is_owned));
+        self.endpoint_queues.finish_serving(queue_name, next.filter(|_| is_owned));
     }
 
     /// Posts all due deliveries and returns the next due time.
@@ -149,7 +148,7 @@ impl Worker {
         queue_name: EndpointQueueName,
         service: &mut EndpointSession,
     ) -> Result<(), ReadError> {
-        self.webhooks.endpoint_queues.mark_seen(queue_name);
+        self.endpoint_queues.mark_seen(queue_name);
         let limit = service.in_progress.len() + PAGE_DELIVERIES;
         let (due, next) =
             store::webhook_delivery::list_due(&self.services.store, queue_name, self.services.clock.now(), limit)
@@ -193,13 +192,13 @@ impl Worker {
         let at = self.services.clock.now();
         let (mut answer, mut duration_ms) = (Err("the endpoint was deleted".to_owned()), 0);
         if let Some(destination) = to {
-            let _permit = self.webhooks.post_limits.acquire(destination.account()).await;
+            let _permit = self.post_limits.acquire(destination.account()).await;
             let started = Instant::now();
-            answer = match self.webhooks.body(&self.services.store, &delivery).await {
+            answer = match self.body(&self.services.store, &delivery).await {
                 Ok(Some(body)) => {
-                    let post = self.webhooks.signed_post(&destination, &delivery, body, &self.services.clock);
+                    let post = self.signed_post(&destination, &delivery, body, &self.services.clock);
                     match post {
-                        Some(post) => self.webhooks.client.post(post).await.map_err(|error| error.to_string()),
+                        Some(post) => self.client.post(post).await.map_err(|error| error.to_string()),
                         None => Err("cannot unseal the endpoint's secret".to_owned()),
                     }
                 }

@@ -16,9 +16,9 @@ use mail::webhook_payload;
 use store::engine::{Batch, ReadError};
 use store::webhook_delivery::{DueDelivery, EndpointQueueName};
 
+use super::WebhookSender;
 use super::delivery_target::postback_endpoint_id;
 use super::random_part;
-use crate::worker::Worker;
 
 /// Deliveries created per commit; the first event may exceed it.
 const DELIVERIES_MAX: usize = 5_000;
@@ -72,7 +72,7 @@ impl NewDeliveries {
     }
 }
 
-impl Worker {
+impl WebhookSender {
     /// Loads the possible subscribers of these events, which belong to these accounts.
     pub(crate) async fn load_subscribers<'a>(
         &self,
@@ -82,7 +82,7 @@ impl Worker {
         let versions = store::webhook::list_versions(&self.services.store, accounts).await?;
         let mut audience = Subscribers::default();
         for (account, version) in accounts.iter().copied().zip(versions) {
-            let endpoints = self.webhooks.endpoints(&self.services.store, account, &version).await?;
+            let endpoints = self.endpoints(&self.services.store, account, &version).await?;
             if endpoints.iter().any(|endpoint| endpoint.enabled) {
                 audience.endpoints.insert(account, endpoints);
             }
@@ -144,7 +144,7 @@ impl Worker {
                 new_deliveries
                     .bodies
                     .extend(webhook_payload::delivery_body(event, email).map(|body| (event.id, Bytes::from(body))));
-                self.webhooks.note_listener(now);
+                self.note_listener(now);
             }
             if let Some((partner, shares_email)) = audience.subscribed_partner(event) {
                 let (webhook, body) = (postback_endpoint_id(partner), postback::postback_body(event, shares_email));
@@ -152,7 +152,7 @@ impl Worker {
                 // The partner's view of the event is fixed now, and the same in every attempt.
                 let delivery = WebhookDelivery { body, subject: None, ..event_delivery(webhook, event, &due) };
                 new_deliveries.add(batch, &delivery, due);
-                self.webhooks.note_listener(now);
+                self.note_listener(now);
             }
         }
         Some(new_deliveries)
@@ -177,17 +177,17 @@ impl Worker {
     /// Enqueues committed deliveries for sending.
     pub(crate) fn deliveries_committed(&self, new_deliveries: NewDeliveries) {
         for (event, body) in new_deliveries.bodies {
-            self.webhooks.payloads.insert(event, body);
+            self.payloads.insert(event, body);
         }
         for queue_name in new_deliveries.queues {
-            self.webhooks.endpoint_queues.add(queue_name, new_deliveries.now);
+            self.endpoint_queues.add(queue_name, new_deliveries.now);
         }
     }
 
     /// Wakes the stream subscribers of these accounts.
     pub(crate) fn wake_subscribers(&self, accounts: impl Iterator<Item = AccountId>) {
-        if self.webhooks.subscribers.wake(accounts) {
-            self.webhooks.note_listener(self.services.clock.now());
+        if self.subscribers.wake(accounts) {
+            self.note_listener(self.services.clock.now());
         }
     }
 }

@@ -1,7 +1,10 @@
 //! A worker for tests, without background jobs and with an unreachable name server.
 
+use mail::classify::ReplyRules;
+
 use super::*;
 use crate::client::http::{HttpClient, HttpClientSettings};
+use crate::retry_schedule::RetrySchedule;
 use crate::routing::RouterSettings;
 use crate::smarthosts::Smarthosts;
 use crate::webhooks::RETRY_SCHEDULE;
