@@ -207,7 +207,7 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     };
     print_ready(&ready, arguments.json);
     signals.wait().await;
-    tokio::join!(listeners.shut_down(), services.worker.drain());
+    tokio::join!(listeners.shut_down(), services.queue.drain());
     services.close().await;
     Ok(())
 }

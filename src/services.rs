@@ -29,10 +29,10 @@ use queue::provisioning::AccountProvisioning;
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
+use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
 use queue::tls_reporter::TlsReporter;
 use queue::transport_security::{DnssecResolver, TransportSecurityPolicies};
 use queue::webhooks::WebhooksParts;
-use queue::worker::{Worker, WorkerParts, WorkerSettings};
 use rustls::RootCertStore;
 use store::engine::{PostgresOptions, RedbOptions, Store, Value, private_files};
 use thiserror::Error;
@@ -99,8 +99,8 @@ pub struct Services {
     pub clock: Clock,
     /// Source of randomness.
     pub entropy: Entropy,
-    /// Delivery from the queue.
-    pub worker: Arc<Worker>,
+    /// Subsystems of delivery and events.
+    pub queue: Arc<Subsystems>,
     /// Accepts messages into the queue.
     pub intake: Intake,
     /// Receives mail for local domains.
@@ -140,7 +140,7 @@ impl Services {
         let verp = VerpKey::new(load_or_create_secret(&store, &vault, &entropy, RETURN_PATH_KEY).await?);
         let links = TokenKey::new(load_or_create_secret(&store, &vault, &entropy, LINK_KEY).await?);
         let resolver = build_resolver(config)?;
-        let parts = WorkerParts {
+        let parts = SubsystemParts {
             store: store.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
@@ -155,12 +155,12 @@ impl Services {
             node: identity.name.clone(),
             predecessor_node: identity.previous_name.clone(),
         };
-        let worker = Worker::new(parts, build_worker_settings(config));
+        let queue = Arc::new(Subsystems::new(parts, delivery_settings(config)));
         // Before any listener opens: accepted mail is stored in a partition that this node owns.
-        worker.join_cluster().await.map_err(|error| BuildError::Store(error.to_string()))?;
+        queue.cluster.join().await.map_err(|error| BuildError::Store(error.to_string()))?;
         let pool = SigningPool::start(None).map_err(|error| BuildError::Files(error.to_string()))?;
         let intake = Intake::new(
-            Arc::clone(&worker),
+            &queue,
             IntakeParts {
                 vault: Arc::clone(&vault),
                 signing_pool: pool,
@@ -189,10 +189,10 @@ impl Services {
         if let Some(target) = build_conversion_target(config, resolver.clone())? {
             intake.product_events().set_conversion_target(target);
         }
-        start_tls_reporting(config, &worker, &resolver)?;
+        start_tls_reporting(config, &intake, &resolver)?;
         let inbound = build_inbound(config, &intake, &resolver)?;
         let provisioning = intake.account_provisioning();
-        Ok(Self { store, clock, entropy, worker, intake, inbound, provisioning, vault, _identity: identity })
+        Ok(Self { store, clock, entropy, queue, intake, inbound, provisioning, vault, _identity: identity })
     }
 
     /// Logs a warning if accounts cannot send from the sandbox sender.
@@ -220,13 +220,13 @@ impl Services {
 
     /// Starts delivery and background jobs.
     pub fn start(&self) {
-        self.worker.start();
+        self.queue.start();
         self.intake.start_jobs();
     }
 
     /// Applies a configuration as far as possible without a restart.
     pub fn reload(&self, config: &Config) {
-        self.worker.policy.reload(delivery_policy(config));
+        self.queue.delivery.policy.reload(delivery_policy(config));
         self.intake.set_message_bytes_max(config.submission.message_bytes_max);
         self.intake.set_plans(config.plans);
         match inbound_policy(config, self.inbound.resolver()) {
@@ -238,7 +238,7 @@ impl Services {
 
     /// Stops delivery and closes the store. Queued mail stays on disk.
     pub async fn close(self) {
-        self.worker.drain().await;
+        self.queue.drain().await;
         self.store.close().await;
     }
 }
@@ -414,9 +414,9 @@ fn build_untrusted_http_client(config: &Config, resolver: &Resolver) -> Result<H
 }
 
 /// Starts TLS reporting (RFC 8460), if a contact is configured.
-fn start_tls_reporting(config: &Config, worker: &Worker, resolver: &Resolver) -> Result<(), BuildError> {
+fn start_tls_reporting(config: &Config, intake: &Intake, resolver: &Resolver) -> Result<(), BuildError> {
     if let Some(contact) = config.delivery.tls_report_contact.clone() {
-        worker.set_tls_reporter(TlsReporter { contact, client: build_untrusted_http_client(config, resolver)? });
+        intake.set_tls_reporter(TlsReporter { contact, client: build_untrusted_http_client(config, resolver)? });
     }
     Ok(())
 }
@@ -534,9 +534,9 @@ fn inbound_policy(config: &Config, resolver: &Resolver) -> Result<queue::inbound
     })
 }
 
-fn build_worker_settings(config: &Config) -> WorkerSettings {
+fn delivery_settings(config: &Config) -> DeliverySettings {
     let delivery = &config.delivery;
-    WorkerSettings {
+    DeliverySettings {
         hostname: config.hostname.clone(),
         delivery_policy: delivery_policy(config),
         pace: delivery.pace.iter().map(|pace| (pace.mail_host.clone(), pace.to_pace_limits())).collect(),

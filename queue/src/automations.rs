@@ -49,7 +49,8 @@ use self::definition_cache::DefinitionCache;
 pub use self::dry_run::{DryRun, DryRunError};
 pub(crate) use self::retention::purge_runs;
 pub use self::sms_step::SmsProvider;
-use crate::worker::Worker;
+use crate::automations::trigger_index::TriggerIndex;
+use crate::services::Services;
 
 /// Limit of concurrent requests to the SMS provider.
 const SMS_CONCURRENCY: usize = 64;
@@ -70,7 +71,8 @@ pub struct SignalEffects {
 pub struct AutomationEngine(Arc<AutomationState>);
 
 struct AutomationState {
-    worker: Arc<Worker>,
+    services: Services,
+    trigger_index: Arc<TriggerIndex>,
     vault: Arc<Vault>,
     definition_cache: DefinitionCache,
     sms_provider: OnceLock<SmsProvider>,
@@ -80,9 +82,10 @@ struct AutomationState {
 impl AutomationEngine {
     /// Creates the engine; `vault` seals the context of runs.
     #[must_use]
-    pub(crate) fn new(worker: Arc<Worker>, vault: Arc<Vault>) -> Self {
+    pub(crate) fn new(services: Services, trigger_index: Arc<TriggerIndex>, vault: Arc<Vault>) -> Self {
         Self(Arc::new(AutomationState {
-            worker,
+            services,
+            trigger_index,
             vault,
             definition_cache: DefinitionCache::default(),
             sms_provider: OnceLock::new(),
@@ -104,14 +107,14 @@ impl AutomationEngine {
     /// Wakes the engine for partitions that a committed batch added due work to ([`store::automation_run::due_work::partitions_of`]).
     /// Call it after the commit: a scan before it finds nothing.
     pub fn wake(&self, partitions: &HashSet<u16>) {
-        let worker = &self.0.worker;
-        worker.trigger_index.wake_at(partitions, worker.services.clock.now());
-        worker.services.outbox_wakeup.notify_one();
+        let state = &self.0;
+        state.trigger_index.wake_at(partitions, state.services.clock.now());
+        state.services.outbox_wakeup.notify_one();
     }
 
     /// Invalidates the cached triggers of an account after an automation was created, changed or deleted.
     pub fn invalidate(&self, account: AccountId) {
-        self.0.worker.trigger_index.invalidate(account);
+        self.0.trigger_index.invalidate(account);
     }
 
     /// Adds a job that is due now to the batch.
@@ -122,16 +125,16 @@ impl AutomationEngine {
     }
 
     fn now(&self) -> Timestamp {
-        self.0.worker.services.clock.now()
+        self.0.services.clock.now()
     }
 
     fn random_bits(&self) -> u128 {
-        self.0.worker.services.entropy.unique_bits()
+        self.0.services.entropy.unique_bits()
     }
 
     /// Chooses a partition for a new row: a random one that this node holds, or any if it holds none.
     fn choose_partition(&self) -> u16 {
-        let (active, random) = (self.0.worker.services.leases.active(), self.0.worker.services.entropy.u64());
+        let (active, random) = (self.0.services.leases.active(), self.0.services.entropy.u64());
         let at = |count: usize| usize::try_from(random % count.max(1) as u64).unwrap_or(0);
         let partition = active.get(at(active.len())).copied();
         partition.unwrap_or_else(|| u16::try_from(at(PARTITIONS.into())).unwrap_or(0))

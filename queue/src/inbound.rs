@@ -205,7 +205,7 @@ impl InboundService {
     #[must_use]
     pub fn new(intake: Intake, resolver: Resolver, hostnames: OwnHostnames, policy: InboundPolicy) -> Self {
         let bounces = intake.bounces().clone();
-        let writer = BatchWriter::new(Arc::clone(&intake.worker));
+        let writer = BatchWriter::new(intake.services.clone(), Arc::clone(&intake.events.recent_events));
         let policy = RwLock::new(Arc::new(policy));
         Self(Arc::new(InboundState { intake, bounces, resolver, hostnames, policy, writer }))
     }
@@ -445,7 +445,7 @@ impl InboundService {
                     let result = result.map_err(|error| {
                         // The peer retries: soon if the message is being processed already, later if the store is
                         // unavailable.
-                        store::warn_unless_away!(self.0.intake.worker.services.store, %error, "cannot process a bounce yet; the sender will retry");
+                        store::warn_unless_away!(self.0.intake.services.store, %error, "cannot process a bounce yet; the sender will retry");
                         InboundRejection::Unavailable
                     })?;
                     // People write to `abuse` as well as feedback loops do (RFC 2142 4).

@@ -60,14 +60,16 @@ use crate::quota_tracker::QuotaReservation;
 use crate::rate_limit::{RateLimitStatus, RequestRate};
 use crate::rate_limiter::RateLimiter;
 use crate::sender_authorization::SenderAuthorization;
+use crate::services::Services;
 use crate::storage_quota::StorageQuotaTracker;
 use crate::submit_error::SubmitError;
+use crate::subsystems::{DeliverySubsystems, EventSubsystems, Subsystems};
 use crate::suppression_import::SuppressionImporter;
 use crate::suppressions::{SubscriptionPreferences, SuppressionError, SuppressionService};
 use crate::task_reservation::TaskReservation;
 use crate::template_cache::TemplateCache;
+use crate::tls_reporter::TlsReporter;
 use crate::webhooks::WebhookService;
-use crate::worker::Worker;
 
 use prepare::PrepareError;
 pub use prepare::SCHEDULED_AHEAD_MAX;
@@ -90,7 +92,10 @@ const PARTITION_TRIES_MAX: usize = 3;
 /// Message intake and the services around it. Clones share one state.
 #[derive(Clone)]
 pub struct Intake {
-    pub(crate) worker: Arc<Worker>,
+    pub(crate) services: Services,
+    pub(crate) delivery: DeliverySubsystems,
+    pub(crate) events: EventSubsystems,
+    pub(crate) tls_reporter: Arc<OnceLock<TlsReporter>>,
     pub(crate) sender_authorization: Arc<SenderAuthorization>,
     signing_pool: Arc<SigningPool>,
     signing: DkimSigning,
@@ -124,7 +129,7 @@ pub enum DkimSigning {
     MessagesAndTransactions,
 }
 
-/// Parameters of [`Intake::new`] besides the worker.
+/// Parameters of [`Intake::new`] besides the subsystems.
 pub struct IntakeParts {
     /// Opens sealed DKIM keys.
     pub vault: Arc<dns::secrets::Vault>,
@@ -172,42 +177,40 @@ impl SubmitReceipt {
 pub type ExtendBatchCommit<'a> = dyn Fn(&[Result<SubmitReceipt, SubmitError>], &mut Batch) + Send + Sync + 'a;
 
 impl Intake {
-    /// Creates the intake of a worker. Call it once for each worker.
+    /// Creates the intake of a queue. Call it once for each.
     #[must_use]
-    pub fn new(worker: Arc<Worker>, parts: IntakeParts) -> Self {
-        let store = worker.services.store.clone();
+    pub fn new(queue: &Subsystems, parts: IntakeParts) -> Self {
+        let (services, delivery, events) = (queue.services.clone(), queue.delivery.clone(), queue.events.clone());
+        let store = services.store.clone();
         let plans = Arc::new(RwLock::new(parts.plans));
         let storage_quotas =
-            Arc::new(StorageQuotaTracker::new(store.clone(), worker.services.clock.clone(), Arc::clone(&plans)));
-        let automations = AutomationEngine::new(Arc::clone(&worker), Arc::clone(&parts.vault));
+            Arc::new(StorageQuotaTracker::new(store.clone(), services.clock.clone(), Arc::clone(&plans)));
+        let automations =
+            AutomationEngine::new(services.clone(), Arc::clone(&events.trigger_index), Arc::clone(&parts.vault));
         let sender_authorization =
             Arc::new(SenderAuthorization::new(store, parts.vault, parts.signing, parts.sandbox_sender));
         let signing_pool = Arc::new(parts.signing_pool);
         let signer =
             TransactionSigner::new(Arc::clone(&sender_authorization), Arc::clone(&signing_pool), parts.signing);
-        // The cells are empty: a worker has one intake.
-        let _ = worker.transaction_signer.set(signer);
+        delivery.dispatcher.agent.set_transaction_signer(signer);
         let response_budget = ResponseBudget::new(RESPONSES_BYTES_MAX, ACCOUNT_RESPONSES_BYTES_MAX);
         Self {
-            credentials: Arc::new(CredentialAuthenticator::new(worker.services.clone())),
-            suppression_importer: Arc::new(SuppressionImporter::new(
-                worker.services.clone(),
-                Arc::clone(&storage_quotas),
-            )),
-            webhooks: Arc::new(WebhookService::new(
-                worker.services.clone(),
-                Arc::clone(&worker.webhooks),
-                response_budget,
-            )),
+            credentials: Arc::new(CredentialAuthenticator::new(services.clone())),
+            suppression_importer: Arc::new(SuppressionImporter::new(services.clone(), Arc::clone(&storage_quotas))),
+            webhooks: Arc::new(WebhookService::new(services.clone(), Arc::clone(&events.webhooks), response_budget)),
             automations,
-            email_tracking: Arc::new(EmailTracking::new(Arc::clone(&worker))),
-            bounces: BounceProcessor::new(Arc::clone(&worker), parts.domains.facts.clone()),
+            email_tracking: Arc::new(EmailTracking::new(services.clone())),
+            bounces: BounceProcessor::new(services.clone(), &delivery, parts.domains.facts.clone()),
             domains: Arc::new(SendingDomains::new(
-                Arc::clone(&worker),
+                services.clone(),
+                &events,
                 Arc::clone(&sender_authorization),
                 parts.domains,
             )),
-            worker,
+            services,
+            delivery,
+            events,
+            tls_reporter: Arc::default(),
             sender_authorization,
             signing_pool,
             signing: parts.signing,
@@ -227,29 +230,29 @@ impl Intake {
     /// The vault that seals secrets.
     #[must_use]
     pub fn vault(&self) -> &Arc<Vault> {
-        self.worker.webhooks.vault()
+        self.events.webhooks.vault()
     }
 
     /// The client for URLs of customers and strangers: it connects to public addresses only, unless the operator allows
     /// others.
     #[must_use]
     pub fn http_client(&self) -> &HttpClient {
-        self.worker.webhooks.client()
+        self.events.webhooks.client()
     }
 
     #[must_use]
     pub fn store(&self) -> &Store {
-        &self.worker.services.store
+        &self.services.store
     }
 
     #[must_use]
     pub fn clock(&self) -> &Clock {
-        &self.worker.services.clock
+        &self.services.clock
     }
 
     #[must_use]
     pub fn entropy(&self) -> &Entropy {
-        &self.worker.services.entropy
+        &self.services.entropy
     }
 
     /// Cache of published templates.
@@ -351,9 +354,8 @@ impl Intake {
         if !self.rate_limiter.is_enabled() {
             return Ok(None);
         }
-        let rate =
-            RequestRate::new(self.plans().of(account.plan).requests_per_second, self.worker.services.leases.nodes());
-        self.rate_limiter.check(account.id, rate, self.worker.services.clock.now()).map(Some)
+        let rate = RequestRate::new(self.plans().of(account.plan).requests_per_second, self.services.leases.nodes());
+        self.rate_limiter.check(account.id, rate, self.services.clock.now()).map(Some)
     }
 
     /// Emails that an account has used of its plan today and this month, exact to one email.
@@ -364,18 +366,23 @@ impl Intake {
         // The quota tracker counts events that are not dispatched yet only for plans with caps.
         self.outbox().dispatch_within(OUTBOX_WAIT_MAX).await;
         let account = tenant.account().id;
-        self.worker.quota_tracker.usage_of(&self.worker.services.store, account, self.clock().now()).await
+        self.events.quota_tracker.usage_of(&self.services.store, account, self.clock().now()).await
     }
 
     /// Waits for the next recorded outcome. An outcome recorded after this call, even before the first poll, counts.
     pub fn next_outcome(&self) -> impl Future<Output = ()> + '_ {
-        self.worker.next_outcome()
+        self.services.next_outcome()
+    }
+
+    /// Enables TLS reports. Only the first call has an effect.
+    pub fn set_tls_reporter(&self, reporter: TlsReporter) {
+        let _ = self.tls_reporter.set(reporter);
     }
 
     /// The outbox dispatcher.
     #[must_use]
     pub fn outbox(&self) -> &Arc<OutboxDispatcher> {
-        &self.worker.outbox
+        &self.events.outbox
     }
 
     /// The credential authenticator.
@@ -399,15 +406,14 @@ impl Intake {
     /// The service for product events and visits.
     #[must_use]
     pub fn product_events(&self) -> ProductEventService {
-        let worker = &self.worker;
-        let (aggregator, exporter) = (Arc::clone(&worker.analytics), Arc::clone(&worker.exporter));
-        ProductEventService::new(worker.services.clone(), self.automations.clone(), aggregator, exporter)
+        let (aggregator, exporter) = (Arc::clone(&self.events.analytics), Arc::clone(&self.events.exporter));
+        ProductEventService::new(self.services.clone(), self.automations.clone(), aggregator, exporter)
     }
 
     /// Retention time of emails.
     #[must_use]
     pub fn retention(&self) -> Duration {
-        self.worker.policy.current().retention
+        self.delivery.policy.current().retention
     }
 
     /// The key that signs links in mail and on public pages.
@@ -437,7 +443,7 @@ impl Intake {
     /// Service that changes suppressions and subscription preferences.
     #[must_use]
     pub fn suppressions(&self) -> SuppressionService {
-        SuppressionService::new(&self.worker.services)
+        SuppressionService::new(&self.services)
     }
 
     /// Applies the subscription preference of the recipient whom an unsubscribe link is bound to, and wakes the outbox.
@@ -450,19 +456,19 @@ impl Intake {
         preference: SubscriptionPreferences,
     ) -> Result<(), SuppressionError> {
         self.suppressions().apply_preference(bound, preference).await?;
-        self.worker.services.outbox_wakeup.notify_one();
+        self.services.outbox_wakeup.notify_one();
         Ok(())
     }
 
     /// Wakes the outbox dispatcher: an event was recorded.
     pub fn notify_outbox(&self) {
-        self.worker.notify_outbox();
+        self.services.outbox_wakeup.notify_one();
     }
 
     /// Partitions that this node holds, as ranges of adjacent numbers.
     #[must_use]
     pub fn partition_ranges(&self) -> Vec<RangeInclusive<u16>> {
-        self.worker.services.leases.owned_ranges()
+        self.services.leases.owned_ranges()
     }
 
     #[must_use]
@@ -486,7 +492,7 @@ impl Intake {
     /// # Errors
     /// [`SubmitError::InsufficientStorage`] or [`SubmitError::Unavailable`].
     pub fn check_ready(&self) -> Result<(), SubmitError> {
-        if self.worker.services.stop.is_cancelled() {
+        if self.services.stop.is_cancelled() {
             return Err(SubmitError::Unavailable);
         }
         self.check_store_health()
@@ -495,7 +501,7 @@ impl Intake {
     /// Checks the store alone. A message in transfer while delivery stops is still accepted: it is on disk for the next
     /// start.
     fn check_store_health(&self) -> Result<(), SubmitError> {
-        match self.worker.services.store.health().state {
+        match self.services.store.health().state {
             StoreState::Healthy => Ok(()),
             StoreState::Full => Err(SubmitError::InsufficientStorage),
             StoreState::Away(_) | StoreState::Fenced(_) => Err(SubmitError::Unavailable),
@@ -507,7 +513,7 @@ impl Intake {
     /// # Errors
     /// Returns the reason as text for the `scheduled_at` field.
     pub fn validate_scheduled_at(&self, at: Timestamp) -> Result<(), &'static str> {
-        prepare::validate_schedule_time(at, self.worker.services.clock.now())
+        prepare::validate_schedule_time(at, self.services.clock.now())
     }
 
     /// Checks at MAIL FROM that the account may send from the envelope sender, before content is read. The author in
@@ -516,7 +522,7 @@ impl Intake {
     /// # Errors
     /// Returns a [`SubmitError`] if the account may not send from the address, or the store cannot be read.
     pub async fn authorize_sender(&self, tenant: &Tenant, sender: &Address) -> Result<(), SubmitError> {
-        self.sender_authorization.authorize(tenant, sender, self.worker.services.clock.now()).await.map(drop)
+        self.sender_authorization.authorize(tenant, sender, self.services.clock.now()).await.map(drop)
     }
 
     /// Accepts a draft. Returns when the email is committed.
@@ -539,7 +545,7 @@ impl Intake {
     ) -> BoxFuture<'a, Result<SubmitReceipt, SubmitError>> {
         Box::pin(async move {
             self.check_store_health()?;
-            let now = self.worker.services.clock.now();
+            let now = self.services.clock.now();
             let prepared = match self.prepare_message(tenant, draft, now).await {
                 Ok(prepared) => prepared,
                 Err(PrepareError::Rejected(refusal)) => return Err(refusal),
@@ -570,7 +576,7 @@ impl Intake {
     ) -> BoxFuture<'a, Result<Vec<Result<SubmitReceipt, SubmitError>>, SubmitError>> {
         Box::pin(async move {
             self.check_store_health()?;
-            let now = self.worker.services.clock.now();
+            let now = self.services.clock.now();
             let staging: Vec<_> = drafts.into_iter().map(|draft| self.prepare_message(tenant, draft, now)).collect();
             let mut prepared = Vec::with_capacity(staging.len());
             let mut outcomes = Vec::with_capacity(staging.len());
@@ -613,15 +619,13 @@ impl Intake {
             let mut assignments = Vec::with_capacity(prepared.len());
             let mut events = Vec::with_capacity(prepared.len());
             for message in &prepared {
-                let assignment =
-                    message.assign_partitions(|domain| self.worker.services.leases.choose_for_domain(domain));
+                let assignment = message.assign_partitions(|domain| self.services.leases.choose_for_domain(domain));
                 let assignment = assignment.ok_or(SubmitError::Unavailable)?;
-                let event = EventId::new(message.now, self.worker.services.entropy.unique_bits());
+                let event = EventId::new(message.now, self.services.entropy.unique_bits());
                 events.push(message.write_rows(&mut batch, &assignment, event));
                 assignments.push(assignment);
             }
             if !self
-                .worker
                 .services
                 .leases
                 .fence_partitions(&mut batch, assignments.iter().flat_map(PartitionAssignment::partitions))
@@ -629,11 +633,12 @@ impl Intake {
                 // A partition moved to another node after it was chosen: choose again.
                 continue;
             }
-            let reserve =
-                |assignment: PartitionAssignment| (assignment.partition, self.worker.reserve_tasks(assignment.tasks));
+            let reserve = |assignment: PartitionAssignment| {
+                (assignment.partition, TaskReservation::reserve(&self.delivery.dispatcher, assignment.tasks))
+            };
             let reservations: Vec<_> = assignments.into_iter().map(reserve).collect();
             extend(&mut batch);
-            match self.worker.services.store.commit(batch).await {
+            match self.services.store.commit(batch).await {
                 Ok(()) => {
                     self.after_commit(prepared, events, reservations);
                     return Ok(());
@@ -647,7 +652,7 @@ impl Intake {
                 {
                     return Err(SubmitError::DoneConcurrently);
                 }
-                Err(CommitError::Conflict { .. }) => self.worker.services.leases.wait_for_change().await,
+                Err(CommitError::Conflict { .. }) => self.services.leases.wait_for_change().await,
                 // The disk failed or the database connection was lost during the commit, so its result is unknown.
                 Err(CommitError::Fenced(_) | CommitError::Unknown(_)) => {
                     reservations.into_iter().for_each(|(_, reservation)| reservation.mark_in_doubt());
@@ -661,7 +666,7 @@ impl Intake {
     }
 
     pub(crate) fn count_received(&self) {
-        self.worker.metrics.last_hour.count(Counted::Received, 1, self.clock().now());
+        self.delivery.metrics().last_hour.count(Counted::Received, 1, self.clock().now());
     }
 
     /// Updates counters, timers and caches after the commit.
@@ -673,12 +678,12 @@ impl Intake {
     ) {
         let (number, now) = (prepared.len() as u64, self.clock().now());
         metrics::counter!("postrider_emails_accepted_total").increment(number);
-        self.worker.metrics.last_hour.count(Counted::Accepted, number, now);
+        self.delivery.metrics().last_hour.count(Counted::Accepted, number, now);
         for ((message, event), (partition, reservation)) in prepared.into_iter().zip(events).zip(reservations) {
             message.log();
             match message.disposition {
                 Disposition::Schedule(at) => self.release_timers.schedule(partition, at),
-                Disposition::Reject(..) => self.worker.services.outcome_recorded.notify_waiters(),
+                Disposition::Reject(..) => self.services.outcome_recorded.notify_waiters(),
                 Disposition::Deliver => {}
             }
             reservation.confirm(&message.chunks);
@@ -688,8 +693,8 @@ impl Intake {
             if let Some(storage) = message.storage_reservation {
                 storage.confirm();
             }
-            self.worker.recent_events.insert(event, Some(message.email));
+            self.events.recent_events.insert(event, Some(message.email));
         }
-        self.worker.services.outbox_wakeup.notify_one();
+        self.services.outbox_wakeup.notify_one();
     }
 }

@@ -198,6 +198,11 @@ impl OutboxDispatcher {
         Timestamp::from_millisecond(self.dispatched_until_ms.load(Ordering::Relaxed)).unwrap_or_default()
     }
 
+    /// Marks the plan usage as incomplete until [`Self::drain_backlog`] has run.
+    pub(crate) fn mark_behind(&self) {
+        self.quota_tracker.mark_behind();
+    }
+
     /// Dispatches the events of the previous process. Accounts with a cap wait for this ([`crate::quota_tracker`]).
     pub(crate) async fn drain_backlog(self: Arc<Self>) {
         while let Err(error) = self.dispatch_outbox().await {
@@ -311,15 +316,15 @@ mod tests {
     use store::engine::Store;
 
     use super::*;
-    use crate::worker::tests::idle;
+    use crate::subsystems::tests::idle;
 
     /// Otherwise the event would stay in the outbox until the next one wakes the dispatcher.
     #[tokio::test]
     async fn conflicts_in_all_tries_are_an_error() {
         const PARTITION: u16 = 7;
-        let worker = idle(Store::memory());
-        worker.poll_cluster().await.unwrap();
-        let now = worker.services.clock.now();
+        let queue = idle(Store::memory());
+        queue.cluster.poll().await.unwrap();
+        let now = queue.services.clock.now();
         let event = Event {
             id: EventId::new(now, 1),
             account: AccountId::new(now, 1),
@@ -331,10 +336,10 @@ mod tests {
         };
         let mut batch = Batch::progress();
         store::event::record(&mut batch, &event, PARTITION);
-        let view = store::lease::read_view(&worker.services.store).await.unwrap();
+        let view = store::lease::read_view(&queue.services.store).await.unwrap();
         store::lease::acquire(&mut batch, PARTITION, &view.partitions[usize::from(PARTITION)], "another");
-        worker.services.store.commit(batch).await.unwrap();
-        let outcome = worker.outbox.dispatch_outbox().await;
+        queue.services.store.commit(batch).await.unwrap();
+        let outcome = queue.events.outbox.dispatch_outbox().await;
         assert!(matches!(outcome, Err(OutboxError::Commit(CommitError::Conflict { .. }))), "{outcome:?}");
     }
 }

@@ -62,7 +62,7 @@ impl Intake {
     #[must_use]
     pub fn alert_partition(&self) -> AlertPartition {
         let any = || u16::try_from(self.entropy().u64() % u64::from(PARTITIONS)).unwrap_or_default();
-        AlertPartition(self.worker.services.leases.any().unwrap_or_else(any))
+        AlertPartition(self.services.leases.any().unwrap_or_else(any))
     }
 
     /// Adds an alert for an account's owner to a batch. Call [`Intake::notify_owner_alert`] after the commit.
@@ -80,22 +80,22 @@ impl Intake {
 
     /// Schedules the alert of a completed commit to be sent now.
     pub fn notify_owner_alert(&self, AlertPartition(place): AlertPartition) {
-        self.worker.owner_alert_timers.schedule(place, self.clock().now());
+        self.events.owner_alert_timers.schedule(place, self.clock().now());
     }
 
     /// Sends due alerts until the worker stops.
     pub(crate) async fn run_owner_alerts(&self) {
-        let (worker, appointments) = (&self.worker, &self.worker.owner_alert_timers);
-        while !worker.services.stop.is_cancelled() {
-            let (leases, changed) = (worker.services.leases.changed(), appointments.changed());
-            let (due, next) = appointments.due(&worker.services.leases.active(), self.clock().now());
+        let (services, appointments) = (&self.services, &self.events.owner_alert_timers);
+        while !services.stop.is_cancelled() {
+            let (leases, changed) = (services.leases.changed(), appointments.changed());
+            let (due, next) = appointments.due(&services.leases.active(), self.clock().now());
             if due.is_empty() {
                 tokio::select! {
                     () = self.clock().sleep_until(next) => {}
                     () = changed => {}
                     () = leases => {}
                     () = tokio::time::sleep(POLL_INTERVAL), if self.store().is_shared() => appointments.reset_all(),
-                    () = worker.services.stop.cancelled() => {}
+                    () = services.stop.cancelled() => {}
                 }
             }
             for partition in due {
@@ -106,7 +106,7 @@ impl Intake {
 
     /// Sends the due alerts of a partition.
     async fn send_due_alerts(&self, partition: u16) {
-        let (now, appointments) = (self.clock().now(), &self.worker.owner_alert_timers);
+        let (now, appointments) = (self.clock().now(), &self.events.owner_alert_timers);
         appointments.begin_scan(partition);
         match store::owner_alert::list_due(self.store(), partition, now, PAGE_ALERTS).await {
             Ok(due) => {
@@ -122,15 +122,15 @@ impl Intake {
                 }
                 let next = match (has_failed, is_full) {
                     // Do not retry at once while the store rejects commits.
-                    (true, _) => Some(self.worker.services.clock.after(RETRY_DELAY)),
+                    (true, _) => Some(self.services.clock.after(RETRY_DELAY)),
                     (false, true) => Some(now),
                     (false, false) => due.next,
                 };
                 next.into_iter().for_each(|next| appointments.schedule(partition, next));
             }
             Err(error) => {
-                store::warn_unless_away!(self.worker.services.store, %error, "cannot read owner alerts; retrying");
-                appointments.schedule(partition, self.worker.services.clock.after(RETRY_DELAY));
+                store::warn_unless_away!(self.services.store, %error, "cannot read owner alerts; retrying");
+                appointments.schedule(partition, self.services.clock.after(RETRY_DELAY));
             }
         }
     }
@@ -146,7 +146,7 @@ impl Intake {
         let end = notice.since.checked_add(RETRY_FOR).unwrap_or(Timestamp::MAX);
         let next = match reason {
             OwnerAlertError::Transient(_) if now < end => {
-                let next = self.worker.services.clock.after(RETRY_DELAY);
+                let next = self.services.clock.after(RETRY_DELAY);
                 found.defer(&mut batch, next);
                 Some(next)
             }

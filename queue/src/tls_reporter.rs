@@ -80,28 +80,28 @@ fn report_due_at(hostname: &DomainName, day: Day, domain: &DomainName) -> Timest
 impl Intake {
     /// Sends due reports until the worker stops. Returns at once without a reporter.
     pub(crate) async fn run_tls_reporter(&self) {
-        let worker = &self.worker;
-        let Some(reporter) = worker.tls_reporter.get() else { return };
-        while !worker.services.stop.is_cancelled() {
-            let leases = worker.services.leases.changed();
-            let next = match worker.services.leases.is_active(0) {
+        let services = &self.services;
+        let Some(reporter) = self.tls_reporter.get() else { return };
+        while !services.stop.is_cancelled() {
+            let leases = services.leases.changed();
+            let next = match services.leases.is_active(0) {
                 true => self.send_due_tls_reports(reporter).await.unwrap_or_else(|error| {
                     store::warn_unless_away!(self.store(), %error, "cannot send TLS reports; retrying");
-                    worker.services.clock.after(RETRY_DELAY)
+                    services.clock.after(RETRY_DELAY)
                 }),
                 false => Timestamp::MAX,
             };
             tokio::select! {
                 () = self.clock().sleep_until(next) => {}
                 () = leases => {}
-                () = worker.services.stop.cancelled() => {}
+                () = services.stop.cancelled() => {}
             }
         }
     }
 
     /// Sends due reports. Returns the time of the next check.
     async fn send_due_tls_reports(&self, reporter: &TlsReporter) -> Result<Timestamp, ReadError> {
-        self.worker.tls_stats.flush().await;
+        self.delivery.tls_stats.flush().await;
         let now = self.clock().now();
         let today = Day::containing(now);
         let (first, last) = (today.days_before(DAYS_CHECKED), today.days_before(1));
@@ -125,7 +125,7 @@ impl Intake {
                 next = next_report.map_or(next, |next_report| next.min(next_report));
             }
             match slice.next {
-                Some(next_page) if !self.worker.services.stop.is_cancelled() => at = Some(next_page),
+                Some(next_page) if !self.services.stop.is_cancelled() => at = Some(next_page),
                 _ => return Ok(next),
             }
         }
@@ -135,7 +135,7 @@ impl Intake {
     fn next_send(&self, found: &StoredTlsStats) -> Option<(Timestamp, Timestamp)> {
         match &found.stats.book {
             None => {
-                let due = report_due_at(&self.worker.settings.hostname, found.day, &found.domain);
+                let due = report_due_at(&self.delivery.hostname, found.day, &found.domain);
                 Some((due, due))
             }
             Some(delivery) => {
@@ -177,7 +177,7 @@ impl Intake {
             day: found.day,
             counts: &found.stats.counts,
             contact: &reporter.contact,
-            submitter: from.map_or(&self.worker.settings.hostname, Address::domain),
+            submitter: from.map_or(&self.delivery.hostname, Address::domain),
         };
         let written = RenderedTlsReport { gzipped: gzip(&report.to_json()), report, from };
         let mut current = found.clone();
@@ -200,7 +200,7 @@ impl Intake {
         let Ok(name) = domain.child("_tls").and_then(|name| name.child("_smtp")) else {
             return Ok(Vec::new());
         };
-        let texts = self.worker.router.resolver().txt(&name).await.map_err(|error| error.to_string())?;
+        let texts = self.delivery.router.resolver().txt(&name).await.map_err(|error| error.to_string())?;
         Ok(tls_report::report_destinations(&texts.data))
     }
 
@@ -218,7 +218,7 @@ impl Intake {
                 if !matches!(error, CommitError::Conflict { .. }) {
                     store::warn_unless_away!(self.store(), %error, "cannot save the state of a TLS report; retrying");
                 }
-                Err(self.worker.services.clock.after(RETRY_DELAY))
+                Err(self.services.clock.after(RETRY_DELAY))
             }
         }
     }
@@ -266,7 +266,7 @@ impl Intake {
                 // The state as committed with the email.
                 Ok(found.save_report_state(&mut Batch::progress(), delivery.with_result(at, state, now)))
             }
-            Ok(None) => Err(self.worker.services.clock.after(RETRY_DELAY)),
+            Ok(None) => Err(self.services.clock.after(RETRY_DELAY)),
             Err(reason) => {
                 tracing::warn!(domain = %found.domain, why = %reason, "TLS report not mailed");
                 self.commit_tls_report(found, delivery.with_result(at, ReportSendState::Waiting(Some(reason)), now))

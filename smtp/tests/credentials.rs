@@ -29,8 +29,8 @@ use queue::intake::{DkimSigning, Intake, IntakeParts};
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
+use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
-use queue::worker::{Worker, WorkerParts, WorkerSettings};
 use smtp::limits::SessionLimits;
 use smtp::sending_handlers::SubmissionHandler;
 use smtp::settings::ListenerRole;
@@ -54,7 +54,7 @@ async fn intake() -> Intake {
     let no_servers =
         dns::resolver::ResolverSettings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Default::default() };
     let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
-    let parts = WorkerParts {
+    let parts = SubsystemParts {
         store: Store::memory(),
         clock: Clock::default(),
         entropy: Entropy::default(),
@@ -65,7 +65,7 @@ async fn intake() -> Intake {
         node: "test".to_owned(),
         predecessor_node: None,
     };
-    let settings = WorkerSettings {
+    let settings = DeliverySettings {
         hostname,
         delivery_policy: DeliveryPolicy {
             schedule: RetrySchedule::default(),
@@ -82,8 +82,8 @@ async fn intake() -> Intake {
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };
-    let worker = Worker::new(parts, settings);
-    worker.join_cluster().await.unwrap();
+    let queue = Subsystems::new(parts, settings);
+    queue.cluster.join().await.unwrap();
     let rest = IntakeParts {
         vault: Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
         signing_pool: dns::signing_pool::SigningPool::start(Some(1)).unwrap(),
@@ -111,7 +111,7 @@ async fn intake() -> Intake {
             auto_verify: false,
         },
     };
-    Intake::new(worker, rest)
+    Intake::new(&queue, rest)
 }
 
 /// An account with a domain and a credential, and a submission listener.

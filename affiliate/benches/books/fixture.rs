@@ -20,8 +20,8 @@ use queue::intake::{DkimSigning, Intake, IntakeParts};
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
+use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
-use queue::worker::{Worker, WorkerParts, WorkerSettings};
 use store::engine::Store;
 
 pub(crate) struct Fixture {
@@ -36,9 +36,9 @@ impl Fixture {
     pub(crate) async fn open(store: Store) -> Self {
         let now = Clock::default().now();
         let account = AccountId::new(now, Entropy::default().u128());
-        let worker = worker(store);
-        worker.join_cluster().await.unwrap();
-        Self { service: AffiliateService::new(Intake::new(worker, intake_parts())), account, now }
+        let queue = queue(store);
+        queue.cluster.join().await.unwrap();
+        Self { service: AffiliateService::new(Intake::new(&queue, intake_parts())), account, now }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -64,10 +64,10 @@ fn vault() -> Arc<dns::secrets::Vault> {
     Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap())
 }
 
-fn worker(store: Store) -> Arc<Worker> {
+fn queue(store: Store) -> Subsystems {
     let hostname: mail::address::DomainName = "mx.example.test".parse().unwrap();
     let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
-    let parts = WorkerParts {
+    let parts = SubsystemParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
@@ -83,7 +83,7 @@ fn worker(store: Store) -> Arc<Worker> {
         predecessor_node: None,
     };
     let retention = Duration::from_secs(30 * 24 * 3600);
-    let settings = WorkerSettings {
+    let settings = DeliverySettings {
         hostname,
         delivery_policy: DeliveryPolicy {
             schedule: RetrySchedule::default(),
@@ -100,7 +100,7 @@ fn worker(store: Store) -> Arc<Worker> {
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };
-    Worker::new(parts, settings)
+    Subsystems::new(parts, settings)
 }
 
 fn intake_parts() -> IntakeParts {

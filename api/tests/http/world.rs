@@ -29,9 +29,9 @@ use queue::intake::{DkimSigning, Intake, IntakeParts};
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
+use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
 use queue::users::UserService;
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
-use queue::worker::{Worker, WorkerParts, WorkerSettings};
 use serde_json::Value;
 use store::engine::{Batch, BatchPurpose, PostgresOptions, Store};
 use tokio::net::{TcpListener, TcpStream};
@@ -92,7 +92,7 @@ async fn intake_with(store: Store, change: impl FnOnce(&mut IntakeParts)) -> Int
     intake_and_worker(store, change).await.0
 }
 
-async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) -> (Intake, Arc<Worker>) {
+async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) -> (Intake, Subsystems) {
     let hostname: DomainName = "mx.example.test".parse().unwrap();
     let resolver = || {
         let servers = vec!["127.0.0.1:9".parse().unwrap()];
@@ -103,7 +103,7 @@ async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) 
         .unwrap()
     };
     let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
-    let parts = WorkerParts {
+    let parts = SubsystemParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
@@ -125,7 +125,7 @@ async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) 
         node: "test".to_owned(),
         predecessor_node: None,
     };
-    let settings = WorkerSettings {
+    let settings = DeliverySettings {
         hostname,
         delivery_policy: DeliveryPolicy {
             schedule: RetrySchedule::default(),
@@ -142,7 +142,7 @@ async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) 
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };
-    let parts = (Worker::new(parts, settings), dns::secrets::Vault::new(&[2; 32]).unwrap());
+    let parts = (Subsystems::new(parts, settings), dns::secrets::Vault::new(&[2; 32]).unwrap());
     let pool = dns::signing_pool::SigningPool::start(Some(1)).unwrap();
     let mut rest = IntakeParts {
         vault: Arc::new(parts.1),
@@ -157,7 +157,7 @@ async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) 
     };
     change(&mut rest);
     parts.0.join_cluster().await.unwrap();
-    (Intake::new(Arc::clone(&parts.0), rest), parts.0)
+    (Intake::new(&parts.0, rest), parts.0)
 }
 
 /// The verified domain of the first account.
@@ -256,14 +256,14 @@ impl World {
 
     /// A working world with changed intake settings.
     pub(crate) async fn with_worker_settings(change: impl FnOnce(&mut IntakeParts)) -> Self {
-        let (intake, worker) = intake_and_worker(store().await, change).await;
-        worker.start();
+        let (intake, queue) = intake_and_worker(store().await, change).await;
+        queue.start();
         let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
-    /// A world with changed intake settings and a paused worker.
+    /// A world with changed intake settings and a paused queue.
     pub(crate) async fn with_intake(change: impl FnOnce(&mut IntakeParts)) -> Self {
         Self::with_existing_intake(intake_with(store().await, change).await).await
     }

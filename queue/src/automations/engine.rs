@@ -46,22 +46,22 @@ const FOLD_CHECK_EVERY: u64 = 200;
 
 impl Intake {
     pub(crate) async fn run_automations(&self) {
-        let worker = &self.worker;
-        while !worker.services.stop.is_cancelled() {
+        let Self { services, events, delivery, .. } = self;
+        while !services.stop.is_cancelled() {
             // On a restored store, automations wait until the operator releases the queue: runs may have advanced after
             // the backup.
-            worker.wait_until_released().await;
-            let (leases, changed) = (worker.services.leases.changed(), worker.trigger_index.timers.changed());
-            let (due, next) = worker.trigger_index.timers.due(&worker.services.leases.active(), self.clock().now());
+            delivery.dispatcher.pause.wait_until_released().await;
+            let (leases, changed) = (services.leases.changed(), events.trigger_index.timers.changed());
+            let (due, next) = events.trigger_index.timers.due(&services.leases.active(), self.clock().now());
             if due.is_empty() {
                 tokio::select! {
                     () = self.clock().sleep_until(next) => {}
                     () = changed => {}
                     () = leases => {}
                     () = tokio::time::sleep(POLL_INTERVAL), if self.store().is_shared() => {
-                        worker.trigger_index.timers.reset_all();
+                        events.trigger_index.timers.reset_all();
                     }
-                    () = worker.services.stop.cancelled() => {}
+                    () = services.stop.cancelled() => {}
                 }
                 continue;
             }
@@ -73,7 +73,7 @@ impl Intake {
     pub async fn run_due_automations(&self) {
         loop {
             let (mut due, now) = (Vec::new(), self.clock().now());
-            for partition in self.worker.services.leases.active() {
+            for partition in self.services.leases.active() {
                 let first = store::automation_run::due_work::list_due(self.store(), partition, now, 1).await;
                 if first.is_ok_and(|first| !first.due.is_empty()) {
                     due.push(partition);
@@ -91,7 +91,7 @@ impl Intake {
         let mut work = Vec::new();
         let now = self.clock().now();
         for partition in partitions {
-            let timers = &self.worker.trigger_index.timers;
+            let timers = &self.events.trigger_index.timers;
             timers.begin_scan(*partition);
             match store::automation_run::due_work::list_oldest_and_newest_due(self.store(), *partition, now, PAGE_WORK)
                 .await
@@ -104,12 +104,12 @@ impl Intake {
                 }
                 Err(error) => {
                     store::warn_unless_away!(self.store(), %error, "cannot read the due work of automations; retrying");
-                    timers.schedule(*partition, self.worker.services.clock.after(RETRY_DELAY));
+                    timers.schedule(*partition, self.services.clock.after(RETRY_DELAY));
                 }
             }
         }
         let (work, left) = round_robin::round_robin(work, ROUND_WORK);
-        left.iter().for_each(|(partition, _)| self.worker.trigger_index.timers.schedule(*partition, now));
+        left.iter().for_each(|(partition, _)| self.events.trigger_index.timers.schedule(*partition, now));
         let mut done = futures_util::stream::iter(work)
             .map(|(partition, (at, due))| async move { (partition, self.process_due(partition, at, due).await) })
             .buffer_unordered(CONCURRENCY);
@@ -120,11 +120,11 @@ impl Intake {
                 if let Err(error) = outcome {
                     store::warn_unless_away!(self.store(), %error, "cannot advance an automation run; retrying");
                 }
-                self.worker.trigger_index.timers.schedule(partition, self.worker.services.clock.after(RETRY_DELAY));
+                self.events.trigger_index.timers.schedule(partition, self.services.clock.after(RETRY_DELAY));
             }
         }
         if any {
-            self.worker.services.outbox_wakeup.notify_one();
+            self.services.outbox_wakeup.notify_one();
         }
     }
 
@@ -170,12 +170,12 @@ impl Intake {
             }
             if run.due > Some(self.clock().now()) {
                 if let Some(due) = run.due {
-                    self.worker.trigger_index.timers.schedule(run.partition, due);
+                    self.events.trigger_index.timers.schedule(run.partition, due);
                 }
                 return Ok(Some(outcome.unwrap_or(StepCommit::Conflict)));
             }
             let committed = self.run_step(&found, sealed.as_deref()).await?;
-            if matches!(committed, StepCommit::Retry) || self.worker.services.stop.is_cancelled() {
+            if matches!(committed, StepCommit::Retry) || self.services.stop.is_cancelled() {
                 return Ok(Some(committed));
             }
             outcome = Some(committed);
@@ -209,7 +209,7 @@ impl Intake {
             return self.commit_run_update(found, step::fail_step(run.clone(), "the step does not exist", now)).await;
         };
         let is_sending = matches!(action, StepAction::SendEmail(_) | StepAction::Sms(_));
-        if is_sending && self.worker.is_account_held(run.account) {
+        if is_sending && self.delivery.holds.is_account_held(run.account) {
             return self.commit_run_update(found, step::hold_step(run.clone(), now)).await;
         }
         let update = match action {
@@ -240,9 +240,9 @@ impl Intake {
         let committed = self.commit_step(batch).await?;
         if let (StepCommit::Committed, Some(due)) = (&committed, update.run.due) {
             // Schedule the partition for this run, whatever else is due there.
-            self.worker.trigger_index.timers.schedule(update.run.partition, due);
+            self.events.trigger_index.timers.schedule(update.run.partition, due);
         }
-        if !update.run.status.is_active() && self.worker.services.entropy.u64().is_multiple_of(FOLD_CHECK_EVERY) {
+        if !update.run.status.is_active() && self.services.entropy.u64().is_multiple_of(FOLD_CHECK_EVERY) {
             self.fold_run_counts(update.run.account, update.run.automation).await?;
         }
         Ok(committed)
@@ -251,7 +251,7 @@ impl Intake {
     pub(super) async fn commit_step(&self, batch: Batch) -> Result<StepCommit, ReadError> {
         match self.store().commit(batch).await {
             Ok(()) => {
-                self.worker.services.outbox_wakeup.notify_one();
+                self.services.outbox_wakeup.notify_one();
                 Ok(StepCommit::Committed)
             }
             Err(CommitError::Conflict { .. }) => Ok(StepCommit::Conflict),
@@ -321,7 +321,7 @@ impl AutomationEngine {
     /// another node.
     pub(super) fn write_run_update(&self, found: &StoredRun, update: &RunUpdate, now: Timestamp, batch: &mut Batch) {
         let run = &update.run;
-        let _fenced = self.0.worker.services.leases.fence_partitions(batch, std::iter::once(run.partition));
+        let _fenced = self.0.services.leases.fence_partitions(batch, std::iter::once(run.partition));
         store::automation_run::update(batch, found, run);
         if let Some(run_context) = &update.run_context {
             match self.seal_context(run.id, run_context) {

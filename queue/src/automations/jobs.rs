@@ -56,7 +56,7 @@ impl Intake {
         // Due now, which orders the rest behind work that became due meanwhile.
         let after = left.map(|work| AutomationJob { due: self.clock().now(), work, ..job.clone() });
         if let Some(after) = &after {
-            self.worker.trigger_index.timers.schedule(after.partition, after.due);
+            self.events.trigger_index.timers.schedule(after.partition, after.due);
         }
         replace_job(&mut batch, found, after.as_ref());
         let partitions = store::automation_run::due_work::partitions_of(&batch);
@@ -201,7 +201,7 @@ impl Intake {
             let mut after = found.run.clone();
             change(&mut after);
             if let Some(due) = after.due {
-                self.worker.trigger_index.timers.schedule(after.partition, due);
+                self.events.trigger_index.timers.schedule(after.partition, due);
             }
             store::automation_run::update(batch, &found, &after);
         }

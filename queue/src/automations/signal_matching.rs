@@ -70,7 +70,7 @@ pub(super) struct MatchedRuns {
 
 impl AutomationEngine {
     fn store(&self) -> &Store {
-        &self.0.worker.services.store
+        &self.0.services.store
     }
 
     /// Writes the effects of an event into `batch`. The batch checks what was read: after a conflict, build a new batch
@@ -79,7 +79,7 @@ impl AutomationEngine {
     /// # Errors
     /// The store cannot be read.
     pub async fn apply_event(&self, signal: &TriggerEvent<'_>, batch: &mut Batch) -> Result<SignalEffects, ReadError> {
-        if !self.0.worker.trigger_index.has_trigger(self.store(), signal.account, signal.name, self.now()).await? {
+        if !self.0.trigger_index.has_trigger(self.store(), signal.account, signal.name, self.now()).await? {
             return Ok(SignalEffects::default());
         }
         self.apply_signal(&TriggerSignal::from_product_event(signal), batch).await

@@ -115,7 +115,7 @@ impl Intake {
         let committed = self.commit_run_update(found, update).await?;
         if let (StepCommit::Committed, Ok(permit)) = (&committed, permit) {
             let (intake, run_key, key) = (self.clone(), store::automation_run::run_key(run), step_idempotency_key(run));
-            self.worker.services.spawn(async move {
+            self.services.spawn(async move {
                 let outcome = provider.post_message(&text, key).await;
                 if let Err(error) = intake.commit_sms_result(run_key, tries, &outcome).await {
                     // The next attempt repeats the request with the same key.
