@@ -21,7 +21,6 @@ mod email_step;
 mod engine;
 mod jobs;
 mod render_email;
-mod retention;
 mod round_robin;
 mod signal_matching;
 mod sms_step;
@@ -47,7 +46,6 @@ use tokio::sync::Semaphore;
 
 use self::definition_cache::DefinitionCache;
 pub use self::dry_run::{DryRun, DryRunError};
-pub(crate) use self::retention::purge_runs;
 pub use self::sms_step::SmsProvider;
 use crate::automations::trigger_index::TriggerIndex;
 use crate::services::Services;

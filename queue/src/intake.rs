@@ -46,6 +46,7 @@ use crate::bounces::BounceProcessor;
 use crate::client::http::{HttpClient, ResponseBudget};
 use crate::clock::Clock;
 use crate::credential_auth::CredentialAuthenticator;
+use crate::dkim_signing::DkimSigning;
 use crate::dkim2::TransactionSigner;
 use crate::domains::{DomainsParts, SendingDomains};
 use crate::email_tracking::EmailTracking;
@@ -116,17 +117,6 @@ pub struct Intake {
     credentials: Arc<CredentialAuthenticator>,
     suppression_importer: Arc<SuppressionImporter>,
     webhooks: Arc<WebhookService>,
-}
-
-/// DKIM signing of outgoing mail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DkimSigning {
-    /// No signatures; used to measure the cost of signing.
-    Off,
-    /// Signs each message with DKIM.
-    Messages,
-    /// Signs each message with DKIM, and each SMTP transaction with DKIM2.
-    MessagesAndTransactions,
 }
 
 /// Parameters of [`Intake::new`] besides the subsystems.

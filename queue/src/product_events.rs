@@ -8,9 +8,9 @@
 //! Intake is one commit that writes no row shared with other events. [`aggregation`] updates the shared rows later, many
 //! events per commit. [`conversion_export`] posts conversions to the URL that the operator configured.
 
-mod aggregation;
+pub(crate) mod aggregation;
 mod analytics_batch;
-mod conversion_export;
+pub(crate) mod conversion_export;
 
 use std::sync::Arc;
 

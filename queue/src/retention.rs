@@ -6,6 +6,8 @@
 //! The same job purges expired received emails, sessions, sign-in links and idempotency keys. It also purges old
 //! request logs, metrics, product events, event logs, deliveries, reports and affiliate visits.
 
+pub(crate) mod automation_runs;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +20,6 @@ use store::engine::{Batch, CommitError, ReadError};
 use store::request_log::LogPart;
 use thiserror::Error;
 
-use crate::automations;
 use crate::delivery_policy::SharedDeliveryPolicy;
 use crate::services::Services;
 
@@ -111,7 +112,7 @@ impl RetentionJob {
                 self.purge_request_logs(*account).await?;
                 self.purge_approvals(*account).await?;
                 self.purge_metrics(*account).await?;
-                automations::purge_runs(&self.services, *account, runs_before).await?;
+                automation_runs::purge_runs(&self.services, *account, runs_before).await?;
                 self.purge_dmarc_reports(*account).await?;
                 self.purge_product_events(*account, oldest_kept).await?;
                 self.purge_event_log(*account).await?;

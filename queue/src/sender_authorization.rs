@@ -23,7 +23,7 @@ use mail::id::{AccountId, DomainId};
 use store::access::Tenant;
 use store::engine::{ReadError, Store};
 
-use crate::intake::DkimSigning;
+use crate::dkim_signing::DkimSigning;
 use crate::submit_error::SubmitError;
 
 /// TTL of the cache.

@@ -22,7 +22,8 @@ use store::email::RECIPIENTS_MAX;
 
 use super::build_message::{BuiltMessage, build_message, envelope_recipients};
 use super::suppression_check::suppressed_disposition;
-use super::{ADDED_HEADER_BYTES_MAX, DkimSigning, Intake};
+use super::{ADDED_HEADER_BYTES_MAX, Intake};
+use crate::dkim_signing::DkimSigning;
 use crate::prepared_message::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage};
 use crate::quota_tracker::{QuotaDecision, QuotaReservation};
 use crate::sender_authorization::SendingIdentity;

@@ -6,15 +6,16 @@ use mail::event::EventKind;
 use mail::id::{AccountId, RunId};
 use store::engine::{Batch, CommitError, ReadError};
 
+use super::RetentionError;
 use crate::services::Services;
 
 /// Runs deleted in one commit.
 const BATCH_RUNS: usize = 100;
 /// Upper bound of the events deleted with a run; its steps record fewer.
-pub(super) const RUN_EVENTS_MAX: usize = 200;
+pub(crate) const RUN_EVENTS_MAX: usize = 200;
 
 /// Deletes finished runs of an account that were created before `before`.
-pub(crate) async fn purge_runs(services: &Services, account: AccountId, before: RunId) -> Result<(), ReadError> {
+pub(super) async fn purge_runs(services: &Services, account: AccountId, before: RunId) -> Result<(), RetentionError> {
     let automations = store::automation::list(&services.store, account, None, AUTOMATIONS_MAX, |_| true).await?;
     for automation in automations.0 {
         let mut after = None;
@@ -41,7 +42,7 @@ pub(crate) async fn purge_runs(services: &Services, account: AccountId, before: 
                 match services.store.commit(batch).await {
                     // A conflict is harmless: the next pass is in an hour.
                     Ok(()) | Err(CommitError::Conflict { .. }) => {}
-                    Err(error) => return Err(super::corrupt(error)),
+                    Err(error) => return Err(error.into()),
                 }
             }
             if is_last || services.stop.is_cancelled() {
