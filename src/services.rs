@@ -13,6 +13,7 @@ use mail::domain_setup::ServiceHosts;
 use mail::signed_token::TokenKey;
 use mail::verp::VerpKey;
 use provider::{Publisher, RequestKey};
+use queue::account_jobs::start_account_jobs;
 use queue::automations::SmsProvider;
 use queue::client::http::{HttpClient, HttpClientSettings, UrlRules, UrlTarget};
 use queue::client::smtp::SmtpDialer;
@@ -32,7 +33,7 @@ use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
 use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
-use queue::tls_reporter::TlsReporter;
+use queue::tls_reporter::TlsReportSettings;
 use queue::transport_security::{DnssecResolver, TransportSecurityPolicies};
 use queue::webhooks::WebhooksParts;
 use rustls::RootCertStore;
@@ -111,6 +112,8 @@ pub struct Services {
     pub provisioning: AccountProvisioning,
     /// Seals and opens stored secrets.
     pub vault: Arc<Vault>,
+    /// `None` if no TLS reports are sent.
+    tls_reports: Option<TlsReportSettings>,
     /// Holds the lock of the data directory.
     _identity: NodeIdentity,
 }
@@ -191,10 +194,21 @@ impl Services {
         if let Some(target) = build_conversion_target(config, resolver.clone())? {
             intake.product_events().set_conversion_target(target);
         }
-        start_tls_reporting(config, &intake, &resolver)?;
+        let tls_reports = tls_report_settings(config, &resolver)?;
         let inbound = build_inbound(config, &intake, &resolver)?;
         let provisioning = intake.account_provisioning();
-        Ok(Self { store, clock, entropy, queue, intake, inbound, provisioning, vault, _identity: identity })
+        Ok(Self {
+            store,
+            clock,
+            entropy,
+            queue,
+            intake,
+            inbound,
+            provisioning,
+            vault,
+            tls_reports,
+            _identity: identity,
+        })
     }
 
     /// Logs a warning if accounts cannot send from the sandbox sender.
@@ -223,7 +237,7 @@ impl Services {
     /// Starts delivery and background jobs.
     pub fn start(&self) {
         self.queue.start();
-        self.intake.start_jobs();
+        start_account_jobs(&self.intake, self.tls_reports.clone());
     }
 
     /// Applies a configuration as far as possible without a restart.
@@ -415,12 +429,10 @@ fn build_untrusted_http_client(config: &Config, resolver: &Resolver) -> Result<H
     HttpClient::new(resolver.clone(), settings).map_err(|error| BuildError::Tls(error.to_string()))
 }
 
-/// Starts TLS reporting (RFC 8460), if a contact is configured.
-fn start_tls_reporting(config: &Config, intake: &Intake, resolver: &Resolver) -> Result<(), BuildError> {
-    if let Some(contact) = config.delivery.tls_report_contact.clone() {
-        intake.set_tls_reporter(TlsReporter { contact, client: build_untrusted_http_client(config, resolver)? });
-    }
-    Ok(())
+/// Settings of TLS reports (RFC 8460), if a contact is configured.
+fn tls_report_settings(config: &Config, resolver: &Resolver) -> Result<Option<TlsReportSettings>, BuildError> {
+    let Some(contact) = config.delivery.tls_report_contact.clone() else { return Ok(None) };
+    Ok(Some(TlsReportSettings { contact, client: build_untrusted_http_client(config, resolver)? }))
 }
 
 /// Builds the sources of TLS policies for recipient domains: MTA-STS and DANE.

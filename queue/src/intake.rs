@@ -41,7 +41,7 @@ use store::access::Tenant;
 use store::engine::{Batch, CommitError, ReadError, Store, StoreState};
 use tokio::sync::Notify;
 
-use crate::automations::AutomationEngine;
+use crate::automations::engine::AutomationEngine;
 use crate::bounces::BounceProcessor;
 use crate::client::http::{HttpClient, ResponseBudget};
 use crate::clock::Clock;
@@ -54,6 +54,7 @@ use crate::entropy::Entropy;
 use crate::idempotency::InProgressKeys;
 use crate::last_hour::Counted;
 use crate::outbox::OutboxDispatcher;
+use crate::owner_alert_queue::OwnerAlertQueue;
 use crate::partition_timers::PartitionTimers;
 use crate::prepared_message::{Disposition, PartitionAssignment, PreparedMessage};
 use crate::product_events::ProductEventService;
@@ -69,7 +70,6 @@ use crate::suppression_import::SuppressionImporter;
 use crate::suppressions::{SubscriptionPreferences, SuppressionError, SuppressionService};
 use crate::task_reservation::TaskReservation;
 use crate::template_cache::TemplateCache;
-use crate::tls_reporter::TlsReporter;
 use crate::webhooks::WebhookService;
 
 use prepare::PrepareError;
@@ -96,7 +96,6 @@ pub struct Intake {
     pub(crate) services: Services,
     pub(crate) delivery: DeliverySubsystems,
     pub(crate) events: EventSubsystems,
-    pub(crate) tls_reporter: Arc<OnceLock<TlsReporter>>,
     pub(crate) sender_authorization: Arc<SenderAuthorization>,
     signing_pool: Arc<SigningPool>,
     signing: DkimSigning,
@@ -111,7 +110,7 @@ pub struct Intake {
     partner_email_wakeup: Arc<Notify>,
     email_tracking: Arc<EmailTracking>,
     in_progress_keys: Arc<InProgressKeys>,
-    domains: Arc<SendingDomains>,
+    pub(crate) domains: Arc<SendingDomains>,
     bounces: BounceProcessor,
     automations: AutomationEngine,
     credentials: Arc<CredentialAuthenticator>,
@@ -200,7 +199,6 @@ impl Intake {
             services,
             delivery,
             events,
-            tls_reporter: Arc::default(),
             sender_authorization,
             signing_pool,
             signing: parts.signing,
@@ -364,9 +362,10 @@ impl Intake {
         self.services.next_outcome()
     }
 
-    /// Enables TLS reports. Only the first call has an effect.
-    pub fn set_tls_reporter(&self, reporter: TlsReporter) {
-        let _ = self.tls_reporter.set(reporter);
+    /// Owner alerts that wait to be sent.
+    #[must_use]
+    pub fn owner_alerts(&self) -> OwnerAlertQueue {
+        OwnerAlertQueue::new(self.services.clone(), Arc::clone(&self.events.owner_alert_timers))
     }
 
     /// The outbox dispatcher.

@@ -12,6 +12,7 @@
 //! (RFC 8460). [`users`] manages the users of an account. [`clock`] and [`entropy`] are the only sources of time and
 //! randomness.
 
+pub mod account_jobs;
 mod attempt;
 mod attempt_log;
 pub mod automations;
@@ -58,7 +59,8 @@ pub mod outbox;
 pub mod outcome;
 mod outcome_writer;
 pub mod own_hostnames;
-pub mod owner_alerts;
+pub mod owner_alert_queue;
+mod owner_alerts;
 pub mod pacing;
 mod partition_timers;
 pub mod pause_state;

@@ -24,7 +24,7 @@ use store::engine::{Batch, CommitError};
 use store::pending_analytics::AnalyticsEvent;
 use store::product_event::StoredProductEvent;
 
-use crate::automations::{AutomationEngine, SignalEffects};
+use crate::automations::engine::{AutomationEngine, SignalEffects};
 use crate::services::Services;
 use crate::submit_error::SubmitError;
 

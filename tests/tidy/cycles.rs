@@ -20,7 +20,7 @@ const LARGEST_CYCLE: &[(&str, usize)] = &[
     ("store", 6),
     ("dns", 2),
     ("provider", 2),
-    ("queue", 10),
+    ("queue", 5),
     ("affiliate", 32),
     ("smtp", 5),
     ("api", 1),

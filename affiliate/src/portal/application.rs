@@ -80,17 +80,17 @@ impl AffiliateService {
             terms_accepted: application.accepts_terms,
             ..application.draft.clone()
         };
-        let partition = self.intake.alert_partition();
+        let partition = self.intake.owner_alerts().choose_partition();
         let alert_owner = |batch: &mut Batch, view: &PartnerView| {
             let Partner { id: affiliate, email, status, .. } = &view.partner;
             if *status == PartnerStatus::Pending {
                 let subject = AlertSubject::Application { affiliate: *affiliate, applicant: email.clone() };
-                self.intake.put_owner_alert(batch, partition, account, subject);
+                self.intake.owner_alerts().put(batch, partition, account, subject);
             }
         };
         match self.create_partner(account, &draft, &alert_owner).await {
             Ok(_) => {
-                self.intake.notify_owner_alert(partition);
+                self.intake.owner_alerts().notify(partition);
                 Ok(())
             }
             Err(AffiliateError::Conflict(ConflictReason::EmailTaken)) => {

@@ -103,7 +103,7 @@ async fn blocked_scheduled_email_returns_its_quota() {
     assert_eq!(world.intake.plan_usage(&tenant).await.unwrap().month, 1);
     let suppressed = world.post("/suppressions", json!({"email": "b@example.net"}).to_string()).await;
     assert_eq!(suppressed.status, StatusCode::OK);
-    world.intake.start_jobs();
+    queue::account_jobs::start_account_jobs(&world.intake, None);
     world.intake.clock().advance(Duration::from_secs(3601));
     let path = format!("/emails/{id}");
     let released = async {

@@ -374,7 +374,7 @@ async fn owner_alert_survives_a_crash() {
     // It is not sent: the process that settled the delivery was killed.
     assert_eq!(world.get(owner_emails).await.json()["emails"], json!([]));
     assert_eq!(waiting().await, 1);
-    world.intake.start_jobs();
+    queue::account_jobs::start_account_jobs(&world.intake, None);
     let sent = async {
         loop {
             let page = world.get(owner_emails).await.json();

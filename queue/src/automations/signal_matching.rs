@@ -23,8 +23,8 @@ use store::automation::TriggerRole;
 use store::automation_run::{RunKey, StoredRun, run_indexes, wait};
 use store::engine::{Batch, ReadError, Store};
 
+use super::engine::{AutomationEngine, SignalEffects};
 use super::trigger_signal::TriggerSignal;
-use super::{AutomationEngine, SignalEffects};
 
 /// Limit of the runs of a person, or waiting for an event about a person, that a signal is matched against.
 const MATCHED_MAX: usize = 10_000;
@@ -133,7 +133,8 @@ impl AutomationEngine {
             let (length, rest) = bytes.split_first()?;
             rest.split_at_checked(usize::from(*length))
         };
-        let (source, sealed) = cut().ok_or_else(|| super::corrupt("the stored signal of a job is truncated"))?;
+        let (source, sealed) =
+            cut().ok_or_else(|| super::engine::corrupt("the stored signal of a job is truncated"))?;
         self.unseal_json(source, sealed)
     }
 

@@ -10,7 +10,6 @@
 //! another account's. Memory holds one timer for each partition, however many emails wait.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -44,33 +43,8 @@ const HOLD_RETRY_DELAY: Duration = Duration::from_secs(300);
 const TRANSIENT_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 impl Intake {
-    /// Starts the background jobs: release of scheduled emails, automations, domain checks, owner alerts, TLS reports
-    /// and domain claims.
-    pub fn start_jobs(&self) {
-        let intake = self.clone();
-        self.services.spawn(async move { intake.run_scheduled_release().await });
-        let intake = self.clone();
-        self.services.spawn(async move { intake.run_automations().await });
-        self.services.spawn(Arc::clone(&self.domains).run_domain_checks());
-        let intake = self.clone();
-        self.services.spawn(async move { intake.run_owner_alerts().await });
-        let intake = self.clone();
-        self.services.spawn(async move { intake.run_tls_reporter().await });
-        let (intake, domains) = (self.clone(), Arc::clone(&self.domains));
-        self.services.spawn(Arc::clone(&self.credentials).run());
-        self.services.spawn(Arc::clone(&self.suppression_importer).run());
-        self.services.spawn(async move { domains.run_claim_checks(|account| intake.domains_max(account)).await });
-    }
-
-    /// Number of domains that an account's plan includes; 0 for a deleted account.
-    async fn domains_max(&self, account: AccountId) -> Option<u32> {
-        match store::account::get(&self.services.store, account).await {
-            Ok(Some(account)) => self.plans().of(account.plan).domains,
-            _ => Some(0),
-        }
-    }
-
-    async fn run_scheduled_release(&self) {
+    /// Releases due emails until shutdown.
+    pub(crate) async fn run_scheduled_release(self) {
         while !self.services.stop.is_cancelled() {
             let leases = self.services.leases.changed();
             let changed = self.release_timers.changed();
