@@ -1,7 +1,7 @@
 //! DSN reporter: combines the pending DSN rows of an email into one DSN to its sender (RFC 3464, RFC 3461 6).
 //!
 //! ```text
-//! outcome ─►[ … + pending DSN ] ─► wait for other recipients ─►[ DSN + its task − pending DSNs ] ─► worker
+//! outcome ─►[ … + pending DSN ] ─► wait for other recipients ─►[ DSN + its task − pending DSNs ] ─► dispatcher
 //! ```
 //!
 //! A DSN waits for every recipient of its email with an attempt within the next five minutes, and for no other. So a

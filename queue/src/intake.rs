@@ -1,7 +1,7 @@
 //! Message intake: every email, from the API, SMTP submission, the relay or the service itself, is accepted here.
 //!
 //! ```text
-//! Draft ─► complete or compose ─► authorize ─► sign ─►[ email + recipients + tasks + event + body ]─► delivery worker
+//! Draft ─► complete or compose ─► authorize ─► sign ─►[ email + recipients + tasks + event + body ]─► dispatcher
 //!                                            └───────►[ email + recipients + schedule + event + body ]─► release
 //! ```
 //!

@@ -1,9 +1,9 @@
 //! The mail queue: intake, delivery, events, automations and inbound processing.
 //!
 //! [`intake`] accepts all mail: [`sender_authorization`] authorizes senders, [`template_cache`] caches compiled
-//! templates, and [`idempotency`] executes each operation under a client's key once. [`worker`] is the delivery
-//! runtime. It reads tasks from the store ([`due_index`], [`in_flight`]) and dispatches them to the ready queues of
-//! destinations ([`ready_queue`]). [`attempt`] runs the connections of the SMTP client ([`client`]), secured as
+//! templates, and [`idempotency`] executes each operation under a client's key once. [`subsystems`] builds and starts
+//! delivery. [`scheduler`] knows which tasks are in memory ([`in_flight`]) and which on disk ([`due_index`]), and
+//! [`dispatch`] puts them into the ready queues of destinations ([`destination_queues`], [`ready_queue`]). [`attempt`] runs the connections of the SMTP client ([`client`]), secured as
 //! [`transport_security`] and [`mta_sts`] require, and [`outcome`] decides what follows from an attempt.
 //!
 //! [`weighted_fair_queue`] orders the tasks of a ready queue, [`pacing`] limits its connections and rate,

@@ -347,7 +347,7 @@ impl SendingDomains {
         self.commit_domain(batch, &setup.domain).await
     }
 
-    /// Checks proven claims until the worker stops. `limit` returns the domain limit of an account.
+    /// Checks proven claims until shutdown. `limit` returns the domain limit of an account.
     pub(crate) async fn run_claim_checks<L, Limited>(self: Arc<Self>, limit: L)
     where
         L: Fn(AccountId) -> Limited,

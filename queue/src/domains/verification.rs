@@ -165,7 +165,7 @@ impl SendingDomains {
         Err(DomainError::Conflict)
     }
 
-    /// Checks due domains until the worker stops. An unfinished check stays due.
+    /// Checks due domains until shutdown. An unfinished check stays due.
     pub(crate) async fn run_domain_checks(self: Arc<Self>) {
         if self.parts.auto_verify {
             return;

@@ -1,7 +1,7 @@
 //! Release of scheduled emails when they are due.
 //!
 //! ```text
-//! due ─► authorize again ─► date ─► sign ─►[ tasks + recipients + body + schedule + event ]─► delivery worker
+//! due ─► authorize again ─► date ─► sign ─►[ tasks + recipients + body + schedule + event ]─► dispatcher
 //!                  └─ refused: held, retried for as long as a delivery would be; then it fails
 //! ```
 //!
