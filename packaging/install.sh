@@ -6,9 +6,11 @@
 #   sh install.sh --version 1.2.3 install this release
 #   sh install.sh --from URL      another place of releases: https://, or a directory of this machine
 #   sh install.sh --key KEY       another minisign public key
+#   sh install.sh --allow-downgrade   install the newest release even if it is older than the installed one
 #
 # It verifies the signature of SHA256SUMS with minisign, and the checksum of what it installs. It never starts the
-# server, which needs a configuration first.
+# server, which needs a configuration first. It refuses a "newest" release that is older than the installed one: a mirror
+# could offer an old release, whose signature is valid, to bring back a fault that was mended. `--version` may name one.
 #
 # Everything is in one function that is called on the last line: a download that breaks off runs nothing.
 
@@ -19,9 +21,11 @@ main() {
     key='@PUBLIC_KEY@'
     version=latest
     dry_run=no
+    allow_downgrade=no
     while [ $# -gt 0 ]; do
         case $1 in
         --dry-run) dry_run=yes ;;
+        --allow-downgrade) allow_downgrade=yes ;;
         --version | --from | --key)
             [ $# -ge 2 ] || fail "$1 needs a value"
             case $1 in
@@ -66,12 +70,21 @@ main() {
     case $file in
     */* | -*) fail "SHA256SUMS has the unsafe name $file" ;;
     esac
+    offered=${file#postrider_}
+    offered=${offered%"_$architecture.$kind"}
+    refuse_downgrade
     fetch "$place/$file" "$work/$file"
     (cd "$work" && grep -F "  $file" SHA256SUMS | sha256sum --check --quiet -) || fail "the checksum of $file is wrong"
     say "verified $file"
 
     case $kind in
-    deb) run apt-get install -y "$work/$file" ;;
+    deb)
+        if [ "$downgrade" = yes ]; then
+            run apt-get install -y --allow-downgrades "$work/$file"
+        else
+            run apt-get install -y "$work/$file"
+        fi
+        ;;
     tar.gz) install_archive "$work/$file" ;;
     esac
     if [ "$dry_run" = yes ]; then
@@ -104,6 +117,48 @@ verify_signature() {
     fi
     minisign -V -q -P "$key" -m "$work/SHA256SUMS" -x "$work/SHA256SUMS.minisig" ||
         fail "the signature of SHA256SUMS is wrong: this release does not come from postrider's authors"
+}
+
+# Refuses `latest` if the release is older than the installed one. Sets `downgrade`.
+refuse_downgrade() {
+    downgrade=no
+    [ -x /usr/bin/postrider ] || return 0
+    installed=$(/usr/bin/postrider --version 2>/dev/null | cut -d ' ' -f 2)
+    [ -n "$installed" ] || fail "the installed /usr/bin/postrider does not tell its version: remove it, then run this again"
+    is_older "$offered" "$installed" || return 0
+    downgrade=yes
+    if [ "$version" = latest ] && [ "$allow_downgrade" = no ]; then
+        fail "the newest release at $from is $offered, older than the installed $installed. Nothing was changed. Either this place is out of date, or somebody offers an old release on purpose. Use another place (--from). If you want $offered, read docs/user/upgrade.md about the way back, then add --allow-downgrade."
+    fi
+    say "replacing $installed with the older $offered"
+}
+
+# Returns whether the first version is older than the second (semver.org, section 11).
+is_older() {
+    awk -v a="$1" -v b="$2" '
+    function compare_parts(a, b, x, y, n, m, i) {
+        n = split(a, x, ".")
+        m = split(b, y, ".")
+        for (i = 1; i <= n && i <= m; i++) {
+            if (x[i] == y[i]) continue
+            if (x[i] ~ /^[0-9]+$/ && y[i] ~ /^[0-9]+$/) { if (x[i] + 0 != y[i] + 0) return x[i] + 0 < y[i] + 0 ? -1 : 1; continue }
+            if (x[i] ~ /^[0-9]+$/) return -1
+            if (y[i] ~ /^[0-9]+$/) return 1
+            return (x[i] "") < (y[i] "") ? -1 : 1
+        }
+        return n < m ? -1 : n > m
+    }
+    function after_dash(version) { return index(version, "-") ? substr(version, index(version, "-") + 1) : "" }
+    BEGIN {
+        sub(/\+.*/, "", a); sub(/\+.*/, "", b)
+        pre_a = after_dash(a); pre_b = after_dash(b)
+        sub(/-.*/, "", a); sub(/-.*/, "", b)
+        order = compare_parts(a, b)
+        # A version before a release is older than the release.
+        if (order == 0 && (pre_a == "") != (pre_b == "")) order = pre_a == "" ? 1 : -1
+        else if (order == 0) order = compare_parts(pre_a, pre_b)
+        exit order < 0 ? 0 : 1
+    }'
 }
 
 # Installs the binary and the unit on distributions without a package.

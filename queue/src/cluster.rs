@@ -128,7 +128,11 @@ impl ClusterMember {
         // Load holds before any task can be sent.
         self.holds.reload().await?;
         let nodes = self.services.leases.nodes();
-        let polled = member.poll(|partition| self.queues.scheduler.in_flight.attempting_in(partition)).await;
+        let attempting = |partition| {
+            self.queues.scheduler.in_flight.attempting_in(partition)
+                + self.webhooks.endpoint_queues.serving_in(partition)
+        };
+        let polled = member.poll(attempting).await;
         drop(membership);
         if self.services.leases.nodes() != nodes {
             self.queues.rebalance_pace();

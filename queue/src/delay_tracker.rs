@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mail::task::QueueName;
+use quick_cache::unsync::Cache;
 use store::engine::Key;
 use tokio::sync::Notify;
 
 use crate::ready_queue::DeliveryObstacle;
 
-/// Queues with a known scan position. Beyond the limit, all positions are dropped and queues are scanned again.
+/// Queues with a known scan position. Beyond the limit, positions are evicted and those queues are scanned again.
 const TRACKED_QUEUES_MAX: usize = 100_000;
 
 /// Queues with delays to record, and how far each was scanned.
@@ -19,10 +20,16 @@ pub(crate) struct DelayTracker {
     pub(crate) changed: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct DelayState {
     pending: HashMap<QueueName, DeliveryObstacle>,
-    reported_up_to: HashMap<QueueName, Key>,
+    reported_up_to: Cache<QueueName, Key>,
+}
+
+impl Default for DelayState {
+    fn default() -> Self {
+        Self { pending: HashMap::new(), reported_up_to: Cache::new(TRACKED_QUEUES_MAX) }
+    }
 }
 
 impl DelayTracker {
@@ -45,9 +52,6 @@ impl DelayTracker {
 
     pub(crate) fn set_reported(&self, queue: QueueName, up_to: Key) {
         let mut state = self.lock();
-        if state.reported_up_to.len() >= TRACKED_QUEUES_MAX {
-            state.reported_up_to.clear();
-        }
         state.reported_up_to.insert(queue, up_to);
     }
 }

@@ -12,7 +12,7 @@ import uuid
 
 from webhook_receiver import WebhookReceiver
 
-WAIT_S = 30
+WAIT_S = 120
 
 
 class Fixtures:
@@ -153,7 +153,7 @@ class Fixtures:
         return {"smtp_credential_id": self.post("/smtp-credentials", {"name": "example"})["smtp_credential"]["id"]}
 
     def domain_id(self, _):
-        return {"domain_id": self.post("/domains", {"name": f"d{uuid.uuid4().hex[:10]}.example"})["domain"]["id"]}
+        return {"domain_id": self.post("/domains", {"name": f"d{uuid.uuid4().hex[:10]}.example.org"})["domain"]["id"]}
 
     def dns_secret(self, _):
         return {"dns_secret": "an-example-of-a-secret"}

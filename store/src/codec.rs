@@ -6,13 +6,14 @@
 //! compiler reports any difference.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::engine::ReadError;
+use crate::engine::{Key, ReadError};
 
 /// Prefix with the current format version. A noun that changes reads its own older versions.
 const FORMAT: &[u8] = b"[1,";
@@ -88,6 +89,26 @@ pub(crate) fn decode<T: RowCodec>(row: &[u8]) -> Result<T, ReadError> {
         .and_then(|rest| rest.strip_suffix(b"]"))
         .ok_or_else(|| damaged("a row has an unknown format; run the newer version"))?;
     T::read(inner).map_err(damaged)
+}
+
+/// Keys of rows that [`decode_or_leave`] has logged.
+static LOGGED: Mutex<BTreeSet<Key>> = Mutex::new(BTreeSet::new());
+/// Maximum number of rows that are logged.
+const LOGGED_MAX: usize = 1_000;
+
+/// Decodes a row of work that waits for any node. A row that cannot be decoded is left where it is, so that the other
+/// work goes on: a newer node of the cluster may have written it, and processes it. Each row is logged once.
+pub(crate) fn decode_or_leave<T: RowCodec>(at: &Key, row: &[u8]) -> Option<T> {
+    match decode(row) {
+        Ok(noun) => Some(noun),
+        Err(error) => {
+            let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+            if logged.len() < LOGGED_MAX && logged.insert(at.clone()) {
+                tracing::warn!(%error, "cannot decode a row of waiting work; it waits for a newer node");
+            }
+            None
+        }
+    }
 }
 
 /// The error for a row that cannot be decoded.

@@ -7,14 +7,15 @@
 //! The partition's owner dispatches the event (counts, indexes and delivers it) and deletes the key in one commit, so
 //! each event takes effect exactly once. Accepting and settling do not wait for it (transactional outbox).
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use mail::event::Event;
 use mail::id::EventId;
 
 use crate::codec;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
-use crate::key::{KeyReader, Space, key, prefix_end};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyReader, Space, key, prefix_end, successor};
 
 /// Adds an event to a partition's outbox.
 pub(crate) fn put(batch: &mut Batch, partition: u16, event: &Event, row_key: &Key) {
@@ -46,7 +47,8 @@ impl OutboxEntry {
 }
 
 /// Lists the outboxes of these partitions, after one entry, at most `limit`, each partition's oldest events first.
-/// `known` supplies events from a cache, which are not read again.
+/// `known` supplies events from a cache, which are not read again. Events that this release cannot decode stay in the
+/// outbox for a newer node, and are not listed.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -58,9 +60,30 @@ pub async fn list(
     known: &(dyn Fn(EventId) -> Option<Event> + Send + Sync),
 ) -> Result<Vec<OutboxEntry>, ReadError> {
     let first = || key(Space::Outbox).u16(*partitions.start()).build();
-    let start = after.map_or_else(first, |after| crate::key::successor(after));
+    let mut start = after.map_or_else(first, |after| successor(after));
     let end = prefix_end(&key(Space::Outbox).u16(*partitions.end()).build());
-    let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
+    let mut entries = Vec::new();
+    while entries.len() < limit {
+        let wanted = limit - entries.len();
+        let rows = store.scan(start.clone()..end.clone(), ScanOrder::Ascending, wanted).await?;
+        let is_end = rows.len() < wanted;
+        if let Some((last, _)) = rows.last() {
+            start = successor(last);
+        }
+        entries.extend(read_events(store, rows, known).await?);
+        if is_end {
+            break;
+        }
+    }
+    Ok(entries)
+}
+
+/// Reads the events of a page, without those that cannot be decoded.
+async fn read_events(
+    store: &Store,
+    rows: Vec<(Key, Value)>,
+    known: &(dyn Fn(EventId) -> Option<Event> + Send + Sync),
+) -> Result<Vec<OutboxEntry>, ReadError> {
     let mut entries = Vec::with_capacity(rows.len());
     let mut unknown = Vec::new();
     for (entry_key, row_key) in rows {
@@ -73,10 +96,65 @@ pub async fn list(
         entries.push(OutboxEntry { key: entry_key, partition, event });
     }
     let (indexes, keys): (Vec<usize>, Vec<Key>) = unknown.into_iter().unzip();
-    for (index, row) in indexes.into_iter().zip(store.get_many(&keys).await?) {
+    let mut left = BTreeSet::new();
+    for ((index, at), row) in indexes.into_iter().zip(&keys).zip(store.get_many(&keys).await?) {
         if let (Some(entry), Some(row)) = (entries.get_mut(index), row) {
-            entry.event = Some(codec::decode(&row)?);
+            entry.event = codec::decode_or_leave(at, &row);
+            if entry.event.is_none() {
+                left.insert(entry.key.clone());
+            }
         }
     }
+    entries.retain(|entry| !left.contains(&entry.key));
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use mail::event::EventKind;
+    use mail::id::{AccountId, WebhookId};
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(n: u128) -> Event {
+        let at = Timestamp::UNIX_EPOCH;
+        Event {
+            id: EventId::new(at, n),
+            account: AccountId::new(at, 1),
+            subject: WebhookId::new(at, n).into(),
+            kind: EventKind::WebhookDisabled,
+            recipient: None,
+            created_at: at,
+            detail: json!({}),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_event_of_a_newer_release_waits_and_the_others_do_not() {
+        let store = Store::memory();
+        let mut batch = Batch::progress();
+        for n in 0..9 {
+            crate::event::record(&mut batch, &event(n), 7);
+        }
+        store.commit(batch).await.unwrap();
+        let mut batch = Batch::progress();
+        for (row_key, row) in store.scan(key(Space::Event).range(), ScanOrder::Ascending, 6).await.unwrap() {
+            let text = String::from_utf8(row.to_vec()).unwrap().replace("webhook.disabled", "webhook.replaced");
+            batch.put(row_key, text.into_bytes());
+        }
+        store.commit(batch).await.unwrap();
+        let nothing_cached = |_| None;
+        // The page of the first two entries has only events that are left.
+        let first = list(&store, 0..=63, None, 2, &nothing_cached).await.unwrap();
+        assert_eq!(first.iter().map(|entry| entry.event.clone()).collect::<Vec<_>>(), [Some(event(6)), Some(event(7))]);
+        let all = list(&store, 0..=63, None, 9, &nothing_cached).await.unwrap();
+        assert_eq!(all.len(), 3);
+        let mut batch = Batch::progress();
+        all.iter().for_each(|entry| entry.remove(&mut batch));
+        store.commit(batch).await.unwrap();
+        let kept = store.scan(key(Space::Outbox).range(), ScanOrder::Ascending, 9).await.unwrap();
+        assert_eq!(kept.len(), 6, "the entries of unknown events remain");
+    }
 }

@@ -110,10 +110,11 @@ class Postgres:
 
 
 class Node:
-    """A postrider node of the cluster."""
+    """A postrider node of the cluster, run by `program`."""
 
-    def __init__(self, base, name, url, sink):
+    def __init__(self, base, name, url, sink, settings=""):
         self.name, self.directory = name, base / name
+        self.program = os.environ["POSTRIDER"]
         self.directory.mkdir()
         self.relay, self.ops, self.api = free_port(), free_port(), free_port()
         self.config = self.directory / "postrider.toml"
@@ -129,17 +130,19 @@ networks = ["127.0.0.0/8"]
 account = "{OWNER}"
 [api]
 listen = "127.0.0.1:{self.api}"
+rate_limit = "off"
 [ops]
 listen = "127.0.0.1:{self.ops}"
 [delivery]
 smarthost = "127.0.0.1:{sink}"
 retry = ["2s"]
+{settings}
 """)
         self.process = None
 
     def start(self, wait=True):
         log = (self.directory / "log").open("ab")
-        self.process = subprocess.Popen([os.environ["POSTRIDER"], "serve", "--config", self.config], stdout=log, stderr=log)
+        self.process = subprocess.Popen([self.program, "serve", "--config", self.config], stdout=log, stderr=log)
         if wait:
             until(self.is_ready, f"{self.name} ({self.directory / 'log'})")
         return self
@@ -155,7 +158,7 @@ retry = ["2s"]
         return self.process.wait()
 
     def admin(self, *words):
-        command = [os.environ["POSTRIDER"], "admin", "--config", self.config, *words, "--json"]
+        command = [self.program, "admin", "--config", self.config, *words, "--json"]
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout or "null")
 
 
@@ -175,6 +178,10 @@ class Sink(threading.Thread):
         while True:
             connection, _ = self.socket.accept()
             threading.Thread(target=self.serve_connection, args=(connection,), daemon=True).start()
+
+    def is_deferred(self, line):
+        """Returns whether the recipient of this RCPT command is refused for now."""
+        return b"@defer." in line
 
     def serve_connection(self, connection):
         try:
@@ -202,7 +209,7 @@ class Sink(threading.Thread):
                         self.got[number] += 1
                         self.times.setdefault(number, time.monotonic())
                     connection.sendall(b"250 2.0.0 taken\r\n")
-                elif verb == b"RCPT" and b"@defer." in line:
+                elif verb == b"RCPT" and self.is_deferred(line):
                     connection.sendall(b"451 4.3.0 later\r\n")
                 elif verb == b"QUIT":
                     connection.sendall(b"221 bye\r\n")
@@ -303,6 +310,18 @@ def space(number):
 EMAIL, RECIPIENT, ATTEMPT, TASK, NODE = 16, 17, 18, 24, 25
 
 
+def start_cluster(nodes):
+    """Starts the nodes with one key, account and domain. Returns the account with its API key."""
+    nodes[0].start()
+    account = nodes[0].admin("account", "create", "--email", OWNER, "--plan", "dedicated", "--production")
+    nodes[0].admin("domain", "create", DOMAIN, "--account", OWNER, "--verified")
+    for node in nodes[1:]:
+        (node.directory / "data").mkdir(mode=0o700)
+        shutil.copy(nodes[0].directory / "data" / "secret.key", node.directory / "data" / "secret.key")
+        node.start()
+    return account
+
+
 def drill(args, base):
     """Runs the drill. Returns the differences."""
     primary = Postgres(base, "primary").init().start()
@@ -315,13 +334,7 @@ def drill(args, base):
     url = f"postgres://postgres@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/mail?sslmode=disable"
     sink = Sink()
     nodes = [Node(base, f"node{n}", url, sink.port) for n in (1, 2, 3)]
-    nodes[0].start()
-    account = nodes[0].admin("account", "create", "--email", OWNER, "--plan", "dedicated", "--production")
-    nodes[0].admin("domain", "create", DOMAIN, "--account", OWNER, "--verified")
-    for node in nodes[1:]:
-        (node.directory / "data").mkdir(mode=0o700)
-        shutil.copy(nodes[0].directory / "data" / "secret.key", node.directory / "data" / "secret.key")
-        node.start()
+    account = start_cluster(nodes)
     load = Load(nodes)
     began = time.monotonic()
     rates = []

@@ -32,6 +32,13 @@ base_url = "https://api.example.net"
 """
 
 
+# Versions, and newer ones (semver.org, section 11).
+OLDER = [
+    ("0.1.0", "0.1.1"), ("0.9.0", "0.10.0"), ("2.0.0", "10.0.0"), ("1.0.0-rc.1", "1.0.0"), ("1.0.0-rc.2", "1.0.0-rc.10"),
+    ("1.0.0-alpha", "1.0.0-alpha.1"), ("1.0.0-alpha.1", "1.0.0-alpha.beta"), ("0.9.0", "1.0.0-rc.1"),
+]
+
+
 class Failed(Exception):
     """A package does not do what it should."""
 
@@ -118,6 +125,16 @@ def newer_format(store):
     return lambda: write(old)
 
 
+def refuse_newer_format(root, refused_install, version):
+    """A store of a newer format stops the upgrade, and the refusal says what to do."""
+    undo = newer_format(root / "var/lib/postrider/store")
+    text = refused_install()
+    expect("format 99" in text, f"the refusal does not name the format:\n{text}")
+    expect("install a version that reads it" in text, f"the refusal does not say what to do:\n{text}")
+    expect(version().startswith("0.1.1-1 install ok installed"), f"a refused upgrade leaves {version()}")
+    undo()
+
+
 def debian(binary, work):
     """The Debian package."""
     first, second, third = (build_package(binary, version) for version in ("0.1.0", "0.1.1", "0.1.2"))
@@ -158,12 +175,10 @@ def debian(binary, work):
         expect(version().startswith("0.1.1-1 install ok installed"), f"a refused upgrade leaves {version()}")
         configuration.write_text(good)
         expect(server.answers(), "the server ended when an upgrade was refused")
+        refuse_newer_format(root, lambda: install(third, ok=False), version)
+        expect(server.answers(), "the server ended when the format of its store was refused")
 
-    undo = newer_format(root / "var/lib/postrider/store")
-    text = install(third, ok=False)
-    expect("format 99" in text, f"the refusal does not name the format:\n{text}")
-    expect(version().startswith("0.1.1-1 install ok installed"), f"a refused upgrade leaves {version()}")
-    undo()
+    refuse_newer_format(root, lambda: install(third, ok=False), version)
     text = install(third)
     expect(version().startswith("0.1.2-1 install ok installed"), f"the upgrade did not install:\n{text}")
     with Server(root):
@@ -198,10 +213,23 @@ def container(binary, work):
         expect("listener" in health, f"the health check prints:\n{health}")
 
 
+def compare_versions(script):
+    """Checks the order of versions in install.sh."""
+    text = script.read_text()
+    start = text.index("is_older() {")
+    function = text[start : text.index("\n}\n", start) + 3]
+    for awk in [name for name in ("mawk", "gawk", "original-awk") if shutil.which(name)]:
+        for older, newer in OLDER:
+            for first, second, wanted in ((older, newer, True), (newer, older, False), (older, older, False)):
+                done = subprocess.run(["sh", "-c", f'{function.replace("awk ", awk + " ", 1)}is_older "$1" "$2"', "sh", first, second])
+                expect((done.returncode == 0) == wanted, f"{awk}: {first} counts as {'not ' * wanted}older than {second}")
+
+
 def installer(binary, work):
     """install.sh."""
     script = ROOT / "packaging/install.sh"
     run("shellcheck", "--shell=sh", script)
+    compare_versions(script)
     run("minisign", "-G", "-W", "-f", "-p", work / "release.pub", "-s", work / "release.key")
     command = [ROOT / "packaging/release", "--from", "/releases"]
     run(*command, "--secret-key", work / "release.key", "--public-key", work / "release.pub", binary)
@@ -234,8 +262,17 @@ def installer(binary, work):
     text = inside("sh", "/releases/latest/install.sh", "--version", "9.9.9", ok=False)
     expect("9.9.9" in text, f"another version than the named one is not refused:\n{text}")
 
-    inside("sh", "/releases/latest/install.sh")
-    expect("postrider" in inside("postrider", "--version"), "the script does not install")
+    # An old release with a valid signature, offered as the newest one.
+    installed = root / "usr/bin/postrider"
+    installed.write_text("#!/bin/sh\necho postrider 9.9.8\n")
+    installed.chmod(0o755)
+    text = inside("sh", "/releases/latest/install.sh", ok=False)
+    expect("older than the installed 9.9.8" in text and "--allow-downgrade" in text, f"an old release is not refused:\n{text}")
+    expect("9.9.8" in inside("postrider", "--version"), "a refused release is installed")
+    text = inside("sh", "/releases/latest/install.sh", "--allow-downgrade")
+    expect("replacing 9.9.8" in text and "9.9.8" not in inside("postrider", "--version"), f"--allow-downgrade does not install:\n{text}")
+    text = inside("sh", "/releases/latest/install.sh")
+    expect("replacing" not in text, f"the installed version counts as older than itself:\n{text}")
 
 
 TESTS = {"debian": debian, "container": container, "installer": installer}

@@ -2,8 +2,7 @@
 //!
 //! `tests/earlier/store-1.json.gz` holds the files of a data directory and the ids of its objects. It was written with
 //! the clock at [`WRITTEN_AT`] and is opened with a slightly later clock, so that nothing in it ever expires.
-//! [`a_store_is_written`] wrote it. A release that stores something new adds a store with the next number and does not
-//! change the existing ones.
+//! [`a_store_is_written`] wrote it. The stores of releases are beside it; `tests/earlier/store.py` writes and reads them.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

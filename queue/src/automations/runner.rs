@@ -40,6 +40,8 @@ const ROUND_WORK: usize = 4_096;
 const CONCURRENCY: usize = 128;
 /// Retry delay when the store cannot be read or written.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Delay before a run that cannot be read is tried again.
+const CORRUPT_RETRY_DELAY: Duration = Duration::from_secs(10 * 60);
 /// Poll interval on a shared store, since other nodes add work to our partitions.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Steps of a run executed in a row, conflicts included.
@@ -175,10 +177,13 @@ impl AutomationRunner {
             }
         };
         match self.advance_run(run_key).await {
-            // A corrupt run could never advance: remove its due row so that it is not read again and again.
+            // It is corrupt, or has a step of a newer release: then a newer node of the cluster can advance it.
             Err(ReadError::Corrupt(error)) => {
-                tracing::error!(%error, run.id = %run_key.2, "corrupt automation run; it will not advance");
-                self.remove_stale(partition, at, run_key).await
+                tracing::error!(%error, run.id = %run_key.2, "cannot read an automation run; trying again later");
+                let mut batch = Batch::progress();
+                let until = self.services.clock.after(CORRUPT_RETRY_DELAY);
+                store::automation_run::due_work::postpone_step(&mut batch, partition, at, run_key, until);
+                self.commit_step(batch).await
             }
             Ok(None) => self.remove_stale(partition, at, run_key).await,
             Ok(Some(committed)) => Ok(committed),

@@ -95,6 +95,13 @@ impl EndpointQueues {
         }
     }
 
+    /// Number of a partition's queues with attempts in progress, or with results that are not committed yet.
+    pub(crate) fn serving_in(&self, partition: u16) -> usize {
+        let state = self.lock();
+        let of_partition = state.queues.iter().filter(|(name, _)| name.partition == partition);
+        of_partition.filter(|(_, queue)| matches!(queue, EndpointQueue::Serving(..))).count()
+    }
+
     /// Resolves when a delivery was added.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
@@ -124,13 +131,16 @@ mod tests {
             (due.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), next)
         };
         assert_eq!(due(9), (vec![], at(10)));
+        assert_eq!(queues.serving_in(1), 0);
         assert_eq!(due(10), (vec![name], Timestamp::MAX));
+        assert_eq!((queues.serving_in(1), queues.serving_in(2)), (1, 0));
         queues.mark_seen(name);
         queues.add(name, at(11));
         assert_eq!(due(12), (vec![], Timestamp::MAX));
         queues.finish_serving(name, Some(at(30)));
         assert_eq!(due(12), (vec![name], Timestamp::MAX));
         queues.finish_serving(name, Some(at(30)));
+        assert_eq!(queues.serving_in(1), 0);
         assert_eq!(due(12), (vec![], at(30)));
         assert_eq!(due(30), (vec![name], Timestamp::MAX));
         queues.finish_serving(name, None);

@@ -32,14 +32,7 @@ struct AutomationJobRow {
 stored!(AutomationJob as AutomationJobRow);
 
 fn step_key(run: &AutomationRun, at: Timestamp) -> Key {
-    key(Space::AutomationDue)
-        .u16(run.partition)
-        .time(at)
-        .u8(STEP)
-        .account(run.account)
-        .id(run.automation.to_bytes())
-        .id(run.id.to_bytes())
-        .build()
+    step_key_of(run.partition, at, (run.account, run.automation, run.id))
 }
 
 fn job_key(job: &AutomationJob) -> Key {
@@ -88,7 +81,7 @@ pub enum DueWork {
     /// A run whose next step is due.
     Step(RunKey),
     Job(Box<StoredJob>),
-    /// A row that cannot be decoded.
+    /// A row whose key cannot be decoded.
     Damaged(Key),
 }
 
@@ -103,7 +96,8 @@ pub struct DueWorkBatch {
     pub later: Option<Timestamp>,
 }
 
-/// Lists the due work of a partition, longest due first, at most `limit`.
+/// Lists the due work of a partition, longest due first, at most `limit`. Jobs that this release cannot decode stay
+/// where they are, for a newer node.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -127,7 +121,8 @@ async fn scan_due(
             Ok((due, _)) if due > now => {
                 return Ok((DueWorkBatch { later: Some(due), has_more: false, ..first }, last));
             }
-            Ok(due) => first.due.push(due),
+            Ok((due, Some(work))) => first.due.push((due, work)),
+            Ok((_, None)) => {}
             Err(_) => first.due.push((now, DueWork::Damaged(at))),
         }
     }
@@ -153,7 +148,10 @@ pub async fn list_oldest_and_newest_due(
     let mut last = store.scan(start..end, ScanOrder::Descending, limit).await?;
     last.reverse();
     for (at, value) in last {
-        first.due.push(read(&at, &value).unwrap_or((now, DueWork::Damaged(at))));
+        match read(&at, &value) {
+            Ok((due, work)) => first.due.extend(work.map(|work| (due, work))),
+            Err(_) => first.due.push((now, DueWork::Damaged(at))),
+        }
     }
     Ok(first)
 }
@@ -165,18 +163,29 @@ pub fn partitions_of(batch: &Batch) -> HashSet<u16> {
     written.filter_map(|row| KeyReader::new(Space::AutomationDue, &row.key).ok()?.u16().ok()).collect()
 }
 
-/// Deletes a row that cannot be decoded.
+/// Deletes a row whose key cannot be decoded.
 pub fn remove_damaged(batch: &mut Batch, at: Key) {
     batch.delete(at);
 }
 
-/// Deletes the due key of a run that is not due at that time.
-pub fn remove_stale_step(batch: &mut Batch, partition: u16, at: Timestamp, (account, automation, run): RunKey) {
-    let stale = key(Space::AutomationDue).u16(partition).time(at).u8(STEP);
-    batch.delete(stale.account(account).id(automation.to_bytes()).id(run.to_bytes()).build());
+fn step_key_of(partition: u16, at: Timestamp, (account, automation, run): RunKey) -> Key {
+    let due = key(Space::AutomationDue).u16(partition).time(at).u8(STEP);
+    due.account(account).id(automation.to_bytes()).id(run.to_bytes()).build()
 }
 
-fn read(at: &Key, value: &Value) -> Result<(Timestamp, DueWork), ReadError> {
+/// Deletes the due key of a run that is not due at that time.
+pub fn remove_stale_step(batch: &mut Batch, partition: u16, at: Timestamp, run: RunKey) {
+    batch.delete(step_key_of(partition, at, run));
+}
+
+/// Moves the due key of a run that cannot be decoded. The run keeps its own due time.
+pub fn postpone_step(batch: &mut Batch, partition: u16, at: Timestamp, run: RunKey, until: Timestamp) {
+    batch.delete(step_key_of(partition, at, run));
+    batch.put(step_key_of(partition, until, run), Value::new());
+}
+
+/// Reads a row: its due time, and its work unless it is a job that this release cannot decode.
+fn read(at: &Key, value: &Value) -> Result<(Timestamp, Option<DueWork>), KeyDecodeError> {
     let parts = |at: &Key| -> Result<_, KeyDecodeError> {
         let mut reader = KeyReader::new(Space::AutomationDue, at)?;
         reader.u16()?;
@@ -184,9 +193,10 @@ fn read(at: &Key, value: &Value) -> Result<(Timestamp, DueWork), ReadError> {
         let automation = AutomationId::from_bytes(reader.id()?);
         Ok((due, kind, (account, automation, RunId::from_bytes(reader.id()?))))
     };
-    let (due, kind, about) = parts(at).map_err(codec::damaged)?;
+    let (due, kind, about) = parts(at)?;
+    let job = || codec::decode_or_leave(at, value).map(|job| StoredJob { job, row: value.clone() });
     match kind {
-        STEP => Ok((due, DueWork::Step(about))),
-        _ => Ok((due, DueWork::Job(Box::new(StoredJob { job: codec::decode(value)?, row: value.clone() })))),
+        STEP => Ok((due, Some(DueWork::Step(about)))),
+        _ => Ok((due, job().map(|job| DueWork::Job(Box::new(job))))),
     }
 }

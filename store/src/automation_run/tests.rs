@@ -1,8 +1,10 @@
 //! Tests of runs and their indexes.
 
+use mail::automation::job::{AutomationJob, AutomationJobKind};
 use mail::automation::person_key;
 use mail::automation::run::{NextStep, RunStart};
 use mail::automation::{Automation, AutomationStatus, RunCounts, parse};
+use mail::id::EventId;
 use serde_json::json;
 
 use super::*;
@@ -147,4 +149,44 @@ async fn concurrent_last_runs_of_a_person_conflict() {
     store.commit(batch.clone()).await.unwrap();
     assert!(store.commit(batch).await.is_err());
     assert_eq!(run_indexes::find_last(&store, account, automation, person).await.unwrap().run, Some(older.id));
+}
+
+#[tokio::test]
+async fn a_job_of_a_newer_release_waits_and_the_others_do_not() {
+    let store = Store::memory();
+    let job = |n: u128| AutomationJob {
+        id: EventId::new(at(0), n),
+        account: run(1, "7", "a@x.example").account,
+        partition: 3,
+        due: at(10),
+        work: AutomationJobKind::Hear { subject: run(1, "7", "a@x.example").id.into(), event: EventId::new(at(0), n) },
+    };
+    let mut batch = Batch::progress();
+    (0..2).for_each(|n| due_work::put_job(&mut batch, &job(n)));
+    store.commit(batch).await.unwrap();
+    let (row_key, row) =
+        store.scan(key(Space::AutomationDue).range(), ScanOrder::Ascending, 1).await.unwrap().remove(0);
+    let mut batch = Batch::progress();
+    batch
+        .put(row_key.clone(), String::from_utf8(row.to_vec()).unwrap().replace(r#""hear""#, r#""think""#).into_bytes());
+    store.commit(batch).await.unwrap();
+    let listed = due_work::list_oldest_and_newest_due(&store, 3, at(99), 9).await.unwrap();
+    assert_eq!(listed.due.len(), 1, "{listed:?}");
+    assert!(matches!(&listed.due[0].1, DueWork::Job(found) if found.job == job(1)), "{listed:?}");
+    assert!(store.get(&row_key).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_postponed_step_is_due_later() {
+    let store = Store::memory();
+    let (run, mut batch) = (run(1, "7", "a@x.example"), Batch::progress());
+    due_work::put_step(&mut batch, &run, at(10));
+    store.commit(batch).await.unwrap();
+    let mut batch = Batch::progress();
+    due_work::postpone_step(&mut batch, run.partition, at(10), run_key(&run), at(20));
+    store.commit(batch).await.unwrap();
+    let listed = due_work::list_due(&store, run.partition, at(15), 9).await.unwrap();
+    assert_eq!((listed.due, listed.later), (vec![], Some(at(20))));
+    let listed = due_work::list_due(&store, run.partition, at(20), 9).await.unwrap();
+    assert_eq!(listed.due, [(at(20), DueWork::Step(run_key(&run)))]);
 }

@@ -127,6 +127,10 @@ impl OpenDirectory {
         if !has_index && !segments.numbers().is_empty() {
             return Err(OpenError::corrupt(index_file, "the file is missing, but log segments exist"));
         }
+        // Opening the index writes to its file: a newer format is refused before.
+        if let Err(newer @ OpenError::Newer { .. }) = format::read(directory) {
+            return Err(newer);
+        }
         let (index, opened) = Index::open(directory, &disk, options.cache_bytes, store_id(&lock)?)?;
         let recovered = recovery::replay(&segments, &opened)?;
         Ok(Self { lock, disk, index, opened, segments, recovered })

@@ -53,6 +53,26 @@ mod tests {
         store.close().await;
     }
 
+    #[tokio::test]
+    async fn a_store_of_a_newer_format_is_refused_and_not_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = RedbOptions::new(directory.path());
+        Store::open(&options).unwrap().close().await;
+        let segment = directory.path().join(super::super::segments::segment_file(1));
+        let mut bytes = std::fs::read(&segment).unwrap();
+        bytes[8] = 99;
+        let checksum = crc32fast::hash(&bytes[..SEGMENT_HEADER_BYTES - 4]);
+        bytes[SEGMENT_HEADER_BYTES - 4..SEGMENT_HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+        std::fs::write(&segment, bytes).unwrap();
+        let content = || {
+            let paths = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+            paths.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect::<std::collections::BTreeMap<_, _>>()
+        };
+        let before = content();
+        assert!(matches!(Store::open(&options), Err(OpenError::Newer { found: 99, known: LOG_FORMAT, .. })));
+        assert!(content() == before, "a refused store was changed");
+    }
+
     #[test]
     fn a_newer_format_and_a_half_written_header_are_told_apart() {
         let directory = tempfile::tempdir().unwrap();
