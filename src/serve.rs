@@ -21,7 +21,7 @@ use mail::cidr::IpNetwork;
 use mail::oauth::OAuthResource;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use proxy::trusted_proxies::TrustedProxies;
-use queue::holds::HoldError;
+use queue::hold_admin::HoldError;
 use smtp::capacity::{Capacity, CapacityLimits};
 use smtp::handler::SessionHandler;
 use smtp::limits::SessionLimits;

@@ -58,6 +58,7 @@ use crate::owner_alert_queue::OwnerAlertQueue;
 use crate::partition_timers::PartitionTimers;
 use crate::prepared_message::{Disposition, PartitionAssignment, PreparedMessage};
 use crate::product_events::ProductEventService;
+use crate::queue_admin::QueueAdmin;
 use crate::quota_tracker::QuotaReservation;
 use crate::rate_limit::{RateLimitStatus, RequestRate};
 use crate::rate_limiter::RateLimiter;
@@ -366,6 +367,12 @@ impl Intake {
     #[must_use]
     pub fn owner_alerts(&self) -> OwnerAlertQueue {
         OwnerAlertQueue::new(self.services.clone(), Arc::clone(&self.events.owner_alert_timers))
+    }
+
+    /// Queue administration.
+    #[must_use]
+    pub fn queue_admin(&self) -> &Arc<QueueAdmin> {
+        &self.delivery.admin
     }
 
     /// The outbox dispatcher.

@@ -1,7 +1,7 @@
 //! JSON views of accounts, domains, tasks, destinations, attempts and traces for the admin socket.
 
 use ::queue::domains::DomainWithSetup;
-use ::queue::holds::HeldMail;
+use ::queue::hold_admin::HeldMail;
 use ::queue::pacing::Backoff;
 use ::queue::provisioning::ProvisionedAccount;
 use ::queue::queue_admin::{EmailTrace, TopDestination};

@@ -157,7 +157,7 @@ async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) 
         domains: domains("127.0.0.1:9".parse().unwrap(), false),
     };
     change(&mut rest);
-    parts.0.join_cluster().await.unwrap();
+    parts.0.cluster.join().await.unwrap();
     (Intake::new(&parts.0, rest), parts.0)
 }
 
