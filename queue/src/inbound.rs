@@ -173,7 +173,7 @@ pub struct InboundService(Arc<InboundState>);
 
 struct InboundState {
     intake: Intake,
-    bounces: BounceProcessor,
+    bounces: Arc<BounceProcessor>,
     resolver: Resolver,
     hostnames: OwnHostnames,
     policy: RwLock<Arc<InboundPolicy>>,
@@ -184,7 +184,7 @@ impl InboundService {
     /// Creates the service.
     #[must_use]
     pub fn new(intake: Intake, resolver: Resolver, hostnames: OwnHostnames, policy: InboundPolicy) -> Self {
-        let bounces = intake.bounces().clone();
+        let bounces = Arc::clone(intake.bounces());
         let writer = BatchWriter::new(intake.services.clone(), Arc::clone(&intake.events.recent_events));
         let policy = RwLock::new(Arc::new(policy));
         Self(Arc::new(InboundState { intake, bounces, resolver, hostnames, policy, writer }))

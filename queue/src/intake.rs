@@ -95,8 +95,8 @@ const PARTITION_TRIES_MAX: usize = 3;
 #[derive(Clone)]
 pub struct Intake {
     pub(crate) services: Services,
-    pub(crate) delivery: DeliverySubsystems,
-    pub(crate) events: EventSubsystems,
+    pub(crate) delivery: Arc<DeliverySubsystems>,
+    pub(crate) events: Arc<EventSubsystems>,
     pub(crate) sender_authorization: Arc<SenderAuthorization>,
     signing_pool: Arc<SigningPool>,
     signing: DkimSigning,
@@ -112,7 +112,8 @@ pub struct Intake {
     email_tracking: Arc<EmailTracking>,
     in_progress_keys: Arc<InProgressKeys>,
     pub(crate) domains: Arc<SendingDomains>,
-    bounces: BounceProcessor,
+    bounces: Arc<BounceProcessor>,
+    product_events: Arc<ProductEventService>,
     automations: AutomationEngine,
     credentials: Arc<CredentialAuthenticator>,
     suppression_importer: Arc<SuppressionImporter>,
@@ -170,7 +171,8 @@ impl Intake {
     /// Creates the intake of a queue. Call it once for each.
     #[must_use]
     pub fn new(queue: &Subsystems, parts: IntakeParts) -> Self {
-        let (services, delivery, events) = (queue.services.clone(), queue.delivery.clone(), queue.events.clone());
+        let services = queue.services.clone();
+        let (delivery, events) = (Arc::new(queue.delivery.clone()), Arc::new(queue.events.clone()));
         let store = services.store.clone();
         let plans = Arc::new(RwLock::new(parts.plans));
         let storage_quotas =
@@ -183,6 +185,12 @@ impl Intake {
         let signer =
             TransactionSigner::new(Arc::clone(&sender_authorization), Arc::clone(&signing_pool), parts.signing);
         delivery.dispatcher.agent.set_transaction_signer(signer);
+        let product_events = ProductEventService::new(
+            services.clone(),
+            automations.clone(),
+            Arc::clone(&events.analytics),
+            Arc::clone(&events.exporter),
+        );
         let response_budget = ResponseBudget::new(RESPONSES_BYTES_MAX, ACCOUNT_RESPONSES_BYTES_MAX);
         Self {
             credentials: Arc::new(CredentialAuthenticator::new(services.clone())),
@@ -190,7 +198,8 @@ impl Intake {
             webhooks: Arc::new(WebhookService::new(services.clone(), Arc::clone(&events.webhooks), response_budget)),
             automations,
             email_tracking: Arc::new(EmailTracking::new(services.clone())),
-            bounces: BounceProcessor::new(services.clone(), &delivery, parts.domains.facts.clone()),
+            bounces: Arc::new(BounceProcessor::new(services.clone(), &delivery, parts.domains.facts.clone())),
+            product_events: Arc::new(product_events),
             domains: Arc::new(SendingDomains::new(
                 services.clone(),
                 &events,
@@ -256,7 +265,7 @@ impl Intake {
     }
 
     #[must_use]
-    pub fn bounces(&self) -> &BounceProcessor {
+    pub fn bounces(&self) -> &Arc<BounceProcessor> {
         &self.bounces
     }
 
@@ -401,9 +410,8 @@ impl Intake {
 
     /// The service for product events and visits.
     #[must_use]
-    pub fn product_events(&self) -> ProductEventService {
-        let (aggregator, exporter) = (Arc::clone(&self.events.analytics), Arc::clone(&self.events.exporter));
-        ProductEventService::new(self.services.clone(), self.automations.clone(), aggregator, exporter)
+    pub fn product_events(&self) -> &Arc<ProductEventService> {
+        &self.product_events
     }
 
     /// Retention time of emails.
