@@ -207,7 +207,7 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     };
     print_ready(&ready, arguments.json);
     signals.wait().await;
-    tokio::join!(listeners.shut_down(), services.worker.drain());
+    tokio::join!(listeners.shut_down(), services.queue.drain());
     services.close().await;
     Ok(())
 }
@@ -318,9 +318,9 @@ async fn provision_account(
 /// Account and secrets of an earlier run, if both secrets are valid.
 async fn load_valid_secrets(services: &Services, directory: &Directory) -> Option<(Account, Secrets)> {
     let secrets = directory.secrets()?;
-    let tenant = services.intake.authenticate_api_key(&secrets.api_key, None).await.ok()?;
+    let tenant = services.intake.credentials().authenticate_api_key(&secrets.api_key, None).await.ok()?;
     let password = SecretHash::from_smtp_password(&secrets.smtp_password)?;
-    services.intake.authenticate_smtp_password(&password, None).await.ok()?;
+    services.intake.credentials().authenticate_smtp_password(&password, None).await.ok()?;
     Some((tenant.account().clone(), secrets))
 }
 

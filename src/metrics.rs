@@ -47,15 +47,15 @@ impl Scrape {
 /// Sets gauges, and counters that the store maintains.
 #[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
 fn measure(services: &Services, summary: &QueueSummary) {
-    let (in_memory, body_bytes, queues_on_disk) = services.worker.memory_load();
+    let (in_memory, body_bytes, queues_on_disk) = services.queue.delivery.memory_load();
     let health = services.store.health();
     for (name, value) in [
         ("postrider_tasks_in_memory", in_memory as f64),
         ("postrider_body_bytes_in_memory", body_bytes as f64),
         ("postrider_queues_on_disk", queues_on_disk as f64),
-        ("postrider_queue_held", f64::from(u8::from(services.worker.queue_hold().is_some()))),
-        ("postrider_nodes", f64::from(services.worker.leases().nodes())),
-        ("postrider_partitions", services.worker.leases().len() as f64),
+        ("postrider_queue_held", f64::from(u8::from(services.queue.delivery.holds.queue_hold().is_some()))),
+        ("postrider_nodes", f64::from(services.queue.services.leases.nodes())),
+        ("postrider_partitions", services.queue.services.leases.len() as f64),
         ("postrider_store_segments_bytes", health.segments_bytes as f64),
         ("postrider_store_live_body_bytes", health.live_body_bytes as f64),
         ("postrider_store_pending_bytes", health.pending_bytes as f64),

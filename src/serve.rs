@@ -21,7 +21,7 @@ use mail::cidr::IpNetwork;
 use mail::oauth::OAuthResource;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use proxy::trusted_proxies::TrustedProxies;
-use queue::holds::HoldError;
+use queue::hold_admin::HoldError;
 use smtp::capacity::{Capacity, CapacityLimits};
 use smtp::handler::SessionHandler;
 use smtp::limits::SessionLimits;
@@ -511,7 +511,7 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
         () = signals.stop.wait() => return Ok(()),
     };
     if send {
-        services.worker.lift_queue_hold().await?;
+        services.queue.delivery.holds.lift_queue_hold().await?;
     }
     let renewer = match AcmeSettings::from_config(&config) {
         Some(settings) => Some(CertificateRenewer::open(settings, &services).await?),
@@ -533,7 +533,7 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
     let permissions = match opened.await {
         Ok(permissions) => permissions,
         Err(error) => {
-            tokio::join!(listeners.shut_down(), services.worker.drain());
+            tokio::join!(listeners.shut_down(), services.queue.drain());
             services.close().await;
             return Err(error);
         }
@@ -552,7 +552,7 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
     tracing::info!("shutting down, draining");
     // Both have timeouts; together they stay within the service manager's timeout.
-    tokio::join!(listeners.shut_down(), services.worker.drain());
+    tokio::join!(listeners.shut_down(), services.queue.drain());
     // A disk failure during the shutdown is an error too.
     let state = services.store.health().state;
     services.close().await;
@@ -721,7 +721,7 @@ async fn run_until_stopped(
                 if let StoreState::Fenced(reason) = services.store.health().state {
                     return Err(ServeError::Fenced(reason));
                 }
-                if services.worker.has_failed() {
+                if services.queue.services.has_failed() {
                     return Err(ServeError::Panicked);
                 }
                 recorder.run_upkeep();

@@ -13,25 +13,29 @@ use mail::domain_setup::ServiceHosts;
 use mail::signed_token::TokenKey;
 use mail::verp::VerpKey;
 use provider::{Publisher, RequestKey};
+use queue::account_jobs::start_account_jobs;
 use queue::automations::SmsProvider;
 use queue::client::http::{HttpClient, HttpClientSettings, UrlRules, UrlTarget};
 use queue::client::smtp::SmtpDialer;
 use queue::clock::Clock;
+use queue::delivery_policy::DeliveryPolicy;
+use queue::dkim_signing::DkimSigning;
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
-use queue::inbound::{InboundService, OwnHostnames, RspamdClient, RspamdSettings, SpamScanner};
-use queue::intake::{DkimSigning, Intake, IntakeParts};
+use queue::inbound::{InboundService, RspamdClient, RspamdSettings, SpamScanner};
+use queue::intake::{Intake, IntakeParts};
 use queue::local_domains::LocalDomains;
 use queue::mta_sts::StsPolicies;
-use queue::product_events::{ConversionExportSettings, ConversionExporter};
+use queue::own_hostnames::OwnHostnames;
+use queue::product_events::{ConversionExportSettings, ConversionTarget};
 use queue::provisioning::AccountProvisioning;
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
-use queue::tls_reporter::TlsReporter;
+use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
+use queue::tls_reporter::TlsReportSettings;
 use queue::transport_security::{DnssecResolver, TransportSecurityPolicies};
 use queue::webhooks::WebhooksParts;
-use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
 use rustls::RootCertStore;
 use store::engine::{PostgresOptions, RedbOptions, Store, Value, private_files};
 use thiserror::Error;
@@ -98,8 +102,8 @@ pub struct Services {
     pub clock: Clock,
     /// Source of randomness.
     pub entropy: Entropy,
-    /// Delivery from the queue.
-    pub worker: Arc<Worker>,
+    /// Subsystems of delivery and events.
+    pub queue: Arc<Subsystems>,
     /// Accepts messages into the queue.
     pub intake: Intake,
     /// Receives mail for local domains.
@@ -108,6 +112,8 @@ pub struct Services {
     pub provisioning: AccountProvisioning,
     /// Seals and opens stored secrets.
     pub vault: Arc<Vault>,
+    /// `None` if no TLS reports are sent.
+    tls_reports: Option<TlsReportSettings>,
     /// Holds the lock of the data directory.
     _identity: NodeIdentity,
 }
@@ -139,7 +145,7 @@ impl Services {
         let verp = VerpKey::new(load_or_create_secret(&store, &vault, &entropy, RETURN_PATH_KEY).await?);
         let links = TokenKey::new(load_or_create_secret(&store, &vault, &entropy, LINK_KEY).await?);
         let resolver = build_resolver(config)?;
-        let parts = WorkerParts {
+        let parts = SubsystemParts {
             store: store.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
@@ -154,12 +160,12 @@ impl Services {
             node: identity.name.clone(),
             predecessor_node: identity.previous_name.clone(),
         };
-        let worker = Worker::new(parts, build_worker_settings(config));
+        let queue = Arc::new(Subsystems::new(parts, delivery_settings(config)));
         // Before any listener opens: accepted mail is stored in a partition that this node owns.
-        worker.join_cluster().await.map_err(|error| BuildError::Store(error.to_string()))?;
+        queue.cluster.join().await.map_err(|error| BuildError::Store(error.to_string()))?;
         let pool = SigningPool::start(None).map_err(|error| BuildError::Files(error.to_string()))?;
         let intake = Intake::new(
-            Arc::clone(&worker),
+            &queue,
             IntakeParts {
                 vault: Arc::clone(&vault),
                 signing_pool: pool,
@@ -185,13 +191,24 @@ impl Services {
         if let Some(base_url) = &config.api.base_url {
             intake.set_base_url(base_url.trim_end_matches('/'));
         }
-        if let Some(exporter) = build_exporter(config, resolver.clone())? {
-            worker.set_conversion_exporter(exporter);
+        if let Some(target) = build_conversion_target(config, resolver.clone())? {
+            intake.product_events().set_conversion_target(target);
         }
-        start_tls_reporting(config, &worker, &resolver)?;
+        let tls_reports = tls_report_settings(config, &resolver)?;
         let inbound = build_inbound(config, &intake, &resolver)?;
         let provisioning = intake.account_provisioning();
-        Ok(Self { store, clock, entropy, worker, intake, inbound, provisioning, vault, _identity: identity })
+        Ok(Self {
+            store,
+            clock,
+            entropy,
+            queue,
+            intake,
+            inbound,
+            provisioning,
+            vault,
+            tls_reports,
+            _identity: identity,
+        })
     }
 
     /// Logs a warning if accounts cannot send from the sandbox sender.
@@ -219,13 +236,13 @@ impl Services {
 
     /// Starts delivery and background jobs.
     pub fn start(&self) {
-        self.worker.start();
-        self.intake.start_jobs();
+        self.queue.start();
+        start_account_jobs(&self.intake, self.tls_reports.clone());
     }
 
     /// Applies a configuration as far as possible without a restart.
     pub fn reload(&self, config: &Config) {
-        self.worker.reload_policy(delivery_policy(config));
+        self.queue.delivery.policy.reload(delivery_policy(config));
         self.intake.set_message_bytes_max(config.submission.message_bytes_max);
         self.intake.set_plans(config.plans);
         match inbound_policy(config, self.inbound.resolver()) {
@@ -237,7 +254,7 @@ impl Services {
 
     /// Stops delivery and closes the store. Queued mail stays on disk.
     pub async fn close(self) {
-        self.worker.drain().await;
+        self.queue.drain().await;
         self.store.close().await;
     }
 }
@@ -326,14 +343,14 @@ async fn load_or_create_secret(
     <[u8; 32]>::try_from(secret.as_slice()).map_err(|error| failed(&error))
 }
 
-/// Builds the conversion exporter, if a URL is configured.
-fn build_exporter(config: &Config, resolver: Resolver) -> Result<Option<ConversionExporter>, BuildError> {
+/// Builds the target of the conversion export, if a URL is configured.
+fn build_conversion_target(config: &Config, resolver: Resolver) -> Result<Option<ConversionTarget>, BuildError> {
     let section = &config.conversions;
     let Some(url) = section.url.clone() else { return Ok(None) };
     let settings = HttpClientSettings { rules: OPERATORS_URLS, ..HttpClientSettings::default() };
     let client = HttpClient::new(resolver, settings).map_err(|error| BuildError::Conversions(error.to_string()))?;
     let token = section.token.clone().map(|secret| secret.0);
-    Ok(Some(ConversionExporter::new(ConversionExportSettings { url, token, email_hash: section.email_hash }, client)))
+    Ok(Some(ConversionTarget::new(ConversionExportSettings { url, token, email_hash: section.email_hash }, client)))
 }
 
 /// Signing mode. DKIM2 requires DKIM.
@@ -412,12 +429,10 @@ fn build_untrusted_http_client(config: &Config, resolver: &Resolver) -> Result<H
     HttpClient::new(resolver.clone(), settings).map_err(|error| BuildError::Tls(error.to_string()))
 }
 
-/// Starts TLS reporting (RFC 8460), if a contact is configured.
-fn start_tls_reporting(config: &Config, worker: &Worker, resolver: &Resolver) -> Result<(), BuildError> {
-    if let Some(contact) = config.delivery.tls_report_contact.clone() {
-        worker.set_tls_reporter(TlsReporter { contact, client: build_untrusted_http_client(config, resolver)? });
-    }
-    Ok(())
+/// Settings of TLS reports (RFC 8460), if a contact is configured.
+fn tls_report_settings(config: &Config, resolver: &Resolver) -> Result<Option<TlsReportSettings>, BuildError> {
+    let Some(contact) = config.delivery.tls_report_contact.clone() else { return Ok(None) };
+    Ok(Some(TlsReportSettings { contact, client: build_untrusted_http_client(config, resolver)? }))
 }
 
 /// Builds the sources of TLS policies for recipient domains: MTA-STS and DANE.
@@ -533,9 +548,9 @@ fn inbound_policy(config: &Config, resolver: &Resolver) -> Result<queue::inbound
     })
 }
 
-fn build_worker_settings(config: &Config) -> WorkerSettings {
+fn delivery_settings(config: &Config) -> DeliverySettings {
     let delivery = &config.delivery;
-    WorkerSettings {
+    DeliverySettings {
         hostname: config.hostname.clone(),
         delivery_policy: delivery_policy(config),
         pace: delivery.pace.iter().map(|pace| (pace.mail_host.clone(), pace.to_pace_limits())).collect(),

@@ -141,9 +141,9 @@ pub async fn authenticate_bearer(
 ) -> Result<Tenant, Problem> {
     let secret = bearer_token(headers).map_err(Problem::unauthorized)?;
     let (kind, authenticated) = if secret.starts_with(OAuthSecretKind::AccessToken.prefix()) {
-        (LoginKind::AccessToken, state.intake.authenticate_access_token(secret, resource, from).await)
+        (LoginKind::AccessToken, state.intake.credentials().authenticate_access_token(secret, resource, from).await)
     } else {
-        (LoginKind::ApiKey, state.intake.authenticate_api_key(secret, from).await)
+        (LoginKind::ApiKey, state.intake.credentials().authenticate_api_key(secret, from).await)
     };
     authenticated.map_err(|error| {
         log_refused(state, kind, from, &error);

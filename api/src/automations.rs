@@ -138,7 +138,7 @@ async fn commit(
             let account = tenant.account().id;
             state.intake.automations().invalidate(account);
             if let Some(AutomationJobKind::Cancel { automation, before }) = cancels {
-                state.intake.cancel_runs(account, *automation, *before).await;
+                state.automation_runner.cancel_runs(account, *automation, *before).await;
             }
             state.intake.automations().wake(&partitions);
             Ok(true)
@@ -153,7 +153,7 @@ async fn load_automation_view(
     automation: &Automation,
     version: &AutomationVersion,
 ) -> Result<AutomationView, Problem> {
-    let counts = state.intake.count_runs(automation).await?;
+    let counts = state.automation_runner.count_runs(automation).await?;
     Ok(AutomationView::from_automation(automation, &version.definition, counts))
 }
 

@@ -219,7 +219,7 @@ pub async fn list<K: CredentialKind>(
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let ids: Vec<_> = found.iter().map(Credential::id_bytes).collect();
-    let used = state.intake.last_used(account, &ids).await?;
+    let used = state.intake.credentials().last_used(account, &ids).await?;
     let views = found.iter().zip(used).map(|(credential, used)| credential_view(credential, &state, used)).collect();
     let next_cursor = ids.last().filter(|_| has_more).map(|id| after_id(K::CURSOR, *id));
     Ok(CredentialListResponse { views, next_cursor, kind: PhantomData })
@@ -235,7 +235,7 @@ async fn credential_response<K: CredentialKind>(
     credential: &K,
     secret: Option<CredentialSecret>,
 ) -> Result<CredentialResponse<K>, Problem> {
-    let used = state.intake.last_used(credential.account(), &[credential.id_bytes()]).await?;
+    let used = state.intake.credentials().last_used(credential.account(), &[credential.id_bytes()]).await?;
     Ok(CredentialResponse(credential_view(credential, state, used.into_iter().next().flatten()), secret, PhantomData))
 }
 
@@ -348,6 +348,6 @@ pub async fn delete<K: CredentialKind>(
         }
         Err(error) => return Err(Problem::outage(error)),
     }
-    state.intake.forget_last_used(found.id_bytes());
+    state.intake.credentials().forget_last_used(found.id_bytes());
     Ok(OkResponse::OK)
 }

@@ -334,7 +334,7 @@ pub(crate) fn apply_response_policy(
     }
     let Some(tenant) = tenant else { return Ok(response) };
     if operation.method != Method::GET && ACCESS_NOUNS.contains(&operation.tag) {
-        state.intake.notify_access_change(tenant.account().id);
+        state.intake.credentials().notify_access_change(tenant.account().id);
     }
     let is_event_stream = response.media_type == "text/event-stream";
     let proof = tenant.proof();

@@ -15,7 +15,9 @@ use mail::id::RequestId;
 use mail::mta_sts::MtaStsMode;
 use mail::quota::Noun;
 use proxy::trusted_proxies::TrustedProxies;
+use queue::automations::AutomationRunner;
 use queue::intake::Intake;
+use queue::queue_admin::QueueAdmin;
 use queue::storage_quota::StorageReservation;
 use store::access::Tenant;
 use tokio::sync::Semaphore;
@@ -150,6 +152,9 @@ pub(crate) type OpenApiRenderer = Box<dyn FnOnce() -> Bytes + Send>;
 /// The state that all requests share.
 pub struct AppState {
     pub(crate) intake: Intake,
+    pub(crate) automation_runner: AutomationRunner,
+    /// Tells what queued recipients wait for.
+    pub(crate) queue_admin: Arc<QueueAdmin>,
     /// Wakes the execution of approved requests, and those that wait for its end.
     pub(crate) approvals: ApprovalSignals,
     pub(crate) options: ApiOptions,
@@ -191,6 +196,8 @@ impl AppState {
             audits: AuditRunner::default(),
             replay_permits: AccountPermits::default(),
             revalidator: AccessRevalidator::new(intake.clone(), tasks.clone(), shutdown.clone()),
+            automation_runner: AutomationRunner::new(&intake),
+            queue_admin: Arc::clone(intake.queue_admin()),
             intake,
             approvals: ApprovalSignals::default(),
             memory_budget: MemoryBudget::new(options.bytes_in_flight_max, ACCOUNT_BYTES_MIN),

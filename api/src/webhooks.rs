@@ -115,7 +115,7 @@ async fn check_addresses(state: &AppState, tenant: &Tenant, addresses: &[Address
 }
 
 fn check_url(state: &AppState, url: &str) -> Result<(), Problem> {
-    state.intake.check_webhook_url(url).map_err(|text| Problem::field("url", text))
+    state.intake.webhooks().check_webhook_url(url).map_err(|text| Problem::field("url", text))
 }
 
 /// `POST /webhooks`.
@@ -153,7 +153,7 @@ pub async fn create(
     if input.enabled == Some(false) {
         settings.set_disabled(Some(DisabledReason::Customer));
     }
-    let made = state.intake.create_webhook(settings).await;
+    let made = state.intake.webhooks().create_webhook(settings).await;
     let (webhook, secret) = made.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(WebhookWithSecretResponse { webhook: WebhookView::from_webhook(&webhook), secret })
 }
@@ -186,7 +186,7 @@ pub async fn get(
     tenant: Tenant,
     WebhookPath(id): WebhookPath,
 ) -> Result<WebhookResponse, Problem> {
-    let found = state.intake.webhook(tenant.account().id, id).await;
+    let found = state.intake.webhooks().webhook(tenant.account().id, id).await;
     Ok(WebhookResponse::from_webhook(&found.map_err(|error| webhook_error_problem(error, &state))?))
 }
 
@@ -210,7 +210,7 @@ pub async fn update(
     if let Some(addresses) = &input.inbound_addresses {
         check_addresses(&state, &tenant, addresses).await?;
     }
-    let changed = state.intake.change_webhook(tenant.account().id, id, |webhook| {
+    let changed = state.intake.webhooks().change_webhook(tenant.account().id, id, |webhook| {
         if let Some(url) = &url {
             webhook.url.clone_from(url);
         }
@@ -241,7 +241,7 @@ pub async fn update(
 /// # Errors
 /// The endpoint does not exist; the store cannot be written.
 pub async fn delete(state: Arc<AppState>, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<OkResponse, Problem> {
-    let deleted = state.intake.delete_webhook(tenant.account().id, id).await;
+    let deleted = state.intake.webhooks().delete_webhook(tenant.account().id, id).await;
     deleted.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(OkResponse::OK)
 }
@@ -256,7 +256,7 @@ pub async fn rotate_secret(
     (WebhookPath(id), RotateWebhookSecret { grace_hours }): (WebhookPath, RotateWebhookSecret),
 ) -> Result<WebhookWithSecretResponse, Problem> {
     let grace = Duration::from_secs(grace_hours * 3_600);
-    let rotated = state.intake.rotate_webhook_secret(tenant.account().id, id, grace).await;
+    let rotated = state.intake.webhooks().rotate_webhook_secret(tenant.account().id, id, grace).await;
     let (webhook, secret) = rotated.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(WebhookWithSecretResponse { webhook: WebhookView::from_webhook(&webhook), secret })
 }

@@ -20,12 +20,13 @@ use mail::verp::VerpKey;
 use queue::client::http::{HttpClient, HttpClientSettings};
 use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
+use queue::delivery_policy::DeliveryPolicy;
 use queue::entropy::Entropy;
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
+use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
-use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
 use store::engine::{Batch, RedbOptions, Store};
 use store::queue_walk::QueueWalk;
 use tokio::time::Instant;
@@ -47,10 +48,10 @@ fn main() {
 async fn run(rows: u64) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(&RedbOptions::new(directory.path().join("store"))).unwrap();
-    let worker = worker(store.clone());
-    worker.join_cluster().await.unwrap();
+    let queue = queue(store.clone());
+    queue.cluster.join().await.unwrap();
     // Begins to count the partitions in memory.
-    worker.poll_cluster().await.unwrap();
+    queue.cluster.poll().await.unwrap();
     let started = Instant::now();
     for start in (0..rows).step_by(usize::try_from(BATCH_ROWS).unwrap()) {
         let mut batch = Batch::intake();
@@ -66,10 +67,13 @@ async fn run(rows: u64) {
         summary.recipients.iter().map(|(.., count)| count).sum()
     })
     .await;
-    measure("queue top, 100 destinations", async { worker.top_destinations(100, |_| {}).await.unwrap().tasks }).await;
-    measure("mail of a held queue", async { worker.count_held(None).await.unwrap().recipients }).await;
+    measure("queue top, 100 destinations", async {
+        queue.delivery.admin.top_destinations(100, |_| {}).await.unwrap().tasks
+    })
+    .await;
+    measure("mail of a held queue", async { queue.delivery.holds.count_held(None).await.unwrap().recipients }).await;
     let account = Some(account(1));
-    measure("mail of an account", async { worker.count_held(account).await.unwrap().recipients }).await;
+    measure("mail of an account", async { queue.delivery.holds.count_held(account).await.unwrap().recipients }).await;
     let nothing = TaskFilter { attempts_min: Some(9), ..TaskFilter::default() };
     measure("a page of a list without a match", walk(&store, nothing.clone(), 100_000)).await;
     let of_domain = TaskFilter { to: Some(domain(7).parse().unwrap()), ..TaskFilter::default() };
@@ -154,12 +158,12 @@ fn task(number: u64) -> Task {
     }
 }
 
-fn worker(store: Store) -> Arc<Worker> {
+fn queue(store: Store) -> Subsystems {
     let servers = vec!["127.0.0.1:9".parse().unwrap()];
     let settings = dns::resolver::ResolverSettings { servers, ..dns::resolver::ResolverSettings::default() };
     let resolver = dns::resolver::Resolver::new(&settings).unwrap();
     let hostname: mail::address::DomainName = "mx.example.test".parse().unwrap();
-    let parts = WorkerParts {
+    let parts = SubsystemParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
@@ -183,7 +187,7 @@ fn worker(store: Store) -> Arc<Worker> {
         retention: Duration::from_secs(3_600 * 24 * 30),
         shaping: ReplyRules::default(),
     };
-    let settings = WorkerSettings {
+    let settings = DeliverySettings {
         hostname,
         delivery_policy,
         pace: Vec::new(),
@@ -195,5 +199,5 @@ fn worker(store: Store) -> Arc<Worker> {
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };
-    Worker::new(parts, settings)
+    Subsystems::new(parts, settings)
 }

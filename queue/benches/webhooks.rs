@@ -20,12 +20,13 @@ use mail::webhook::{RetryPolicy, Webhook};
 use queue::client::http::{HttpClient, HttpClientSettings, UrlRules};
 use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
+use queue::delivery_policy::DeliveryPolicy;
 use queue::entropy::Entropy;
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
+use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
-use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
 use store::engine::{Batch, RedbOptions, Store};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -48,17 +49,17 @@ async fn run(events: u64) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(&RedbOptions::new(directory.path().join("store"))).unwrap();
     let (url, mut delays_received) = receiver().await;
-    let (worker, vault) = worker(store.clone());
+    let (queue, vault) = queue(store.clone());
     let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
     subscribe(&store, &vault, account, url).await;
-    worker.join_cluster().await.unwrap();
-    worker.start();
+    queue.cluster.join().await.unwrap();
+    queue.start();
 
     // The first event opens connections, and the backlog dispatcher may deliver it; after the second the subscriber is
     // known.
     for number in 0..2 {
         record(&store, account, number..number + 1).await;
-        worker.notify_outbox();
+        queue.services.outbox_wakeup.notify_one();
         delays_received.recv().await.unwrap();
     }
 
@@ -69,7 +70,7 @@ async fn run(events: u64) {
         for number in 0..events / 5 {
             every.tick().await;
             record(&store, account, number..number + 1).await;
-            worker.notify_outbox();
+            queue.services.outbox_wakeup.notify_one();
         }
     };
     let receiving = async {
@@ -93,13 +94,13 @@ async fn run(events: u64) {
         record(&store, account, start..(start + 500).min(events)).await;
     }
     let started = tokio::time::Instant::now();
-    worker.notify_outbox();
+    queue.services.outbox_wakeup.notify_one();
     for _ in 0..events {
         delays_received.recv().await.unwrap();
     }
     let rate = events as f64 / started.elapsed().as_secs_f64();
     println!("{events} queued events dispatched, signed and posted: {rate:.0}/s");
-    worker.drain().await;
+    queue.drain().await;
 }
 
 /// Writes events into the outbox, each with its creation time in the detail.
@@ -179,7 +180,7 @@ async fn receiver() -> (String, mpsc::UnboundedReceiver<i64>) {
     (url, receiver)
 }
 
-fn worker(store: Store) -> (Arc<Worker>, Arc<Vault>) {
+fn queue(store: Store) -> (Subsystems, Arc<Vault>) {
     let servers = vec!["127.0.0.1:9".parse().unwrap()];
     let settings = dns::resolver::ResolverSettings { servers, ..dns::resolver::ResolverSettings::default() };
     let resolver = dns::resolver::Resolver::new(&settings).unwrap();
@@ -187,7 +188,7 @@ fn worker(store: Store) -> (Arc<Worker>, Arc<Vault>) {
     let rules = UrlRules { allow_private: true, allow_http: true };
     let poster = HttpClient::new(resolver.clone(), HttpClientSettings { rules, ..HttpClientSettings::default() });
     let hostname: mail::address::DomainName = "mx.example.test".parse().unwrap();
-    let parts = WorkerParts {
+    let parts = SubsystemParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
@@ -206,7 +207,7 @@ fn worker(store: Store) -> (Arc<Worker>, Arc<Vault>) {
         predecessor_node: None,
     };
     let retention = Duration::from_secs(3_600 * 24 * 30);
-    let settings = WorkerSettings {
+    let settings = DeliverySettings {
         hostname,
         delivery_policy: DeliveryPolicy {
             schedule: RetrySchedule::default(),
@@ -223,5 +224,5 @@ fn worker(store: Store) -> (Arc<Worker>, Arc<Vault>) {
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };
-    (Worker::new(parts, settings), vault)
+    (Subsystems::new(parts, settings), vault)
 }

@@ -9,33 +9,142 @@
 //! with its last message, so that a thousand hosts with one message each hold no idle sessions. An attempt is committed
 //! before the last byte of the next message is sent: a crash repeats at most one message for each connection.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::attempt::{AttemptTls, TlsPolicy};
+use mail::outage::Outage;
 use mail::outcome::{AttemptPhase, Outcome};
+use mail::slug::SmarthostName;
 use mail::task::{QueueName, Task};
-use tokio::sync::OwnedSemaphorePermit;
+use mail::verp::VerpKey;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::connect::connect;
+use crate::body_budget::BodyBudget;
 use crate::client::smtp;
 use crate::client::smtp::{
-    DsnParameters, DsnReturn, OriginalRecipient, OutgoingMessage, SmtpConnection, TransactionResult, TransactionVerdict,
+    DsnParameters, DsnReturn, OriginalRecipient, OutgoingMessage, SmtpConnection, SmtpDialer, TlsSecurityLevel,
+    TransactionResult, TransactionVerdict,
 };
+use crate::commit_retries::CommitRetries;
+use crate::delivery_policy::SharedDeliveryPolicy;
+use crate::destination_queues::DestinationQueues;
+use crate::dkim2::TransactionSigner;
 use crate::outcome::AttemptResult;
+use crate::outcome_writer::OutcomeWriter;
+use crate::pause_state::PauseState;
 use crate::provider_limits::ProviderConnectionPermit;
-use crate::ready_queue::{ConnectFailure, NextWork, ReadyQueue, ReadyTask};
+use crate::ready_queue::{ConnectDecision, ConnectFailure, NextWork, ReadyQueue, ReadyTask};
 use crate::reply_policy::{self, Backpressure};
-use crate::tls_session_stats::TlsSession;
-use crate::worker::Worker;
+use crate::scheduler::Scheduler;
+use crate::services::Services;
+use crate::tls_session_stats::{TlsSession, TlsSessionStats};
 
 mod connect;
 
 /// Idle timeout of a connection: opening a new one costs more than keeping one open this long.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Delivers the tasks of ready queues over SMTP.
+pub(crate) struct DeliveryAgent {
+    services: Services,
+    pub(crate) queues: Arc<DestinationQueues>,
+    scheduler: Arc<Scheduler>,
+    pub(crate) outcomes: OutcomeWriter,
+    pause: PauseState,
+    policy: Arc<SharedDeliveryPolicy>,
+    pub(crate) bodies: BodyBudget,
+    connections: Arc<Semaphore>,
+    connections_max: usize,
+    dialer: SmtpDialer,
+    tls: TlsSecurityLevel,
+    pub(crate) tls_stats: Arc<TlsSessionStats>,
+    verp: VerpKey,
+    /// Signer of transactions (DKIM2), if enabled.
+    transaction_signer: OnceLock<TransactionSigner>,
+    /// Unreachable smarthosts, for the log. Their number is bounded by the configuration.
+    smarthost_outages: Mutex<HashMap<SmarthostName, Outage>>,
+}
+
+/// Dependencies of the delivery agent.
+pub(crate) struct DeliveryAgentParts {
+    pub(crate) queues: Arc<DestinationQueues>,
+    pub(crate) outcomes: OutcomeWriter,
+    pub(crate) pause: PauseState,
+    pub(crate) policy: Arc<SharedDeliveryPolicy>,
+    pub(crate) tls_stats: Arc<TlsSessionStats>,
+    pub(crate) dialer: SmtpDialer,
+    pub(crate) tls: TlsSecurityLevel,
+    pub(crate) verp: VerpKey,
+    /// Largest number of connections to mail hosts.
+    pub(crate) connections_max: usize,
+    /// Largest size of buffered bodies, in bytes.
+    pub(crate) body_bytes_max: usize,
+}
+
+impl DeliveryAgent {
+    pub(crate) fn new(services: Services, parts: DeliveryAgentParts) -> Self {
+        Self {
+            services,
+            scheduler: Arc::clone(&parts.queues.scheduler),
+            queues: parts.queues,
+            outcomes: parts.outcomes,
+            pause: parts.pause,
+            policy: parts.policy,
+            bodies: BodyBudget::new(parts.body_bytes_max),
+            connections: Arc::new(Semaphore::new(parts.connections_max.max(1))),
+            connections_max: parts.connections_max,
+            dialer: parts.dialer,
+            tls: parts.tls,
+            tls_stats: parts.tls_stats,
+            verp: parts.verp,
+            transaction_signer: OnceLock::new(),
+            smarthost_outages: Mutex::default(),
+        }
+    }
+
+    /// Enables DKIM2 signatures of transactions. Only the first call has an effect.
+    pub(crate) fn set_transaction_signer(&self, signer: TransactionSigner) {
+        let _ = self.transaction_signer.set(signer);
+    }
+
+    /// Ends a taken task if it has expired. Returns whether it has.
+    pub(crate) async fn expire_if_lapsed(self: &Arc<Self>, ready: &ReadyTask) -> bool {
+        let is_lapsed = ready.task.is_expired(self.services.clock.now());
+        if is_lapsed {
+            self.expire_task(ready).await;
+        }
+        is_lapsed
+    }
+
+    /// Ends an expired task that is not in an attempt. Returns false if it changed concurrently.
+    pub(crate) async fn expire_task(self: &Arc<Self>, ready: &ReadyTask) -> bool {
+        let reason = match self.queues.last_error(&ready.task) {
+            Some(error) => {
+                format!("expired before it could be attempted; the destination's last error: {error}")
+            }
+            None => "expired before its first attempt".to_owned(),
+        };
+        let result = self.outcomes.untried_result(&ready.task, &reason).await;
+        matches!(self.outcomes.commit_outcome(ready, &result, CommitRetries::Unlimited).await, Ok(true))
+    }
+
+    /// Opens a connection if the ready queue requests one.
+    pub(crate) fn follow_connect_decision(self: &Arc<Self>, site: &Arc<ReadyQueue>, call: ConnectDecision) {
+        if call == ConnectDecision::Connect {
+            if self.services.stop.is_cancelled() {
+                // Shutdown: open no connections; queued tasks stay on disk.
+                site.connection_ended(true);
+                return;
+            }
+            self.services.spawn(run_connection(Arc::clone(self), Arc::clone(site)));
+        }
+    }
+}
 
 /// A task and its message in memory.
 struct MessageToSend {
@@ -63,10 +172,10 @@ struct OpenConnection {
 
 impl OpenConnection {
     /// Counts a message that is sent on this connection.
-    fn count_message(&mut self, worker: &Worker, task: &Task) {
+    fn count_message(&mut self, agent: &DeliveryAgent, task: &Task) {
         self.messages_sent += 1;
         if let Some(session) = &mut self.tls_session {
-            worker.count_tls_session(task, session);
+            agent.tls_stats.count_session(task, session);
         }
     }
 }
@@ -79,13 +188,13 @@ struct HostConnectError {
 }
 
 /// Runs one connection of a ready queue until it is not needed. The queue has counted the connection already.
-pub(crate) async fn run_connection(worker: Arc<Worker>, site: Arc<ReadyQueue>) {
+pub(crate) async fn run_connection(agent: Arc<DeliveryAgent>, site: Arc<ReadyQueue>) {
     let mut connection: Option<OpenConnection> = None;
     let mut next: Option<MessageToSend> = None;
     let mut counted = true;
     let mut share: Option<ProviderConnectionPermit> = None;
     loop {
-        let message = match next_message(&worker, &site, &mut connection, &mut next, &mut share).await {
+        let message = match next_message(&agent, &site, &mut connection, &mut next, &mut share).await {
             ConnectionWork::Message(message) => *message,
             ConnectionWork::Nothing => break,
             ConnectionWork::Close => {
@@ -93,51 +202,51 @@ pub(crate) async fn run_connection(worker: Arc<Worker>, site: Arc<ReadyQueue>) {
                 break;
             }
         };
-        if connection.is_none() && defer_if_unavailable(&worker, &site, &message) {
+        if connection.is_none() && defer_if_unavailable(&agent, &site, &message) {
             continue;
         }
         let mut open = match connection.take() {
             Some(open) => open,
             // Lookup and connect need large futures for a short time: boxed, so that an idle connection stays small.
-            None => match Box::pin(connect(&worker, &site, &message.ready.task)).await {
+            None => match Box::pin(connect(&agent, &site, &message.ready.task)).await {
                 Ok(open) => open,
                 Err(connect_error) => {
-                    Box::pin(handle_connect_error(&worker, &site, message, connect_error)).await;
+                    Box::pin(handle_connect_error(&agent, &site, message, connect_error)).await;
                     break;
                 }
             },
         };
         share.iter_mut().for_each(ProviderConnectionPermit::finish_dial);
         // Dialling, or the message before, may have taken minutes: check again.
-        if defer_if_account_held(&worker, &message) || Box::pin(worker.expire_if_lapsed(&message.ready)).await {
-            worker.wake_parked(&site);
+        if defer_if_account_held(&agent, &message) || Box::pin(agent.expire_if_lapsed(&message.ready)).await {
+            agent.scheduler.wake_parked(&site);
             connection = after_unsent(&site, open, &mut share).await;
             continue;
         }
-        open.count_message(&worker, &message.ready.task);
-        let last = is_last_message(&worker, &site, &open, share.as_ref());
+        open.count_message(&agent, &message.ready.task);
+        let last = is_last_message(&agent, &site, &open, share.as_ref());
         // Let other connections take waiting tasks while this one is busy.
-        worker.follow_connect_decision(&site, site.connect_if_wanted());
-        next = if last { None } else { try_take(&worker, &site).await };
-        let began_at = worker.clock.now();
+        agent.follow_connect_decision(&site, site.connect_if_wanted());
+        next = if last { None } else { try_take(&agent, &site).await };
+        let began_at = agent.services.clock.now();
         let last = last || next.is_none() && !site.expects_more(began_at, IDLE_TIMEOUT);
         let delivery = deliver_message(&mut open.connection, &message, next.as_ref(), last).await;
         if delivery.phase == smtp::TransactionPhase::Idle && open.messages_sent > 1 {
             // The host closed the idle connection: this message was not tried, so dial again for it.
             site.connection_closed();
-            next.into_iter().for_each(|unsent| requeue(&worker, &site, unsent));
+            next.into_iter().for_each(|unsent| requeue(&agent, &site, unsent));
             next = Some(message);
             continue;
         }
         if delivery.fault == Some(smtp::SmtpFault::Cancelled) && delivery.verdict != TransactionVerdict::Unconfirmed {
             // Shutdown cut it off before the message can have arrived: it stays queued for the next start, untried.
             site.connection_closed();
-            requeue(&worker, &site, message);
+            requeue(&agent, &site, message);
             break;
         }
-        Box::pin(handle_delivery(&worker, &site, &open, &message.ready, delivery, began_at)).await;
+        Box::pin(handle_delivery(&agent, &site, &open, &message.ready, delivery, began_at)).await;
         drop(message);
-        worker.wake_parked(&site);
+        agent.scheduler.wake_parked(&site);
         if open.connection.is_usable() && !last {
             connection = Some(open);
         } else {
@@ -146,21 +255,21 @@ pub(crate) async fn run_connection(worker: Arc<Worker>, site: Arc<ReadyQueue>) {
         }
     }
     drop(share);
-    finish_connection(&worker, &site, connection, next, counted).await;
+    finish_connection(&agent, &site, connection, next, counted).await;
 }
 
 /// Requeues the pipelined message, uncounts the connection and sends QUIT.
 async fn finish_connection(
-    worker: &Arc<Worker>,
+    agent: &Arc<DeliveryAgent>,
     site: &Arc<ReadyQueue>,
     connection: Option<OpenConnection>,
     next: Option<MessageToSend>,
     is_counted: bool,
 ) {
-    next.into_iter().for_each(|unsent| requeue(worker, site, unsent));
+    next.into_iter().for_each(|unsent| requeue(agent, site, unsent));
     let open = connection.inspect(|_| site.connection_closed());
     if is_counted {
-        worker.follow_connect_decision(site, site.connection_ended(worker.stop.is_cancelled()));
+        agent.follow_connect_decision(site, site.connection_ended(agent.services.stop.is_cancelled()));
     }
     if let Some(open) = open {
         open.connection.quit().await;
@@ -169,14 +278,14 @@ async fn finish_connection(
 
 /// Returns the message whose envelope was pipelined, or else the next one of the queue.
 async fn next_message(
-    worker: &Arc<Worker>,
+    agent: &Arc<DeliveryAgent>,
     site: &Arc<ReadyQueue>,
     connection: &mut Option<OpenConnection>,
     next: &mut Option<MessageToSend>,
     share: &mut Option<ProviderConnectionPermit>,
 ) -> ConnectionWork {
-    let Some(message) = next.take() else { return take_when_unpaused(worker, site, connection, share).await };
-    if acquire_provider_permit(worker, site, share).await {
+    let Some(message) = next.take() else { return take_when_unpaused(agent, site, connection, share).await };
+    if acquire_provider_permit(agent, site, share).await {
         return ConnectionWork::Message(Box::new(message));
     }
     *next = Some(message);
@@ -185,7 +294,7 @@ async fn next_message(
 
 /// Returns whether the connection closes after this message.
 fn is_last_message(
-    worker: &Worker,
+    agent: &DeliveryAgent,
     site: &ReadyQueue,
     open: &OpenConnection,
     share: Option<&ProviderConnectionPermit>,
@@ -193,7 +302,7 @@ fn is_last_message(
     open.is_self
         || share.is_some_and(|share| share.should_yield(open.messages_sent))
         || open.messages_sent >= site.messages_per_connection()
-        || worker.is_stopped_or_paused()
+        || agent.pause.is_stopped_or_paused()
 }
 
 async fn deliver_message(
@@ -228,10 +337,10 @@ async fn quit_connection(site: &ReadyQueue, open: OpenConnection) {
     open.connection.quit().await;
 }
 
-fn requeue(worker: &Arc<Worker>, site: &Arc<ReadyQueue>, unsent: MessageToSend) {
-    worker.in_flight.requeue(unsent.ready.task.id);
+fn requeue(agent: &Arc<DeliveryAgent>, site: &Arc<ReadyQueue>, unsent: MessageToSend) {
+    agent.scheduler.in_flight.requeue(unsent.ready.task.id);
     let call = site.requeue(unsent.ready);
-    worker.follow_connect_decision(site, call);
+    agent.follow_connect_decision(site, call);
 }
 
 /// Work for a connection.
@@ -245,41 +354,41 @@ enum ConnectionWork {
 
 /// Takes the next task. While delivery is paused, closes the connection and waits first.
 async fn take_when_unpaused(
-    worker: &Arc<Worker>,
+    agent: &Arc<DeliveryAgent>,
     site: &Arc<ReadyQueue>,
     connection: &mut Option<OpenConnection>,
     share: &mut Option<ProviderConnectionPermit>,
 ) -> ConnectionWork {
-    if worker.is_paused() {
+    if agent.pause.is_paused() {
         if let Some(open) = connection.take() {
             quit_connection(site, open).await;
         }
-        worker.wait_unpaused().await;
+        agent.pause.wait_unpaused().await;
     }
-    wait_for_work(worker, site, connection.is_some(), share).await
+    wait_for_work(agent, site, connection.is_some(), share).await
 }
 
 /// Takes the next task; an open connection waits for one.
 async fn wait_for_work(
-    worker: &Arc<Worker>,
+    agent: &Arc<DeliveryAgent>,
     site: &Arc<ReadyQueue>,
     connected: bool,
     share: &mut Option<ProviderConnectionPermit>,
 ) -> ConnectionWork {
     loop {
         // Acquire it before a task is taken: a connection that waits for its provider blocks no task.
-        if !acquire_provider_permit(worker, site, share).await {
+        if !acquire_provider_permit(agent, site, share).await {
             return ConnectionWork::Nothing;
         }
         // While paused, the queue requests another connection, which waits until delivery resumes.
-        if worker.is_stopped_or_paused() {
+        if agent.pause.is_stopped_or_paused() {
             return ConnectionWork::Nothing;
         }
-        let (now, revived) = (worker.clock.now(), site.retry_requested());
+        let (now, revived) = (agent.services.clock.now(), site.retry_requested());
         match site.next_work(now) {
             NextWork::Deliver(ready) => {
-                let permit = worker.bodies.acquire(ready.task.size_bytes);
-                if let Some(loaded) = load_message(worker, site, *ready, permit).await {
+                let permit = agent.bodies.acquire(ready.task.size_bytes);
+                if let Some(loaded) = load_message(agent, site, *ready, permit).await {
                     return ConnectionWork::Message(Box::new(loaded));
                 }
             }
@@ -293,9 +402,9 @@ async fn wait_for_work(
                     *share = None;
                 }
                 tokio::select! {
-                    () = worker.clock.sleep_until(until) => {}
+                    () = agent.services.clock.sleep_until(until) => {}
                     () = revived => {}
-                    () = worker.stop.cancelled() => return ConnectionWork::Nothing,
+                    () = agent.services.stop.cancelled() => return ConnectionWork::Nothing,
                 }
             }
             NextWork::Close => return ConnectionWork::Close,
@@ -304,8 +413,8 @@ async fn wait_for_work(
             }
             NextWork::Empty => tokio::select! {
                 () = site.wait_for_work() => {}
-                () = tokio::time::sleep(idle_timeout(worker, site)) => return ConnectionWork::Nothing,
-                () = worker.stop.cancelled() => return ConnectionWork::Nothing,
+                () = tokio::time::sleep(idle_timeout(agent, site)) => return ConnectionWork::Nothing,
+                () = agent.services.stop.cancelled() => return ConnectionWork::Nothing,
             },
         }
     }
@@ -313,14 +422,14 @@ async fn wait_for_work(
 
 /// Waits for a connection permit of the provider; false on shutdown.
 async fn acquire_provider_permit(
-    worker: &Worker,
+    agent: &DeliveryAgent,
     site: &ReadyQueue,
     share: &mut Option<ProviderConnectionPermit>,
 ) -> bool {
     if share.is_none() {
         *share = tokio::select! {
             share = site.acquire_provider_permit() => Some(share),
-            () = worker.stop.cancelled() => None,
+            () = agent.services.stop.cancelled() => None,
         };
     }
     share.is_some()
@@ -331,19 +440,18 @@ fn exceeds_idle_timeout(now: Timestamp, until: Timestamp) -> bool {
 }
 
 /// Idle connections close at once when few permits are left for others.
-fn idle_timeout(worker: &Worker, site: &ReadyQueue) -> Duration {
-    let scarce =
-        site.provider_has_waiters() || worker.connections.available_permits() < worker.settings.connections_max / 4;
+fn idle_timeout(agent: &DeliveryAgent, site: &ReadyQueue) -> Duration {
+    let scarce = site.provider_has_waiters() || agent.connections.available_permits() < agent.connections_max / 4;
     if scarce { Duration::ZERO } else { IDLE_TIMEOUT }
 }
 
 /// Takes the next task without waiting.
-async fn try_take(worker: &Arc<Worker>, site: &Arc<ReadyQueue>) -> Option<MessageToSend> {
+async fn try_take(agent: &Arc<DeliveryAgent>, site: &Arc<ReadyQueue>) -> Option<MessageToSend> {
     loop {
-        match site.try_next_work(worker.clock.now()) {
+        match site.try_next_work(agent.services.clock.now()) {
             Some(ready) => {
-                let permit = std::future::ready(worker.bodies.try_acquire(ready.task.size_bytes));
-                if let Some(loaded) = load_message(worker, site, *ready, permit).await {
+                let permit = std::future::ready(agent.bodies.try_acquire(ready.task.size_bytes));
+                if let Some(loaded) = load_message(agent, site, *ready, permit).await {
                     return Some(loaded);
                 }
             }
@@ -355,42 +463,42 @@ async fn try_take(worker: &Arc<Worker>, site: &Arc<ReadyQueue>) -> Option<Messag
 /// Loads the message of a task. Returns `None` if the task was withdrawn, expired or held, its message cannot be read,
 /// or there is no memory for it now.
 async fn load_message(
-    worker: &Arc<Worker>,
+    agent: &Arc<DeliveryAgent>,
     site: &ReadyQueue,
     mut ready: ReadyTask,
     permit: impl Future<Output = Option<OwnedSemaphorePermit>>,
 ) -> Option<MessageToSend> {
-    if !worker.in_flight.start(ready.task.id, ready.task.partition) {
+    if !agent.scheduler.in_flight.start(ready.task.id, ready.task.partition) {
         // Withdrawn while it waited here. The stored row is authoritative: reload it.
-        worker.schedule_task(&ready.task);
+        agent.scheduler.schedule_task(&ready.task);
         return None;
     }
-    if !worker.leases.is_active(ready.task.partition) {
+    if !agent.services.leases.is_active(ready.task.partition) {
         // The partition moved to another node, which loads the task from the store.
-        worker.in_flight.finish(ready.task.id);
+        agent.scheduler.in_flight.finish(ready.task.id);
         return None;
     }
-    if worker.holds.is_account_held(ready.task.account) {
-        worker.park(&ready.task);
+    if agent.scheduler.holds.is_account_held(ready.task.account) {
+        agent.scheduler.park(&ready.task);
         return None;
     }
-    if let Some(resumes_at) = worker.suspended_until(ready.task.address.domain(), Some(site.route())) {
-        worker.defer_suspended(&ready.task, Some(site.route()), resumes_at);
+    if let Some(resumes_at) = agent.queues.routes.suspended_until(ready.task.address.domain(), Some(site.route())) {
+        agent.queues.routes.defer_suspended(&ready.task, Some(site.route()), resumes_at);
         return None;
     }
-    if Box::pin(worker.expire_if_lapsed(&ready)).await {
+    if Box::pin(agent.expire_if_lapsed(&ready)).await {
         return None;
     }
     if ready.body.is_none() {
         let Some(share) = permit.await else {
-            worker.defer(&ready.task, worker.after(IDLE_TIMEOUT));
+            agent.scheduler.defer(&ready.task, agent.services.clock.after(IDLE_TIMEOUT));
             return None;
         };
-        match store::email::get_body(&worker.store, ready.task.account, ready.task.id.email).await {
-            Ok(Some(bytes)) => ready.body = Some(worker.bodies.buffer(bytes, share)),
+        match store::email::get_body(&agent.services.store, ready.task.account, ready.task.id.email).await {
+            Ok(Some(bytes)) => ready.body = Some(agent.bodies.buffer(bytes, share)),
             Err(store::engine::ReadError::Away(_)) => {
                 // The database is away and nothing was tried: retry later.
-                worker.defer(&ready.task, worker.after(IDLE_TIMEOUT));
+                agent.scheduler.defer(&ready.task, agent.services.clock.after(IDLE_TIMEOUT));
                 return None;
             }
             Ok(None) | Err(_) => {
@@ -399,22 +507,25 @@ async fn load_message(
                     "cannot read a queued message; run `postrider admin store check`"
                 );
                 let text = "cannot read the message from the store".to_owned();
-                let attempted =
-                    worker.no_connection_result(Outcome::Unreachable(text), AttemptPhase::Connect, worker.clock.now());
-                worker.record_outcome(&ready, &attempted).await;
+                let attempted = agent.outcomes.no_connection_result(
+                    Outcome::Unreachable(text),
+                    AttemptPhase::Connect,
+                    agent.services.clock.now(),
+                );
+                agent.outcomes.record_outcome(&ready, &attempted).await;
                 return None;
             }
         }
     }
     let body = ready.body.as_ref().map(|held| held.chunks().to_vec()).unwrap_or_default();
-    let message = outgoing_message(worker, &ready.task, body).await;
+    let message = outgoing_message(agent, &ready.task, body).await;
     Some(MessageToSend { ready, message })
 }
 
-async fn outgoing_message(worker: &Worker, task: &Task, mut body: Vec<bytes::Bytes>) -> OutgoingMessage {
-    let sender = task.domain.as_ref().and_then(|domain| worker.verp.address(task.id, &domain.child("rp").ok()?));
-    if let Some(signer) = worker.transaction_signer.get() {
-        body = signer.sign(task, sender.as_ref(), body, worker.clock.now()).await;
+async fn outgoing_message(agent: &DeliveryAgent, task: &Task, mut body: Vec<bytes::Bytes>) -> OutgoingMessage {
+    let sender = task.domain.as_ref().and_then(|domain| agent.verp.address(task.id, &domain.child("rp").ok()?));
+    if let Some(signer) = agent.transaction_signer.get() {
+        body = signer.sign(task, sender.as_ref(), body, agent.services.clock.now()).await;
     }
     OutgoingMessage {
         sender,
@@ -425,7 +536,7 @@ async fn outgoing_message(worker: &Worker, task: &Task, mut body: Vec<bytes::Byt
         require_tls: task.require_tls,
         dsn: dsn_parameters(task),
         deliver_by: task.deliver_by.map(|by| smtp::DeliverByParameter {
-            seconds: by.at.duration_since(worker.clock.now()).as_secs(),
+            seconds: by.at.duration_since(agent.services.clock.now()).as_secs(),
             since: tokio::time::Instant::now(),
             return_if_late: by.returns,
         }),
@@ -454,20 +565,20 @@ fn dsn_parameters(task: &Task) -> Option<DsnParameters> {
 /// Handles a message that no connection could be opened for. While other connections are open, the message waits for
 /// them. If the destination is dead, all its tasks return to disk until the next probe, untried.
 async fn handle_connect_error(
-    worker: &Arc<Worker>,
+    agent: &Arc<DeliveryAgent>,
     site: &Arc<ReadyQueue>,
     message: MessageToSend,
     mut connect_error: HostConnectError,
 ) {
-    let now = worker.clock.now();
+    let now = agent.services.clock.now();
     let diagnostic = connect_error.result.diagnostic();
     site.record_error(connect_error.result.error_text(), now);
-    match classify_connect_failure(worker, &mut connect_error.result) {
+    match classify_connect_failure(agent, &mut connect_error.result) {
         // Fewer connections may be all that the host requires: do not penalise the message.
         Some(Backpressure::SlowDown) => site.reduce_rate(&diagnostic, now),
         Some(pressure) => {
-            apply_backpressure(worker, site, pressure, &connect_error.result);
-            return worker.record_outcome(&message.ready, &connect_error.result).await;
+            apply_backpressure(agent, site, pressure, &connect_error.result);
+            return agent.outcomes.record_outcome(&message.ready, &connect_error.result).await;
         }
         None => {}
     }
@@ -476,62 +587,50 @@ async fn handle_connect_error(
         if !matches!(connect_error.result.outcome, Outcome::Undeliverable(_)) {
             site.reduce_connections(&diagnostic);
         }
-        return worker.record_outcome(&message.ready, &connect_error.result).await;
+        return agent.outcomes.record_outcome(&message.ready, &connect_error.result).await;
     }
     match site.connect_failed(now) {
-        ConnectFailure::AtConnectionLimit => requeue(worker, site, message),
-        ConnectFailure::Failed => worker.record_outcome(&message.ready, &connect_error.result).await,
+        ConnectFailure::AtConnectionLimit => requeue(agent, site, message),
+        ConnectFailure::Failed => agent.outcomes.record_outcome(&message.ready, &connect_error.result).await,
         ConnectFailure::Dead { until, waiting } => {
-            defer_all(worker, site, waiting, until);
-            worker.note_delay(message.ready.task.queue_name(), site);
-            worker.record_outcome(&message.ready, &connect_error.result).await;
+            defer_all(agent, site, waiting, until);
+            agent.queues.note_delay(message.ready.task.queue_name(), site);
+            agent.outcomes.record_outcome(&message.ready, &connect_error.result).await;
         }
     }
 }
 
 /// Defers a task if its destination was suspended after the task was taken.
-fn defer_if_unavailable(worker: &Worker, site: &ReadyQueue, message: &MessageToSend) -> bool {
-    let Some(until) = site.unavailable_until(worker.clock.now()) else { return false };
-    worker.defer(&message.ready.task, until);
-    worker.note_delay(message.ready.task.queue_name(), site);
+fn defer_if_unavailable(agent: &DeliveryAgent, site: &ReadyQueue, message: &MessageToSend) -> bool {
+    let Some(until) = site.unavailable_until(agent.services.clock.now()) else { return false };
+    agent.scheduler.defer(&message.ready.task, until);
+    agent.queues.note_delay(message.ready.task.queue_name(), site);
     true
 }
 
 /// Parks a task whose account was suspended after the task was taken.
-fn defer_if_account_held(worker: &Worker, message: &MessageToSend) -> bool {
+fn defer_if_account_held(agent: &DeliveryAgent, message: &MessageToSend) -> bool {
     let task = &message.ready.task;
-    let is_held = worker.holds.is_account_held(task.account);
+    let is_held = agent.scheduler.holds.is_account_held(task.account);
     if is_held {
-        worker.park(task);
+        agent.scheduler.park(task);
     }
     is_held
 }
 
 /// Returns tasks of an unavailable destination to disk, untried, and notes the delay for DSNs.
-fn defer_all(worker: &Worker, site: &ReadyQueue, waiting: Vec<ReadyTask>, until: Timestamp) {
+fn defer_all(agent: &DeliveryAgent, site: &ReadyQueue, waiting: Vec<ReadyTask>, until: Timestamp) {
     let queues: HashSet<QueueName> = waiting.iter().map(|ready| ready.task.queue_name()).collect();
-    defer_to_disk(worker, waiting, until);
-    queues.into_iter().for_each(|queue| worker.note_delay(queue, site));
-}
-
-/// Returns tasks to disk, untried.
-pub(crate) fn defer_to_disk(worker: &Worker, waiting: Vec<ReadyTask>, until: Timestamp) {
-    for ready in waiting {
-        if worker.in_flight.start(ready.task.id, ready.task.partition) {
-            worker.defer(&ready.task, until);
-        } else {
-            worker.schedule_task(&ready.task);
-        }
-    }
+    agent.scheduler.defer_all(waiting, until);
+    queues.into_iter().for_each(|queue| agent.queues.note_delay(queue, site));
 }
 
 /// Classifies a refusal before MAIL; `None` if it counts as an ordinary connect failure.
-fn classify_connect_failure(worker: &Worker, attempted: &mut AttemptResult) -> Option<Backpressure> {
+fn classify_connect_failure(agent: &DeliveryAgent, attempted: &mut AttemptResult) -> Option<Backpressure> {
     let (Outcome::Deferred(reply), Some(host)) = (&attempted.outcome, &attempted.mx_host) else {
         return None;
     };
-    let decision =
-        reply_policy::classify_connect_reply(&worker.delivery_policy().shaping, host, attempted.phase, reply)?;
+    let decision = reply_policy::classify_connect_reply(&agent.policy.current().shaping, host, attempted.phase, reply)?;
     if decision.verdict == TransactionVerdict::PermanentFailure {
         attempted.outcome = Outcome::Failed(reply.clone());
     }
@@ -540,27 +639,27 @@ fn classify_connect_failure(worker: &Worker, attempted: &mut AttemptResult) -> O
 
 /// Classifies the result of a transaction, applies its back-pressure to the ready queue and records the outcome.
 async fn handle_delivery(
-    worker: &Arc<Worker>,
+    agent: &Arc<DeliveryAgent>,
     site: &ReadyQueue,
     open: &OpenConnection,
     ready: &ReadyTask,
     mut delivery: TransactionResult,
     began_at: Timestamp,
 ) {
-    let shaping = &worker.delivery_policy().shaping;
+    let shaping = &agent.policy.current().shaping;
     let decision =
         reply_policy::classify_reply(shaping, &open.host, delivery.verdict, delivery.phase, delivery.reply.as_ref());
     delivery.verdict = decision.verdict;
     let mut attempted = attempt_result(open, delivery, began_at);
-    apply_backpressure(worker, site, decision.backpressure, &attempted);
+    apply_backpressure(agent, site, decision.backpressure, &attempted);
     if open.is_self && is_relaying_denied(&attempted.outcome) {
         // The domain was local when we connected and is no longer: a mail loop, not a fault of the address.
         attempted.outcome = Outcome::Undeliverable(crate::routing::loop_reply(ready.task.address.domain()));
     }
     if !matches!(attempted.outcome, Outcome::Delivered(_)) {
-        site.record_error(attempted.error_text(), worker.clock.now());
+        site.record_error(attempted.error_text(), agent.services.clock.now());
     }
-    worker.record_outcome(ready, &attempted).await;
+    agent.outcomes.record_outcome(ready, &attempted).await;
 }
 
 fn is_relaying_denied(outcome: &Outcome) -> bool {
@@ -568,8 +667,8 @@ fn is_relaying_denied(outcome: &Outcome) -> bool {
     reply.enhanced.is_some_and(|enhanced| (enhanced.class, enhanced.subject, enhanced.detail) == (5, 7, 1))
 }
 
-fn apply_backpressure(worker: &Worker, site: &ReadyQueue, pressure: Backpressure, result: &AttemptResult) {
-    let now = worker.clock.now();
+fn apply_backpressure(agent: &DeliveryAgent, site: &ReadyQueue, pressure: Backpressure, result: &AttemptResult) {
+    let now = agent.services.clock.now();
     match pressure {
         Backpressure::Unchanged => {}
         Backpressure::Answered => site.record_answer(),
@@ -579,7 +678,7 @@ fn apply_backpressure(worker: &Worker, site: &ReadyQueue, pressure: Backpressure
         Backpressure::BackOff(backoff, reason) => {
             tracing::warn!(site = %site.route().queue_name, because = reason, "destination suspended after its reply");
             let (until, waiting) = site.back_off(backoff, reason, now);
-            defer_all(worker, site, waiting, until);
+            defer_all(agent, site, waiting, until);
         }
     }
 }

@@ -20,6 +20,7 @@ mod tls_reports;
 
 use std::sync::Arc;
 
+use dns::resolver::Resolver;
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use mail::address::{Address, DomainName};
@@ -36,7 +37,9 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 
 use self::apply::BounceReport;
-use crate::worker::Worker;
+use crate::pending_dsns::PendingDsns;
+use crate::services::Services;
+use crate::subsystems::DeliverySubsystems;
 
 /// Time after a recipient finished in which reports still count.
 const COUNTED_WITHIN: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -89,14 +92,27 @@ pub enum BounceError {
 /// Processes bounces, complaints, DMARC reports and TLS reports.
 #[derive(Clone)]
 pub struct BounceProcessor {
-    worker: Arc<Worker>,
+    services: Services,
+    pending_dsns: Arc<PendingDsns>,
+    resolver: Resolver,
+    /// Host name for EHLO.
+    hostname: DomainName,
+    verp: VerpKey,
     facts: Arc<ServiceHosts>,
     report_permits: Arc<Semaphore>,
 }
 
 impl BounceProcessor {
-    pub(crate) fn new(worker: Arc<Worker>, facts: ServiceHosts) -> Self {
-        Self { worker, facts: Arc::new(facts), report_permits: Arc::new(Semaphore::new(REPORT_CONCURRENCY)) }
+    pub(crate) fn new(services: Services, delivery: &DeliverySubsystems, facts: ServiceHosts) -> Self {
+        Self {
+            services,
+            pending_dsns: Arc::clone(&delivery.pending_dsns),
+            resolver: delivery.router.resolver().clone(),
+            hostname: delivery.hostname.clone(),
+            verp: delivery.verp.clone(),
+            facts: Arc::new(facts),
+            report_permits: Arc::new(Semaphore::new(REPORT_CONCURRENCY)),
+        }
     }
 
     /// Returns the purpose of an address at a return-path host; `None` if it takes no mail. Called at RCPT.
@@ -104,7 +120,7 @@ impl BounceProcessor {
     /// # Errors
     /// The store cannot be read.
     pub async fn find_mailbox(&self, address: &Address) -> Result<Option<BounceMailbox>, ReadError> {
-        if let Some(task) = self.worker.verp.verify(address) {
+        if let Some(task) = self.verp.verify(address) {
             return Ok(self.matches_return_path_host(address, task).await?.then_some(BounceMailbox::ReturnPath));
         }
         let is = |name: &str| address.local_part().eq_ignore_ascii_case(name);
@@ -163,7 +179,7 @@ impl BounceProcessor {
             return Ok("unknown");
         };
         let address =
-            match store::email::get_stored_recipient(&self.worker.store, recipient.account, recipient.task).await? {
+            match store::email::get_stored_recipient(&self.services.store, recipient.account, recipient.task).await? {
                 Some(found) => found.recipient.address,
                 None => return Ok("unknown"),
             };
@@ -180,17 +196,17 @@ impl BounceProcessor {
 
     /// Finds the recipient of a signed return path; `None` if the signature is not valid or the email is unknown.
     async fn find_recipient(&self, address: &Address) -> Result<Option<BouncedRecipient>, ReadError> {
-        let Some(task) = self.worker.verp.verify(address) else { return Ok(None) };
+        let Some(task) = self.verp.verify(address) else { return Ok(None) };
         let email = match VerpKey::sending_domain(address) {
             Some(domain) => self.find_email(&domain, task).await?,
-            None => store::email::find_in_any_account(&self.worker.store, task.email).await?.map(|found| found.email),
+            None => store::email::find_in_any_account(&self.services.store, task.email).await?.map(|found| found.email),
         };
         Ok(email.map(|email| BouncedRecipient { account: email.account, task }))
     }
 
     /// Finds the email of a task, first in the account that has `domain`.
     async fn find_email(&self, domain: &DomainName, task: TaskId) -> Result<Option<Email>, ReadError> {
-        let store = &self.worker.store;
+        let store = &self.services.store;
         if let Some(account) = self.find_account(Some(domain.clone())).await?
             && let Some(email) = store::email::get_without_recipients(store, account, task.email).await?
         {
@@ -202,7 +218,7 @@ impl BounceProcessor {
 
     async fn find_account(&self, domain: Option<DomainName>) -> Result<Option<AccountId>, ReadError> {
         let Some(domain) = domain else { return Ok(None) };
-        Ok(store::domain::find_by_name(&self.worker.store, &domain).await?.map(|domain| domain.account))
+        Ok(store::domain::find_by_name(&self.services.store, &domain).await?.map(|domain| domain.account))
     }
 }
 

@@ -1,37 +1,34 @@
 //! Checked-out tasks: a task that the operator works on and that is not attempted meanwhile.
 
-use std::sync::Arc;
-
 use mail::task::Task;
 
+use crate::destination_queues::DestinationQueues;
 use crate::in_flight::CheckOutResult;
-use crate::worker::Worker;
 
 /// A checked-out task; dropping it checks the task in again.
 pub(crate) struct CheckedOutTask<'a> {
-    worker: &'a Worker,
+    queues: &'a DestinationQueues,
     task: &'a Task,
     is_deleted: bool,
 }
 
-impl Worker {
+impl<'a> CheckedOutTask<'a> {
     /// Removes a task from its ready queue and checks it out; `None` while it is attempted or checked out.
-    pub(crate) fn check_out<'a>(self: &'a Arc<Self>, task: &'a Task) -> Option<CheckedOutTask<'a>> {
-        if self.in_flight.check_out(task.id) == CheckOutResult::Busy {
+    pub(crate) fn check_out(queues: &'a DestinationQueues, task: &'a Task) -> Option<Self> {
+        let scheduler = &queues.scheduler;
+        if scheduler.in_flight.check_out(task.id) == CheckOutResult::Busy {
             return None;
         }
-        let checked_out = CheckedOutTask { worker: self, task, is_deleted: false };
-        if let Some(route) = self.last_route(task)
-            && let Some(site) = self.ready_queues_of(task, &route).find(|site| site.remove(task))
+        let checked_out = Self { queues, task, is_deleted: false };
+        if let Some(route) = queues.routes.last_route(task)
+            && let Some(site) = queues.ready_queues_of(task, &route).find(|site| site.remove(task))
         {
-            self.in_flight.finish(task.id);
-            self.wake_parked(&site);
+            scheduler.in_flight.finish(task.id);
+            scheduler.wake_parked(&site);
         }
         Some(checked_out)
     }
-}
 
-impl CheckedOutTask<'_> {
     /// Records that the task's row was deleted, so that it is not reloaded.
     pub(crate) fn mark_deleted(mut self) {
         self.is_deleted = true;
@@ -40,12 +37,13 @@ impl CheckedOutTask<'_> {
 
 impl Drop for CheckedOutTask<'_> {
     fn drop(&mut self) {
-        self.worker.in_flight.check_in(self.task.id);
+        let scheduler = &self.queues.scheduler;
+        scheduler.in_flight.check_in(self.task.id);
         if !self.is_deleted {
             // Memory may be stale; the stored row is authoritative, so reload it.
-            self.worker.reload_later(self.task);
+            scheduler.reload_later(self.task);
         }
-        self.worker.outcome_recorded.notify_waiters();
+        self.queues.services.outcome_recorded.notify_waiters();
     }
 }
 
@@ -53,18 +51,23 @@ impl Drop for CheckedOutTask<'_> {
 mod tests {
     use store::engine::Store;
 
+    use super::*;
+
     use crate::outcome::tests::task;
-    use crate::worker::tests::idle;
+    use crate::subsystems::tests::idle;
 
     #[tokio::test]
     async fn a_checked_out_task_is_checked_in_again() {
-        let (worker, task) = (idle(Store::memory()), task());
-        let checked_out = worker.check_out(&task);
-        assert!(checked_out.is_some() && worker.check_out(&task).is_none(), "the task is checked out");
+        let (queue, task) = (idle(Store::memory()), task());
+        let checked_out = CheckedOutTask::check_out(&queue.delivery.queues, &task);
+        assert!(
+            checked_out.is_some() && CheckedOutTask::check_out(&queue.delivery.queues, &task).is_none(),
+            "the task is checked out"
+        );
         drop(checked_out);
-        assert!(worker.in_flight.is_empty());
-        assert_eq!(worker.due_index.len(), 1, "its queue is scheduled for a scan");
-        worker.check_out(&task).unwrap().mark_deleted();
-        assert!(worker.in_flight.is_empty());
+        assert!(queue.delivery.scheduler.in_flight.is_empty());
+        assert_eq!(queue.delivery.scheduler.due_index.len(), 1, "its queue is scheduled for a scan");
+        CheckedOutTask::check_out(&queue.delivery.queues, &task).unwrap().mark_deleted();
+        assert!(queue.delivery.scheduler.in_flight.is_empty());
     }
 }

@@ -37,6 +37,12 @@ impl Clock {
         Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX)
     }
 
+    /// The time after `wait`; the end of time if that is out of range.
+    #[must_use]
+    pub fn after(&self, wait: Duration) -> Timestamp {
+        self.now().checked_add(wait).unwrap_or(Timestamp::MAX)
+    }
+
     /// The system time without the offset, to compare with other systems' clocks.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the Clock")]

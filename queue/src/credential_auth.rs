@@ -22,8 +22,7 @@ use store::engine::{Batch, CommitError, ReadError, Store};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::intake::Intake;
-use crate::worker::Worker;
+use crate::services::Services;
 
 /// Interval between writes of last uses.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(60);
@@ -34,9 +33,9 @@ const BATCH_ROWS: usize = 1_000;
 
 /// Unwritten last uses, by credential id.
 #[derive(Debug, Default)]
-pub(crate) struct LastUsedWriter(Mutex<HashMap<[u8; 16], (AccountId, LastUse)>>);
+struct LastUses(Mutex<HashMap<[u8; 16], (AccountId, LastUse)>>);
 
-impl LastUsedWriter {
+impl LastUses {
     fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 16], (AccountId, LastUse)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,7 +83,7 @@ const REVISION_SLOTS: usize = 1_024;
 /// Counters of changes to accounts' credentials and users at this node. Open sessions compare them and check their
 /// authorisation again.
 #[derive(Debug)]
-pub(crate) struct AccessRevisions {
+struct AccessRevisions {
     counts: Vec<AtomicU64>,
     changed: Notify,
 }
@@ -104,35 +103,45 @@ impl AccessRevisions {
     }
 }
 
-impl Worker {
-    /// Writes last uses periodically until the worker stops, and once more at the end.
-    pub(crate) async fn run_last_used_writer(self: Arc<Self>) {
+/// Authenticates credentials for all listeners, and tells open sessions when to check their authorisation again.
+pub struct CredentialAuthenticator {
+    services: Services,
+    last_uses: LastUses,
+    revisions: AccessRevisions,
+}
+
+impl CredentialAuthenticator {
+    pub(crate) fn new(services: Services) -> Self {
+        Self { services, last_uses: LastUses::default(), revisions: AccessRevisions::default() }
+    }
+
+    /// Writes last uses periodically until shutdown, and once more at the end.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let Services { store, stop, .. } = &self.services;
         loop {
             tokio::select! {
                 () = tokio::time::sleep(FLUSH_INTERVAL) => {}
-                () = self.stop.cancelled() => {}
+                () = stop.cancelled() => {}
             }
-            if let Err(error) = self.last_used.flush(&self.store).await {
-                store::warn_unless_away!(self.store, %error, "cannot write the last use of credentials; retrying");
+            if let Err(error) = self.last_uses.flush(store).await {
+                store::warn_unless_away!(store, %error, "cannot write the last use of credentials; retrying");
             }
-            if self.stop.is_cancelled() {
+            if stop.is_cancelled() {
                 return;
             }
         }
     }
-}
 
-impl Intake {
     fn record_last_used(&self, tenant: Tenant, arrival: AccessContext) -> Tenant {
         if let Some(id) = tenant.actor().credential() {
             let used = LastUse { at: arrival.now, from: arrival.from };
-            self.worker.last_used.record(tenant.account().id, id.to_bytes(), used);
+            self.last_uses.record(tenant.account().id, id.to_bytes(), used);
         }
         tenant
     }
 
     fn access_context(&self, from: Option<IpAddr>) -> AccessContext {
-        AccessContext { from: from.map(|address| address.to_canonical()), now: self.clock().now() }
+        AccessContext { from: from.map(|address| address.to_canonical()), now: self.services.clock.now() }
     }
 
     /// Authenticates an API key and records its use.
@@ -141,7 +150,7 @@ impl Intake {
     /// [`AccessError`] when the key is unknown or not accepted, or the store cannot be read.
     pub async fn authenticate_api_key(&self, secret: &str, from: Option<IpAddr>) -> Result<Tenant, AccessError> {
         let arrival = self.access_context(from);
-        let tenant = access::authenticate_api_key(self.store(), secret, arrival).await?;
+        let tenant = access::authenticate_api_key(&self.services.store, secret, arrival).await?;
         Ok(self.record_last_used(tenant, arrival))
     }
 
@@ -156,7 +165,7 @@ impl Intake {
         from: Option<IpAddr>,
     ) -> Result<Tenant, AccessError> {
         let arrival = self.access_context(from);
-        let tenant = access::authenticate_access_token(self.store(), token, resource, arrival.now).await?;
+        let tenant = access::authenticate_access_token(&self.services.store, token, resource, arrival.now).await?;
         Ok(self.record_last_used(tenant, arrival))
     }
 
@@ -170,7 +179,7 @@ impl Intake {
         from: Option<IpAddr>,
     ) -> Result<Tenant, AccessError> {
         let arrival = self.access_context(from);
-        let tenant = access::authenticate_smtp_password(self.store(), hash, arrival).await?;
+        let tenant = access::authenticate_smtp_password(&self.services.store, hash, arrival).await?;
         Ok(self.record_last_used(tenant, arrival))
     }
 
@@ -180,9 +189,9 @@ impl Intake {
     /// # Errors
     /// The store cannot be read.
     pub async fn last_used(&self, account: AccountId, ids: &[[u8; 16]]) -> Result<Vec<Option<LastUse>>, ReadError> {
-        let written = store::last_used::list(self.store(), account, ids).await?;
+        let written = store::last_used::list(&self.services.store, account, ids).await?;
         let latest = |(id, written): (&[u8; 16], Option<LastUse>)| {
-            [self.worker.last_used.get(id), written].into_iter().flatten().max_by_key(|used| used.at)
+            [self.last_uses.get(id), written].into_iter().flatten().max_by_key(|used| used.at)
         };
         Ok(ids.iter().zip(written).map(latest).collect())
     }
@@ -190,7 +199,7 @@ impl Intake {
     /// Signals that an account's credentials, users or sessions changed, so that open sessions check their
     /// authorisation again. Other nodes notice within a second.
     pub fn notify_access_change(&self, account: AccountId) {
-        let revisions = &self.worker.access_revisions;
+        let revisions = &self.revisions;
         if let Some(count) = revisions.slot_for(account) {
             count.fetch_add(1, Ordering::AcqRel);
         }
@@ -200,23 +209,17 @@ impl Intake {
     /// Returns the account's revision, which changes with each [`Self::notify_access_change`] for it.
     #[must_use]
     pub fn access_revision(&self, account: AccountId) -> u64 {
-        self.worker.access_revisions.slot_for(account).map_or(0, |count| count.load(Ordering::Acquire))
+        self.revisions.slot_for(account).map_or(0, |count| count.load(Ordering::Acquire))
     }
 
     /// Resolves at the next access change of any account.
     pub fn next_access_change(&self) -> Notified<'_> {
-        self.worker.access_revisions.changed.notified()
+        self.revisions.changed.notified()
     }
 
     /// Discards the unwritten use of a deleted credential.
     pub fn forget_last_used(&self, id: [u8; 16]) {
-        self.worker.last_used.remove(&id);
-    }
-
-    /// Retention time of emails.
-    #[must_use]
-    pub fn retention(&self) -> Duration {
-        self.worker.delivery_policy().retention
+        self.last_uses.remove(&id);
     }
 }
 
@@ -227,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn uses_are_written_in_one_batch_with_the_latest_time() {
-        let (store, uses) = (Store::memory(), LastUsedWriter::default());
+        let (store, uses) = (Store::memory(), LastUses::default());
         let account = AccountId::from_bytes([1; 16]);
         let at =
             |second| LastUse { at: Timestamp::from_second(second).unwrap(), from: Some("192.0.2.1".parse().unwrap()) };

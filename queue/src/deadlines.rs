@@ -18,9 +18,16 @@ use jiff::Timestamp;
 use mail::task::{LAST_ATTEMPT_GRACE, Task};
 use store::engine::{Batch, CommitError, Key, ReadError, Value};
 
+use crate::attempt::DeliveryAgent;
+use crate::checked_out::CheckedOutTask;
+use crate::deadline_timers::{DeadlineTimers, last_moment};
+use crate::delays::DelayRecorder;
+use crate::destination_queues::DestinationQueues;
+use crate::dispatch::Dispatcher;
 use crate::membership::LeaseError;
+use crate::pause_state::PauseState;
 use crate::ready_queue::ReadyTask;
-use crate::worker::Worker;
+use crate::services::Services;
 
 /// Tasks read at once.
 const PAGE_TASKS: usize = 500;
@@ -31,59 +38,74 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Tasks of an older version indexed in one commit.
 const INDEX_BATCH_TASKS: usize = 1_000;
 
-impl Worker {
-    /// Schedules the deadline of a stored task.
-    pub(crate) fn schedule_deadline(&self, task: &Task) {
-        let at = task.delay_report_at().unwrap_or(task.expires_at);
-        self.deadline_timers.schedule(task.partition, last_moment(at));
+/// Ends expired tasks.
+pub(crate) struct DeadlineJob {
+    services: Services,
+    deadlines: Arc<DeadlineTimers>,
+    queues: Arc<DestinationQueues>,
+    agent: Arc<DeliveryAgent>,
+    delays: Arc<DelayRecorder>,
+    pause: PauseState,
+}
+
+impl DeadlineJob {
+    pub(crate) fn new(services: Services, dispatcher: &Dispatcher, delays: Arc<DelayRecorder>) -> Self {
+        Self {
+            services,
+            deadlines: Arc::clone(&dispatcher.deadlines),
+            queues: Arc::clone(&dispatcher.queues),
+            agent: Arc::clone(&dispatcher.agent),
+            delays,
+            pause: dispatcher.pause.clone(),
+        }
     }
 
-    /// Ends expired tasks until the worker stops.
-    pub(crate) async fn run_deadlines(self: Arc<Self>) {
+    /// Ends expired tasks until shutdown.
+    pub(crate) async fn run(self: Arc<Self>) {
         if let Err(error) = self.index_deadlines().await {
             tracing::error!(%error, "cannot index the deadlines of mail queued by an older version; retrying at the next start");
         }
-        while !self.stop.is_cancelled() {
-            self.wait_until_released().await;
-            let (leases, changed) = (self.leases.changed(), self.deadline_timers.changed());
-            let (due, next) = self.deadline_timers.due(&self.leases.active(), self.clock.now());
+        while !self.services.stop.is_cancelled() {
+            self.pause.wait_until_released().await;
+            let (leases, changed) = (self.services.leases.changed(), self.deadlines.0.changed());
+            let (due, next) = self.deadlines.0.due(&self.services.leases.active(), self.services.clock.now());
             if due.is_empty() {
                 tokio::select! {
-                    () = self.clock.sleep_until(next) => {}
+                    () = self.services.clock.sleep_until(next) => {}
                     () = changed => {}
                     () = leases => {}
-                    () = self.stop.cancelled() => {}
+                    () = self.services.stop.cancelled() => {}
                 }
                 continue;
             }
             for partition in due {
-                self.deadline_timers.begin_scan(partition);
+                self.deadlines.0.begin_scan(partition);
                 let next = self.expire_overdue(partition).await.unwrap_or_else(|error| {
-                    store::warn_unless_away!(self.store, %error, partition, "cannot read expired tasks; retrying");
-                    Some(self.after(RETRY_DELAY))
+                    store::warn_unless_away!(self.services.store, %error, partition, "cannot read expired tasks; retrying");
+                    Some(self.services.clock.after(RETRY_DELAY))
                 });
-                next.into_iter().for_each(|next| self.deadline_timers.schedule(partition, next));
+                next.into_iter().for_each(|next| self.deadlines.0.schedule(partition, next));
             }
         }
     }
 
     /// Indexes tasks that were stored by a version that indexed only some of them.
     async fn index_deadlines(&self) -> Result<(), LeaseError> {
-        if store::deadline::is_indexed(&self.store).await? {
+        if store::deadline::is_indexed(&self.services.store).await? {
             return Ok(());
         }
         let mut from = None;
         loop {
-            let page = store::task::list_all(&self.store, from, INDEX_BATCH_TASKS).await?;
+            let page = store::task::list_all(&self.services.store, from, INDEX_BATCH_TASKS).await?;
             let mut batch = Batch::progress();
             store::deadline::index(&mut batch, &page.tasks);
             if page.next.is_none() {
                 store::deadline::finish_index(&mut batch);
             }
-            self.store.commit(batch).await?;
-            page.tasks.iter().for_each(|(task, _)| self.schedule_deadline(task));
+            self.services.store.commit(batch).await?;
+            page.tasks.iter().for_each(|(task, _)| self.deadlines.schedule(task));
             from = page.next;
-            if from.is_none() || self.stop.is_cancelled() {
+            if from.is_none() || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
@@ -94,20 +116,21 @@ impl Worker {
         let mut from: Option<Key> = None;
         let mut next_from = None;
         loop {
-            let now = self.clock.now();
+            let now = self.services.clock.now();
             let passed = now.checked_sub(LAST_ATTEMPT_GRACE).unwrap_or(Timestamp::MIN);
-            let overdue = store::deadline::list_overdue(&self.store, partition, from, passed, PAGE_TASKS).await?;
+            let overdue =
+                store::deadline::list_overdue(&self.services.store, partition, from, passed, PAGE_TASKS).await?;
             self.remove_orphans(&overdue.orphans).await;
             let mut expired =
                 futures_util::stream::iter(overdue.tasks.into_iter().map(|task| self.expire_or_report_late(task)))
                     .buffer_unordered(CONCURRENCY);
             while let Some(is_ended) = expired.next().await {
                 if !is_ended {
-                    next_from = Some(self.after(RETRY_DELAY));
+                    next_from = Some(self.services.clock.after(RETRY_DELAY));
                 }
             }
             match overdue.next_page {
-                Some(next) if !self.stop.is_cancelled() => from = Some(next),
+                Some(next) if !self.services.stop.is_cancelled() => from = Some(next),
                 _ => return Ok(next_from.into_iter().chain(overdue.next.map(last_moment)).min()),
             }
         }
@@ -119,7 +142,7 @@ impl Worker {
         }
         let mut batch = Batch::progress();
         store::deadline::delete_orphans(&mut batch, orphans);
-        match self.store.commit(batch).await {
+        match self.services.store.commit(batch).await {
             // A row was rewritten: the next check finds the others.
             Ok(()) | Err(CommitError::Conflict { .. }) => {}
             Err(error) => tracing::warn!(%error, "cannot delete deadline rows of removed tasks; retrying"),
@@ -130,20 +153,15 @@ impl Worker {
     /// it, or was changed concurrently.
     async fn expire_or_report_late(self: &Arc<Self>, (task, row): (Task, Value)) -> bool {
         let ready = ReadyTask { task, row: Some(row), body: None };
-        let Some(checked_out) = self.check_out(&ready.task) else { return false };
-        if !ready.task.is_expired(self.clock.now()) {
+        let Some(checked_out) = CheckedOutTask::check_out(&self.queues, &ready.task) else { return false };
+        if !ready.task.is_expired(self.services.clock.now()) {
             // The row changes, so the task is reloaded when `checked_out` is dropped.
-            return self.record_late(&ready).await;
+            return self.delays.record_late(&ready).await;
         }
-        let is_ended = self.expire_task(&ready).await;
+        let is_ended = self.agent.expire_task(&ready).await;
         if is_ended {
             checked_out.mark_deleted();
         }
         is_ended
     }
-}
-
-/// First moment after the last at which a task with this deadline may still be tried.
-fn last_moment(deadline: Timestamp) -> Timestamp {
-    deadline.checked_add(LAST_ATTEMPT_GRACE + Duration::from_millis(1)).unwrap_or(Timestamp::MAX)
 }

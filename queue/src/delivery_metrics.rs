@@ -1,6 +1,6 @@
-//! Metrics of the delivery worker. Counters are looked up by name once, not for each outcome.
+//! Metrics of delivery. Counters are looked up by name once, not for each outcome.
 //!
-//! They belong to the recorder that is installed when the worker is created.
+//! They belong to the recorder that is installed when the outcome writer is created.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use mail::address::{Address, DomainName};
 use mail::task::Task;
 
-use crate::intake::DkimSigning;
+use crate::dkim_signing::DkimSigning;
 use crate::sender_authorization::SenderAuthorization;
 
 pub(crate) struct TransactionSigner {

@@ -35,8 +35,11 @@ use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
+use crate::outbox::OutboxDispatcher;
+use crate::partition_timers::PartitionTimers;
 use crate::sender_authorization::SenderAuthorization;
-use crate::worker::Worker;
+use crate::services::Services;
+use crate::subsystems::EventSubsystems;
 
 pub use claim::{ClaimError, ClaimResult};
 pub use keys::{ImportedKey, KeyImportError};
@@ -124,7 +127,7 @@ pub struct DomainWithSetup {
     pub setup: DomainSetup,
 }
 
-/// Parameters of [`SendingDomains::new`] besides the worker.
+/// Parameters of [`SendingDomains::new`] besides the shared handles.
 pub struct DomainsParts {
     /// Seals DKIM keys.
     pub vault: Arc<Vault>,
@@ -139,7 +142,9 @@ pub struct DomainsParts {
 }
 
 pub struct SendingDomains {
-    worker: Arc<Worker>,
+    services: Services,
+    outbox: Arc<OutboxDispatcher>,
+    owner_alert_timers: Arc<PartitionTimers>,
     sender_authorization: Arc<SenderAuthorization>,
     publishing: Semaphore,
     /// Publications in progress, by account.
@@ -156,12 +161,15 @@ pub struct SendingDomains {
 
 impl SendingDomains {
     pub(crate) fn new(
-        worker: Arc<Worker>,
+        services: Services,
+        events: &EventSubsystems,
         sender_authorization: Arc<SenderAuthorization>,
         parts: DomainsParts,
     ) -> Self {
         Self {
-            worker,
+            services,
+            outbox: Arc::clone(&events.outbox),
+            owner_alert_timers: Arc::clone(&events.owner_alert_timers),
             sender_authorization,
             publishing: Semaphore::new(PUBLISHING_MAX),
             publishing_by_account: keyed_semaphore::KeyedSemaphore::new(PUBLISHING_PER_ACCOUNT_MAX),
@@ -192,7 +200,7 @@ impl SendingDomains {
     }
 
     fn store(&self) -> &Store {
-        &self.worker.store
+        &self.services.store
     }
 
     /// Adds a domain with its keys, if the account has fewer than `limit`.
@@ -207,8 +215,8 @@ impl SendingDomains {
     ) -> BoxFuture<'_, Result<DomainWithSetup, DomainError>> {
         Box::pin(async move {
             self.check_can_add(account, &new.name, limit).await?;
-            let now = self.worker.clock.now();
-            let id = DomainId::new(now, self.worker.entropy.unique_bits());
+            let now = self.services.clock.now();
+            let id = DomainId::new(now, self.services.entropy.unique_bits());
             let dkim = self.make_keys(id, new.selector, new.rsa).await?;
             let domain = SendingDomain {
                 id,
@@ -255,7 +263,7 @@ impl SendingDomains {
             domain.dkim.ed25519_published = true;
             domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
         } else {
-            setup.due = next_check(&domain, &setup, now, self.worker.entropy.u64());
+            setup.due = next_check(&domain, &setup, now, self.services.entropy.u64());
         }
         DomainWithSetup { domain, setup }
     }
@@ -326,7 +334,7 @@ impl SendingDomains {
                 after.delivery.tracking_seen.clone_from(&after.delivery.tracking_host);
             }
             if after != before {
-                after.updated_at = self.worker.clock.now();
+                after.updated_at = self.services.clock.now();
                 let mut batch = Batch::progress();
                 store::domain::update(&mut batch, &before, &after);
                 if !self.commit_domain(batch, &before).await? {
@@ -389,7 +397,7 @@ impl SendingDomains {
         before: Option<(&SendingDomain, Option<&DomainSetup>)>,
         after: &DomainWithSetup,
     ) {
-        let (domain, now) = (&after.domain, self.worker.clock.now());
+        let (domain, now) = (&after.domain, self.services.clock.now());
         let is_verified = domain.state == DomainState::Verified;
         let was_verified = before.is_some_and(|(before, _)| before.state == DomainState::Verified);
         let was_degraded = before.and_then(|(_, setup)| setup?.degraded_since).is_some();
@@ -399,7 +407,7 @@ impl SendingDomains {
             _ => return,
         };
         let event = Event {
-            id: EventId::new(now, self.worker.entropy.unique_bits()),
+            id: EventId::new(now, self.services.entropy.unique_bits()),
             account: domain.account,
             subject: domain.id.into(),
             kind,
@@ -426,7 +434,7 @@ impl SendingDomains {
         match self.store().commit(batch).await {
             Ok(()) => {
                 // The commit may contain events.
-                self.worker.outbox_wakeup.notify_one();
+                self.services.outbox_wakeup.notify_one();
                 Ok(true)
             }
             Err(CommitError::Conflict { .. }) => Ok(false),

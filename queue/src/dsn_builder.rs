@@ -1,7 +1,7 @@
 //! DSN reporter: combines the pending DSN rows of an email into one DSN to its sender (RFC 3464, RFC 3461 6).
 //!
 //! ```text
-//! outcome ─►[ … + pending DSN ] ─► wait for other recipients ─►[ DSN + its task − pending DSNs ] ─► worker
+//! outcome ─►[ … + pending DSN ] ─► wait for other recipients ─►[ DSN + its task − pending DSNs ] ─► dispatcher
 //! ```
 //!
 //! A DSN waits for every recipient of its email with an attempt within the next five minutes, and for no other. So a
@@ -15,15 +15,13 @@
 //! A DSN is sent only to a reverse path on a verified domain of the sending account. Anything else would be
 //! backscatter.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use mail::address::Address;
+use mail::address::{Address, DomainName};
 use mail::domain::DomainState;
 use mail::dsn;
 use mail::email::{Email, HeaderSummary, Ingress};
@@ -33,19 +31,18 @@ use mail::pending_dsn::PendingDsn;
 use mail::recipient::{DsnOptions as Wish, RecipientKind};
 use store::engine::{Batch, CommitError, ReadError};
 use store::pending_dsn::{PendingDsnKey, StoredPendingDsn};
-use tokio::sync::Notify;
 
+use crate::delivery_policy::SharedDeliveryPolicy;
+use crate::dispatch::Dispatcher;
 use crate::dsn_request;
 use crate::outbox::OutboxError;
+use crate::pending_dsns::{DsnGroup, PendingDsns};
 use crate::prepared_message::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage};
-use crate::worker::Worker;
+use crate::services::Services;
+use crate::task_reservation::TaskReservation;
 
-/// Longest time that a DSN waits for other recipients.
-const WINDOW: Duration = Duration::from_secs(5 * 60);
 /// Delay in which outcomes are gathered before groups are processed.
 const GATHER_DELAY: Duration = Duration::from_millis(100);
-/// Emails in memory.
-const GROUPS_MAX: usize = 10_000;
 /// DSNs built concurrently.
 const CONCURRENCY: usize = 8;
 /// Commit tries when pending DSNs are written concurrently.
@@ -53,164 +50,61 @@ const COMMIT_TRIES_MAX: usize = 20;
 /// Delay before a store error is retried.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// An email with pending DSNs.
-#[derive(Debug, Clone)]
-struct DsnGroup {
-    /// End of the wait for other recipients.
-    until: Timestamp,
-    /// Partitions with pending DSNs of the email.
-    partitions: BTreeSet<u16>,
-    /// All recipients before this index have been checked and are not awaited.
-    next_awaited: u16,
-    /// An outcome was recorded since the last check.
-    changed: bool,
-}
-
-#[derive(Debug, Default)]
-struct DsnState {
-    groups: HashMap<PendingDsnKey, DsnGroup>,
-    /// Partitions that may have pending DSNs which are not in `groups`.
-    unread_partitions: BTreeSet<u16>,
-}
-
-/// Emails with pending DSNs.
-#[derive(Debug, Default)]
+/// Builds and sends DSNs.
 pub(crate) struct DsnReporter {
-    state: Mutex<DsnState>,
-    /// Number of groups, read at every outcome without the lock.
-    count: AtomicUsize,
-    changed: Notify,
+    services: Services,
+    pending: Arc<PendingDsns>,
+    dispatcher: Arc<Dispatcher>,
+    policy: Arc<SharedDeliveryPolicy>,
+    /// Reporting MTA.
+    hostname: DomainName,
 }
 
 impl DsnReporter {
-    fn lock(&self) -> MutexGuard<'_, DsnState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn new(
+        services: Services,
+        pending: Arc<PendingDsns>,
+        dispatcher: Arc<Dispatcher>,
+        policy: Arc<SharedDeliveryPolicy>,
+        hostname: DomainName,
+    ) -> Self {
+        Self { services, pending, dispatcher, policy, hostname }
     }
 
-    /// Adds a pending DSN that was committed. Returns false if memory is full; the row is found on disk later.
-    pub(crate) fn add(&self, key: PendingDsnKey, partition: u16, at: Timestamp) -> bool {
-        let mut state = self.lock();
-        let DsnState { groups, unread_partitions: unread } = &mut *state;
-        if groups.len() >= GROUPS_MAX && !groups.contains_key(&key) {
-            unread.insert(partition);
-            return false;
-        }
-        let group = groups.entry(key).or_insert_with(|| DsnGroup::waiting_until(window_end(at)));
-        group.partitions.insert(partition);
-        group.changed = true;
-        self.count.store(groups.len(), Ordering::Release);
-        self.changed.notify_one();
-        true
-    }
-
-    /// Records that a recipient finished without a DSN; a DSN may have waited for it.
-    pub(crate) fn recipient_finished(&self, key: PendingDsnKey) {
-        if self.count.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        if let Some(group) = self.lock().groups.get_mut(&key) {
-            group.changed = true;
-            self.changed.notify_one();
-        }
-    }
-
-    /// Schedules a partition to be scanned for pending DSNs that are not in memory.
-    pub(crate) fn scan_partition(&self, partition: u16) {
-        self.lock().unread_partitions.insert(partition);
-        self.changed.notify_one();
-    }
-
-    /// Returns a partition to scan, if there is capacity for its rows.
-    fn next_unread(&self) -> Option<u16> {
-        let mut state = self.lock();
-        if state.groups.len() > GROUPS_MAX / 2 { None } else { state.unread_partitions.pop_first() }
-    }
-
-    /// Returns the groups to check now, and the time of the next check.
-    fn due_groups(&self, now: Timestamp) -> (Vec<(PendingDsnKey, DsnGroup)>, Timestamp) {
-        let (mut due, mut next) = (Vec::new(), Timestamp::MAX);
-        for (key, group) in &mut self.lock().groups {
-            if std::mem::take(&mut group.changed) || group.until <= now {
-                due.push((*key, group.clone()));
-            }
-            next = next.min(group.until);
-        }
-        (due, next)
-    }
-
-    /// Records the recipient for which the group's DSN waits.
-    fn wait_for(&self, key: PendingDsnKey, recipient: u16) {
-        if let Some(group) = self.lock().groups.get_mut(&key) {
-            group.next_awaited = recipient;
-        }
-    }
-
-    /// Removes a reported group. If an outcome was recorded meanwhile, the group starts again for another DSN.
-    fn finish(&self, key: PendingDsnKey, now: Timestamp) {
-        let mut state = self.lock();
-        if let Some(group) = state.groups.get_mut(&key) {
-            if group.changed {
-                (group.until, group.next_awaited) = (window_end(now), 0);
-            } else {
-                state.groups.remove(&key);
-            }
-        }
-        self.count.store(state.groups.len(), Ordering::Release);
-    }
-
-    /// Schedules another check of the group after an error.
-    fn retry(&self, key: PendingDsnKey) {
-        if let Some(group) = self.lock().groups.get_mut(&key) {
-            group.changed = true;
-        }
-    }
-}
-
-impl DsnGroup {
-    fn waiting_until(until: Timestamp) -> Self {
-        Self { until, partitions: BTreeSet::new(), next_awaited: 0, changed: false }
-    }
-}
-
-fn window_end(at: Timestamp) -> Timestamp {
-    at.checked_add(WINDOW).unwrap_or(Timestamp::MAX)
-}
-
-impl Worker {
-    /// Builds and sends DSNs until the worker stops.
-    pub(crate) async fn run_dsn_reporter(self: Arc<Self>) {
+    /// Builds and sends DSNs until shutdown.
+    pub(crate) async fn run(self: Arc<Self>) {
         let mut next = Timestamp::MAX;
-        while !self.stop.is_cancelled() {
+        while !self.services.stop.is_cancelled() {
             tokio::select! {
-                () = self.dsn_reporter.changed.notified() => tokio::time::sleep(GATHER_DELAY).await,
-                () = self.clock.sleep_until(next) => {}
-                () = self.stop.cancelled() => return,
+                () = self.pending.changed.notified() => tokio::time::sleep(GATHER_DELAY).await,
+                () = self.services.clock.sleep_until(next) => {}
+                () = self.services.stop.cancelled() => return,
             }
             let mut done = self.load_pending_dsns().await;
             let due;
-            (due, next) = self.dsn_reporter.due_groups(self.clock.now());
+            (due, next) = self.pending.due_groups(self.services.clock.now());
             let reporting = due.into_iter().map(|(key, group)| self.process_dsn_group(key, group));
             let mut reporting = futures_util::stream::iter(reporting).buffer_unordered(CONCURRENCY);
             while let Some(report) = reporting.next().await {
                 done = done.and(report);
             }
             if let Err(error) = done {
-                store::warn_unless_away!(self.store, %error, "cannot send DSNs; retrying");
+                store::warn_unless_away!(self.services.store, %error, "cannot send DSNs; retrying");
                 tokio::time::sleep(RETRY_DELAY).await;
-                self.dsn_reporter.changed.notify_one();
+                self.pending.changed.notify_one();
             }
         }
     }
 
     /// Loads emails with pending DSNs from disk.
     async fn load_pending_dsns(&self) -> Result<(), OutboxError> {
-        while let Some(partition) = self.dsn_reporter.next_unread() {
+        while let Some(partition) = self.pending.next_unread() {
             let mut from = None;
             loop {
-                let found = store::pending_dsn::next_email(&self.store, partition, from).await;
-                let found = found.inspect_err(|_| self.dsn_reporter.scan_partition(partition))?;
+                let found = store::pending_dsn::next_email(&self.services.store, partition, from).await;
+                let found = found.inspect_err(|_| self.pending.scan_partition(partition))?;
                 let Some((key, at, next)) = found else { break };
-                if !self.dsn_reporter.add(key, partition, at) {
+                if !self.pending.add(key, partition, at) {
                     return Ok(());
                 }
                 from = Some(next);
@@ -223,7 +117,7 @@ impl Worker {
     async fn process_dsn_group(self: &Arc<Self>, key: PendingDsnKey, group: DsnGroup) -> Result<(), OutboxError> {
         let reported = self.send_dsn_unless_waiting(key, &group).await;
         if reported.is_err() {
-            self.dsn_reporter.retry(key);
+            self.pending.retry(key);
         }
         reported
     }
@@ -233,19 +127,24 @@ impl Worker {
         key: PendingDsnKey,
         group: &DsnGroup,
     ) -> Result<(), OutboxError> {
-        let (now, (account, email)) = (self.clock.now(), key);
+        let (now, (account, email)) = (self.services.clock.now(), key);
         if now < group.until {
-            let waiting =
-                store::email::next_recipient_due_by(&self.store, account, email, group.next_awaited, group.until)
-                    .await?;
+            let waiting = store::email::next_recipient_due_by(
+                &self.services.store,
+                account,
+                email,
+                group.next_awaited,
+                group.until,
+            )
+            .await?;
             if let Some(recipient) = waiting {
-                self.dsn_reporter.wait_for(key, recipient);
+                self.pending.wait_for(key, recipient);
                 return Ok(());
             }
         }
         // Rows in partitions of other nodes are reported by those nodes.
         let partitions: Vec<u16> =
-            group.partitions.iter().copied().filter(|partition| self.leases.is_active(*partition)).collect();
+            group.partitions.iter().copied().filter(|partition| self.services.leases.is_active(*partition)).collect();
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -254,7 +153,7 @@ impl Worker {
                 Err(OutboxError::Commit(CommitError::Conflict { .. })) if attempts < COMMIT_TRIES_MAX => {}
                 reported => {
                     reported?;
-                    self.dsn_reporter.finish(key, now);
+                    self.pending.finish(key, now);
                     return Ok(());
                 }
             }
@@ -270,29 +169,29 @@ impl Worker {
     ) -> Result<(), OutboxError> {
         let mut found: Vec<StoredPendingDsn> = Vec::new();
         for partition in partitions {
-            found.extend(store::pending_dsn::list_by_email(&self.store, *partition, key).await?);
+            found.extend(store::pending_dsn::list_by_email(&self.services.store, *partition, key).await?);
         }
         let Some(first) = partitions.first().copied().filter(|_| !found.is_empty()) else { return Ok(()) };
         let mut batch = Batch::progress();
         found.iter().for_each(|row| row.remove(&mut batch));
-        let mut is_fenced = self.leases.fence_partitions(&mut batch, partitions.iter().copied());
+        let mut is_fenced = self.services.leases.fence_partitions(&mut batch, partitions.iter().copied());
         let mut notices: Vec<PendingDsn> = found.into_iter().map(|row| row.notice).collect();
         notices.sort_by_key(|notice| (notice.action, notice.recipient));
         let staged = self.prepare_dsn(key, &notices, now).await?;
         // If no owned partition serves the DSN's domain, use a partition of its pending rows.
         let reserve = |staged: &PreparedMessage| {
-            staged.assign_partitions(|domain| self.leases.choose_for_domain(domain).or(Some(first)))
+            staged.assign_partitions(|domain| self.services.leases.choose_for_domain(domain).or(Some(first)))
         };
         let mut reservation = None;
         if let Some((staged, placed)) = staged.as_ref().and_then(|staged| Some((staged, reserve(staged)?))) {
-            is_fenced &= self.leases.fence_partitions(&mut batch, placed.partitions());
-            staged.write_rows(&mut batch, &placed, EventId::new(now, self.entropy.unique_bits()));
-            reservation = Some(self.reserve_tasks(placed.tasks));
+            is_fenced &= self.services.leases.fence_partitions(&mut batch, placed.partitions());
+            staged.write_rows(&mut batch, &placed, EventId::new(now, self.services.entropy.unique_bits()));
+            reservation = Some(TaskReservation::reserve(&self.dispatcher, placed.tasks));
         }
         if !is_fenced {
             return Ok(());
         }
-        match (self.store.commit(batch).await, reservation) {
+        match (self.services.store.commit(batch).await, reservation) {
             (Ok(()), Some(reservation)) => {
                 let chunks = staged.map(|staged| staged.chunks).unwrap_or_default();
                 reservation.confirm(&chunks);
@@ -303,8 +202,8 @@ impl Worker {
             }
             (committed, _) => committed?,
         }
-        self.outbox_wakeup.notify_one();
-        self.outcome_recorded.notify_waiters();
+        self.services.outbox_wakeup.notify_one();
+        self.services.outcome_recorded.notify_waiters();
         Ok(())
     }
 
@@ -315,20 +214,20 @@ impl Worker {
         notices: &[PendingDsn],
         now: Timestamp,
     ) -> Result<Option<PreparedMessage>, ReadError> {
-        let Some(email) = store::email::get_without_recipients(&self.store, key.0, key.1).await? else {
+        let Some(email) = store::email::get_without_recipients(&self.services.store, key.0, key.1).await? else {
             return Ok(None);
         };
         let Some(to) = email.reverse_path.as_ref().filter(|_| dsn_request::sends_dsn(&email)) else {
             return Ok(None);
         };
-        match store::domain::find_by_name(&self.store, to.domain()).await? {
+        match store::domain::find_by_name(&self.services.store, to.domain()).await? {
             Some(domain) if domain.account == email.account && domain.state == DomainState::Verified => {}
             _ => return Ok(None),
         }
-        let returned = store::email::get_body(&self.store, key.0, key.1).await?.unwrap_or_default();
-        let expires_at = now.checked_add(self.delivery_policy().schedule.give_up_after).unwrap_or(Timestamp::MAX);
-        let id = EmailId::new(now, self.entropy.unique_bits());
-        let host = &self.settings.hostname;
+        let returned = store::email::get_body(&self.services.store, key.0, key.1).await?.unwrap_or_default();
+        let expires_at = now.checked_add(self.policy.current().schedule.give_up_after).unwrap_or(Timestamp::MAX);
+        let id = EmailId::new(now, self.services.entropy.unique_bits());
+        let host = &self.hostname;
         let Ok(from) = Address::new("MAILER-DAEMON", host.clone()) else { return Ok(None) };
         let message_id = message::generate_message_id(id, &from);
         let report = dsn::DsnMessage {

@@ -14,9 +14,9 @@ use mail::outcome::Outcome;
 use mail::pending_dsn::{DsnAction, PendingDsn};
 use mail::recipient::Recipient;
 use mail::task::{DELAY_REPORT_AFTER, Task};
+use store::engine::Store;
 
 use crate::outcome::{AttemptResult, NextAction};
-use crate::worker::Worker;
 
 /// Returns the DSN action that the next action calls for, if the recipient's NOTIFY options ask for it.
 fn dsn_action(task: &Task, next: &NextAction, now: Timestamp) -> Option<DsnAction> {
@@ -39,14 +39,14 @@ pub(crate) fn sends_dsn(email: &Email) -> bool {
 
 /// Returns the DSN request for a recipient's next action, if one is due.
 pub(crate) async fn dsn_for_outcome(
-    worker: &Worker,
+    store: &Store,
     task: &Task,
     attempted: &AttemptResult,
     next: &NextAction,
     now: Timestamp,
 ) -> Option<PendingDsn> {
     let action = dsn_action(task, next, now)?;
-    match store::email::get_without_recipients(&worker.store, task.account, task.id.email).await {
+    match store::email::get_without_recipients(store, task.account, task.id.email).await {
         Ok(Some(email)) if sends_dsn(&email) => {}
         Ok(_) => return None,
         // The DSN builder reads the email again, so a read error here loses nothing.

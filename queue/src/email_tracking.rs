@@ -8,7 +8,6 @@
 //! together, so they are serialised in this process; only other nodes can cause conflicts.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use mail::event::{Event, EventKind};
@@ -22,7 +21,7 @@ use store::tracking::TrackingRecord;
 use thiserror::Error;
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::worker::Worker;
+use crate::services::Services;
 
 /// Commit tries when other nodes write the same counters.
 const COMMIT_TRIES_MAX: usize = 5;
@@ -60,7 +59,7 @@ pub struct TrackedFetch {
 
 /// Records opens and clicks.
 pub struct EmailTracking {
-    worker: Arc<Worker>,
+    services: Services,
     permits: Semaphore,
     locks: [Mutex<()>; LOCKS],
 }
@@ -68,8 +67,8 @@ pub struct EmailTracking {
 impl EmailTracking {
     /// Creates the service.
     #[must_use]
-    pub fn new(worker: Arc<Worker>) -> Self {
-        Self { worker, permits: Semaphore::new(CONCURRENCY), locks: std::array::from_fn(|_| Mutex::default()) }
+    pub fn new(services: Services) -> Self {
+        Self { services, permits: Semaphore::new(CONCURRENCY), locks: std::array::from_fn(|_| Mutex::default()) }
     }
 
     /// Records a fetch and returns how it was counted. `None` if the email was purged, or for repetitions (see
@@ -82,7 +81,7 @@ impl EmailTracking {
         let index = usize::from(fetched.tracked.email.to_bytes()[15]) % LOCKS;
         let _lock = self.locks[index].lock().await;
         for _ in 0..COMMIT_TRIES_MAX {
-            let Some(found) = store::tracking::load(&self.worker.store, fetched.tracked).await? else {
+            let Some(found) = store::tracking::load(&self.services.store, fetched.tracked).await? else {
                 return Ok(None);
             };
             match self.try_record(fetched, &found).await {
@@ -98,7 +97,7 @@ impl EmailTracking {
         fetched: &TrackedFetch,
         found: &TrackingRecord,
     ) -> Result<Option<CountedHit>, TrackingError> {
-        let now = self.worker.clock.now();
+        let now = self.services.clock.now();
         let since_delivery =
             found.delivered_at.map(|at| Duration::try_from(now.duration_since(at)).unwrap_or_default());
         let visitor = bot_detection::detect_visitor(&bot_detection::FetchSignals {
@@ -117,14 +116,14 @@ impl EmailTracking {
         };
         let mut tally = found.tally.clone();
         let Some(counted) = tally.record(&visit) else { return Ok(None) };
-        let partition = self.worker.leases.any().ok_or(TrackingError::Busy)?;
+        let partition = self.services.leases.any().ok_or(TrackingError::Busy)?;
         let mut batch = Batch::intake();
-        if !self.worker.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
+        if !self.services.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
             return Err(TrackingError::Busy);
         }
         store::tracking::save(&mut batch, fetched.tracked, found, &tally);
         let event = Event {
-            id: EventId::new(now, self.worker.entropy.unique_bits()),
+            id: EventId::new(now, self.services.entropy.unique_bits()),
             account: fetched.tracked.account,
             subject: fetched.tracked.email.into(),
             kind: if fetched.link.is_some() { EventKind::Clicked } else { EventKind::Opened },
@@ -133,8 +132,8 @@ impl EmailTracking {
             detail: event_data(fetched, visitor, counted),
         };
         store::event::record(&mut batch, &event, partition);
-        self.worker.store.commit(batch).await?;
-        self.worker.outbox_wakeup.notify_one();
+        self.services.store.commit(batch).await?;
+        self.services.outbox_wakeup.notify_one();
         Ok(Some(counted))
     }
 }

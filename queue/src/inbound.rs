@@ -36,6 +36,7 @@ use store::engine::{Body, ReadError};
 
 use crate::bounces::{BounceHandling, BounceMailbox, BounceProcessor};
 use crate::intake::Intake;
+use crate::own_hostnames::OwnHostnames;
 use crate::storage_quota::StorageQuotaError;
 
 use batch_writer::{BatchWriter, InboundRecord};
@@ -94,27 +95,6 @@ impl Default for InboundPolicy {
             postmaster: None,
             reporters: FeedbackReporter::defaults(),
         }
-    }
-}
-
-/// Host names of this server.
-#[derive(Debug, Clone)]
-pub struct OwnHostnames {
-    pub hostname: DomainName,
-    /// Host that the `rp` CNAME of sending domains points to.
-    pub return_path_host: DomainName,
-}
-
-impl OwnHostnames {
-    /// Returns whether a name is one of this server's own hosts.
-    pub(crate) fn is_own(&self, name: &DomainName) -> bool {
-        *name == self.hostname || *name == self.return_path_host
-    }
-
-    /// Returns whether a name looks like the return-path host of a sending domain.
-    pub(crate) fn is_return_path(name: &DomainName) -> bool {
-        let suffix = name.as_str().strip_prefix(mail::domain_setup::RETURN_PATH_LABEL);
-        suffix.is_some_and(|suffix| suffix.starts_with('.'))
     }
 }
 
@@ -193,7 +173,7 @@ pub struct InboundService(Arc<InboundState>);
 
 struct InboundState {
     intake: Intake,
-    bounces: BounceProcessor,
+    bounces: Arc<BounceProcessor>,
     resolver: Resolver,
     hostnames: OwnHostnames,
     policy: RwLock<Arc<InboundPolicy>>,
@@ -204,8 +184,8 @@ impl InboundService {
     /// Creates the service.
     #[must_use]
     pub fn new(intake: Intake, resolver: Resolver, hostnames: OwnHostnames, policy: InboundPolicy) -> Self {
-        let bounces = intake.bounces().clone();
-        let writer = BatchWriter::new(Arc::clone(&intake.worker));
+        let bounces = Arc::clone(intake.bounces());
+        let writer = BatchWriter::new(intake.services.clone(), Arc::clone(&intake.events.recent_events));
         let policy = RwLock::new(Arc::new(policy));
         Self(Arc::new(InboundState { intake, bounces, resolver, hostnames, policy, writer }))
     }
@@ -445,7 +425,7 @@ impl InboundService {
                     let result = result.map_err(|error| {
                         // The peer retries: soon if the message is being processed already, later if the store is
                         // unavailable.
-                        store::warn_unless_away!(self.0.intake.worker.store, %error, "cannot process a bounce yet; the sender will retry");
+                        store::warn_unless_away!(self.0.intake.services.store, %error, "cannot process a bounce yet; the sender will retry");
                         InboundRejection::Unavailable
                     })?;
                     // People write to `abuse` as well as feedback loops do (RFC 2142 4).

@@ -1,7 +1,7 @@
 //! Message intake: every email, from the API, SMTP submission, the relay or the service itself, is accepted here.
 //!
 //! ```text
-//! Draft ─► complete or compose ─► authorize ─► sign ─►[ email + recipients + tasks + event + body ]─► delivery worker
+//! Draft ─► complete or compose ─► authorize ─► sign ─►[ email + recipients + tasks + event + body ]─► dispatcher
 //!                                            └───────►[ email + recipients + schedule + event + body ]─► release
 //! ```
 //!
@@ -41,29 +41,37 @@ use store::access::Tenant;
 use store::engine::{Batch, CommitError, ReadError, Store, StoreState};
 use tokio::sync::Notify;
 
-use crate::automations::AutomationEngine;
+use crate::automations::engine::AutomationEngine;
 use crate::bounces::BounceProcessor;
 use crate::client::http::{HttpClient, ResponseBudget};
 use crate::clock::Clock;
+use crate::credential_auth::CredentialAuthenticator;
+use crate::dkim_signing::DkimSigning;
 use crate::dkim2::TransactionSigner;
 use crate::domains::{DomainsParts, SendingDomains};
 use crate::email_tracking::EmailTracking;
 use crate::entropy::Entropy;
 use crate::idempotency::InProgressKeys;
 use crate::last_hour::Counted;
-use crate::outbox::OutboxError;
+use crate::outbox::OutboxDispatcher;
+use crate::owner_alert_queue::OwnerAlertQueue;
 use crate::partition_timers::PartitionTimers;
 use crate::prepared_message::{Disposition, PartitionAssignment, PreparedMessage};
+use crate::product_events::ProductEventService;
+use crate::queue_admin::QueueAdmin;
 use crate::quota_tracker::QuotaReservation;
 use crate::rate_limit::{RateLimitStatus, RequestRate};
 use crate::rate_limiter::RateLimiter;
 use crate::sender_authorization::SenderAuthorization;
+use crate::services::Services;
 use crate::storage_quota::StorageQuotaTracker;
 use crate::submit_error::SubmitError;
+use crate::subsystems::{DeliverySubsystems, EventSubsystems, Subsystems};
+use crate::suppression_import::SuppressionImporter;
 use crate::suppressions::{SubscriptionPreferences, SuppressionError, SuppressionService};
 use crate::task_reservation::TaskReservation;
 use crate::template_cache::TemplateCache;
-use crate::worker::Worker;
+use crate::webhooks::WebhookService;
 
 use prepare::PrepareError;
 pub use prepare::SCHEDULED_AHEAD_MAX;
@@ -86,7 +94,9 @@ const PARTITION_TRIES_MAX: usize = 3;
 /// Message intake and the services around it. Clones share one state.
 #[derive(Clone)]
 pub struct Intake {
-    pub(crate) worker: Arc<Worker>,
+    pub(crate) services: Services,
+    pub(crate) delivery: Arc<DeliverySubsystems>,
+    pub(crate) events: Arc<EventSubsystems>,
     pub(crate) sender_authorization: Arc<SenderAuthorization>,
     signing_pool: Arc<SigningPool>,
     signing: DkimSigning,
@@ -101,24 +111,16 @@ pub struct Intake {
     partner_email_wakeup: Arc<Notify>,
     email_tracking: Arc<EmailTracking>,
     in_progress_keys: Arc<InProgressKeys>,
-    pub(crate) response_budget: ResponseBudget,
-    domains: Arc<SendingDomains>,
-    bounces: BounceProcessor,
+    pub(crate) domains: Arc<SendingDomains>,
+    bounces: Arc<BounceProcessor>,
+    product_events: Arc<ProductEventService>,
     automations: AutomationEngine,
+    credentials: Arc<CredentialAuthenticator>,
+    suppression_importer: Arc<SuppressionImporter>,
+    webhooks: Arc<WebhookService>,
 }
 
-/// DKIM signing of outgoing mail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DkimSigning {
-    /// No signatures; used to measure the cost of signing.
-    Off,
-    /// Signs each message with DKIM.
-    Messages,
-    /// Signs each message with DKIM, and each SMTP transaction with DKIM2.
-    MessagesAndTransactions,
-}
-
-/// Parameters of [`Intake::new`] besides the worker.
+/// Parameters of [`Intake::new`] besides the subsystems.
 pub struct IntakeParts {
     /// Opens sealed DKIM keys.
     pub vault: Arc<dns::secrets::Vault>,
@@ -166,32 +168,47 @@ impl SubmitReceipt {
 pub type ExtendBatchCommit<'a> = dyn Fn(&[Result<SubmitReceipt, SubmitError>], &mut Batch) + Send + Sync + 'a;
 
 impl Intake {
-    /// Creates the intake of a worker. Call it once for each worker.
+    /// Creates the intake of a queue. Call it once for each.
     #[must_use]
-    pub fn new(worker: Arc<Worker>, parts: IntakeParts) -> Self {
-        let store = worker.store.clone();
+    pub fn new(queue: &Subsystems, parts: IntakeParts) -> Self {
+        let services = queue.services.clone();
+        let (delivery, events) = (Arc::new(queue.delivery.clone()), Arc::new(queue.events.clone()));
+        let store = services.store.clone();
         let plans = Arc::new(RwLock::new(parts.plans));
         let storage_quotas =
-            Arc::new(StorageQuotaTracker::new(store.clone(), worker.clock.clone(), Arc::clone(&plans)));
-        let automations = AutomationEngine::new(Arc::clone(&worker), Arc::clone(&parts.vault));
+            Arc::new(StorageQuotaTracker::new(store.clone(), services.clock.clone(), Arc::clone(&plans)));
+        let automations =
+            AutomationEngine::new(services.clone(), Arc::clone(&events.trigger_index), Arc::clone(&parts.vault));
         let sender_authorization =
             Arc::new(SenderAuthorization::new(store, parts.vault, parts.signing, parts.sandbox_sender));
         let signing_pool = Arc::new(parts.signing_pool);
         let signer =
             TransactionSigner::new(Arc::clone(&sender_authorization), Arc::clone(&signing_pool), parts.signing);
-        // The cells are empty: a worker has one intake.
-        let _ = worker.transaction_signer.set(signer);
-        let _ = worker.storage_quotas.set(Arc::clone(&storage_quotas));
+        delivery.dispatcher.agent.set_transaction_signer(signer);
+        let product_events = ProductEventService::new(
+            services.clone(),
+            automations.clone(),
+            Arc::clone(&events.analytics),
+            Arc::clone(&events.exporter),
+        );
+        let response_budget = ResponseBudget::new(RESPONSES_BYTES_MAX, ACCOUNT_RESPONSES_BYTES_MAX);
         Self {
+            credentials: Arc::new(CredentialAuthenticator::new(services.clone())),
+            suppression_importer: Arc::new(SuppressionImporter::new(services.clone(), Arc::clone(&storage_quotas))),
+            webhooks: Arc::new(WebhookService::new(services.clone(), Arc::clone(&events.webhooks), response_budget)),
             automations,
-            email_tracking: Arc::new(EmailTracking::new(Arc::clone(&worker))),
-            bounces: BounceProcessor::new(Arc::clone(&worker), parts.domains.facts.clone()),
+            email_tracking: Arc::new(EmailTracking::new(services.clone())),
+            bounces: Arc::new(BounceProcessor::new(services.clone(), &delivery, parts.domains.facts.clone())),
+            product_events: Arc::new(product_events),
             domains: Arc::new(SendingDomains::new(
-                Arc::clone(&worker),
+                services.clone(),
+                &events,
                 Arc::clone(&sender_authorization),
                 parts.domains,
             )),
-            worker,
+            services,
+            delivery,
+            events,
             sender_authorization,
             signing_pool,
             signing: parts.signing,
@@ -205,36 +222,35 @@ impl Intake {
             base_url: Arc::default(),
             partner_email_wakeup: Arc::default(),
             in_progress_keys: Arc::default(),
-            response_budget: ResponseBudget::new(RESPONSES_BYTES_MAX, ACCOUNT_RESPONSES_BYTES_MAX),
         }
     }
 
     /// The vault that seals secrets.
     #[must_use]
     pub fn vault(&self) -> &Arc<Vault> {
-        self.worker.webhooks.vault()
+        self.events.webhooks.vault()
     }
 
     /// The client for URLs of customers and strangers: it connects to public addresses only, unless the operator allows
     /// others.
     #[must_use]
     pub fn http_client(&self) -> &HttpClient {
-        self.worker.webhooks.client()
+        self.events.webhooks.client()
     }
 
     #[must_use]
     pub fn store(&self) -> &Store {
-        &self.worker.store
+        &self.services.store
     }
 
     #[must_use]
     pub fn clock(&self) -> &Clock {
-        &self.worker.clock
+        &self.services.clock
     }
 
     #[must_use]
     pub fn entropy(&self) -> &Entropy {
-        &self.worker.entropy
+        &self.services.entropy
     }
 
     /// Cache of published templates.
@@ -249,7 +265,7 @@ impl Intake {
     }
 
     #[must_use]
-    pub fn bounces(&self) -> &BounceProcessor {
+    pub fn bounces(&self) -> &Arc<BounceProcessor> {
         &self.bounces
     }
 
@@ -336,8 +352,8 @@ impl Intake {
         if !self.rate_limiter.is_enabled() {
             return Ok(None);
         }
-        let rate = RequestRate::new(self.plans().of(account.plan).requests_per_second, self.worker.leases.nodes());
-        self.rate_limiter.check(account.id, rate, self.worker.clock.now()).map(Some)
+        let rate = RequestRate::new(self.plans().of(account.plan).requests_per_second, self.services.leases.nodes());
+        self.rate_limiter.check(account.id, rate, self.services.clock.now()).map(Some)
     }
 
     /// Emails that an account has used of its plan today and this month, exact to one email.
@@ -346,44 +362,62 @@ impl Intake {
     /// The store cannot be read.
     pub async fn plan_usage(&self, tenant: &Tenant) -> Result<PlanUsage, ReadError> {
         // The quota tracker counts events that are not dispatched yet only for plans with caps.
-        self.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
+        self.outbox().dispatch_within(OUTBOX_WAIT_MAX).await;
         let account = tenant.account().id;
-        self.worker.quota_tracker.usage_of(&self.worker.store, account, self.clock().now()).await
+        self.events.quota_tracker.usage_of(&self.services.store, account, self.clock().now()).await
     }
 
     /// Waits for the next recorded outcome. An outcome recorded after this call, even before the first poll, counts.
     pub fn next_outcome(&self) -> impl Future<Output = ()> + '_ {
-        self.worker.next_outcome()
+        self.services.next_outcome()
     }
 
-    /// Dispatches the outbox: on return, everything that follows from events recorded so far is in the store.
-    ///
-    /// # Errors
-    /// Returns an [`OutboxError`] if the outbox cannot be read or written.
-    pub async fn dispatch_outbox(&self) -> Result<(), OutboxError> {
-        self.worker.dispatch_outbox().await
-    }
-
-    /// Dispatches the outbox and waits for at most `at_most`, so that a list shows what was just done. Returns `None`
-    /// when everything was dispatched, otherwise the time up to which everything was.
-    pub async fn dispatch_outbox_within(&self, at_most: Duration) -> Option<Timestamp> {
-        let worker = Arc::clone(&self.worker);
-        // A separate task: dropping the future half-way would waste its work, so it runs on after the timeout.
-        let dispatching = tokio::spawn(async move { worker.dispatch_outbox().await });
-        match tokio::time::timeout(at_most, dispatching).await {
-            Ok(Ok(Ok(()))) => return None,
-            Ok(Ok(Err(error))) => {
-                store::warn_unless_away!(self.worker.store, %error, "cannot dispatch the outbox: lists may be stale");
-            }
-            Ok(Err(_)) | Err(_) => {}
-        }
-        Some(self.dispatched_until())
-    }
-
-    /// Events of this node before this time were dispatched; 1970 until it is known.
+    /// Owner alerts that wait to be sent.
     #[must_use]
-    pub fn dispatched_until(&self) -> Timestamp {
-        self.worker.dispatched_until()
+    pub fn owner_alerts(&self) -> OwnerAlertQueue {
+        OwnerAlertQueue::new(self.services.clone(), Arc::clone(&self.events.owner_alert_timers))
+    }
+
+    /// Queue administration.
+    #[must_use]
+    pub fn queue_admin(&self) -> &Arc<QueueAdmin> {
+        &self.delivery.admin
+    }
+
+    /// The outbox dispatcher.
+    #[must_use]
+    pub fn outbox(&self) -> &Arc<OutboxDispatcher> {
+        &self.events.outbox
+    }
+
+    /// The credential authenticator.
+    #[must_use]
+    pub fn credentials(&self) -> &Arc<CredentialAuthenticator> {
+        &self.credentials
+    }
+
+    /// The import of suppression lists.
+    #[must_use]
+    pub fn suppression_importer(&self) -> &Arc<SuppressionImporter> {
+        &self.suppression_importer
+    }
+
+    /// Operations on webhook endpoints.
+    #[must_use]
+    pub fn webhooks(&self) -> &Arc<WebhookService> {
+        &self.webhooks
+    }
+
+    /// The service for product events and visits.
+    #[must_use]
+    pub fn product_events(&self) -> &Arc<ProductEventService> {
+        &self.product_events
+    }
+
+    /// Retention time of emails.
+    #[must_use]
+    pub fn retention(&self) -> Duration {
+        self.delivery.policy.current().retention
     }
 
     /// The key that signs links in mail and on public pages.
@@ -413,7 +447,7 @@ impl Intake {
     /// Service that changes suppressions and subscription preferences.
     #[must_use]
     pub fn suppressions(&self) -> SuppressionService {
-        self.worker.suppressions()
+        SuppressionService::new(&self.services)
     }
 
     /// Applies the subscription preference of the recipient whom an unsubscribe link is bound to, and wakes the outbox.
@@ -426,24 +460,19 @@ impl Intake {
         preference: SubscriptionPreferences,
     ) -> Result<(), SuppressionError> {
         self.suppressions().apply_preference(bound, preference).await?;
-        self.worker.outbox_wakeup.notify_one();
+        self.services.outbox_wakeup.notify_one();
         Ok(())
     }
 
     /// Wakes the outbox dispatcher: an event was recorded.
     pub fn notify_outbox(&self) {
-        self.worker.notify_outbox();
+        self.services.outbox_wakeup.notify_one();
     }
 
     /// Partitions that this node holds, as ranges of adjacent numbers.
     #[must_use]
     pub fn partition_ranges(&self) -> Vec<RangeInclusive<u16>> {
-        self.worker.leases.owned_ranges()
-    }
-
-    /// Wakes the suppression import: a list was uploaded.
-    pub fn notify_suppression_import(&self) {
-        self.worker.import_wakeup.notify_one();
+        self.services.leases.owned_ranges()
     }
 
     #[must_use]
@@ -467,7 +496,7 @@ impl Intake {
     /// # Errors
     /// [`SubmitError::InsufficientStorage`] or [`SubmitError::Unavailable`].
     pub fn check_ready(&self) -> Result<(), SubmitError> {
-        if self.worker.stop.is_cancelled() {
+        if self.services.stop.is_cancelled() {
             return Err(SubmitError::Unavailable);
         }
         self.check_store_health()
@@ -476,7 +505,7 @@ impl Intake {
     /// Checks the store alone. A message in transfer while delivery stops is still accepted: it is on disk for the next
     /// start.
     fn check_store_health(&self) -> Result<(), SubmitError> {
-        match self.worker.store.health().state {
+        match self.services.store.health().state {
             StoreState::Healthy => Ok(()),
             StoreState::Full => Err(SubmitError::InsufficientStorage),
             StoreState::Away(_) | StoreState::Fenced(_) => Err(SubmitError::Unavailable),
@@ -488,7 +517,7 @@ impl Intake {
     /// # Errors
     /// Returns the reason as text for the `scheduled_at` field.
     pub fn validate_scheduled_at(&self, at: Timestamp) -> Result<(), &'static str> {
-        prepare::validate_schedule_time(at, self.worker.clock.now())
+        prepare::validate_schedule_time(at, self.services.clock.now())
     }
 
     /// Checks at MAIL FROM that the account may send from the envelope sender, before content is read. The author in
@@ -497,7 +526,7 @@ impl Intake {
     /// # Errors
     /// Returns a [`SubmitError`] if the account may not send from the address, or the store cannot be read.
     pub async fn authorize_sender(&self, tenant: &Tenant, sender: &Address) -> Result<(), SubmitError> {
-        self.sender_authorization.authorize(tenant, sender, self.worker.clock.now()).await.map(drop)
+        self.sender_authorization.authorize(tenant, sender, self.services.clock.now()).await.map(drop)
     }
 
     /// Accepts a draft. Returns when the email is committed.
@@ -520,7 +549,7 @@ impl Intake {
     ) -> BoxFuture<'a, Result<SubmitReceipt, SubmitError>> {
         Box::pin(async move {
             self.check_store_health()?;
-            let now = self.worker.clock.now();
+            let now = self.services.clock.now();
             let prepared = match self.prepare_message(tenant, draft, now).await {
                 Ok(prepared) => prepared,
                 Err(PrepareError::Rejected(refusal)) => return Err(refusal),
@@ -551,7 +580,7 @@ impl Intake {
     ) -> BoxFuture<'a, Result<Vec<Result<SubmitReceipt, SubmitError>>, SubmitError>> {
         Box::pin(async move {
             self.check_store_health()?;
-            let now = self.worker.clock.now();
+            let now = self.services.clock.now();
             let staging: Vec<_> = drafts.into_iter().map(|draft| self.prepare_message(tenant, draft, now)).collect();
             let mut prepared = Vec::with_capacity(staging.len());
             let mut outcomes = Vec::with_capacity(staging.len());
@@ -594,25 +623,26 @@ impl Intake {
             let mut assignments = Vec::with_capacity(prepared.len());
             let mut events = Vec::with_capacity(prepared.len());
             for message in &prepared {
-                let assignment = message.assign_partitions(|domain| self.worker.leases.choose_for_domain(domain));
+                let assignment = message.assign_partitions(|domain| self.services.leases.choose_for_domain(domain));
                 let assignment = assignment.ok_or(SubmitError::Unavailable)?;
-                let event = EventId::new(message.now, self.worker.entropy.unique_bits());
+                let event = EventId::new(message.now, self.services.entropy.unique_bits());
                 events.push(message.write_rows(&mut batch, &assignment, event));
                 assignments.push(assignment);
             }
             if !self
-                .worker
+                .services
                 .leases
                 .fence_partitions(&mut batch, assignments.iter().flat_map(PartitionAssignment::partitions))
             {
                 // A partition moved to another node after it was chosen: choose again.
                 continue;
             }
-            let reserve =
-                |assignment: PartitionAssignment| (assignment.partition, self.worker.reserve_tasks(assignment.tasks));
+            let reserve = |assignment: PartitionAssignment| {
+                (assignment.partition, TaskReservation::reserve(&self.delivery.dispatcher, assignment.tasks))
+            };
             let reservations: Vec<_> = assignments.into_iter().map(reserve).collect();
             extend(&mut batch);
-            match self.worker.store.commit(batch).await {
+            match self.services.store.commit(batch).await {
                 Ok(()) => {
                     self.after_commit(prepared, events, reservations);
                     return Ok(());
@@ -626,7 +656,7 @@ impl Intake {
                 {
                     return Err(SubmitError::DoneConcurrently);
                 }
-                Err(CommitError::Conflict { .. }) => self.worker.wait_for_membership_change().await,
+                Err(CommitError::Conflict { .. }) => self.services.leases.wait_for_change().await,
                 // The disk failed or the database connection was lost during the commit, so its result is unknown.
                 Err(CommitError::Fenced(_) | CommitError::Unknown(_)) => {
                     reservations.into_iter().for_each(|(_, reservation)| reservation.mark_in_doubt());
@@ -640,7 +670,7 @@ impl Intake {
     }
 
     pub(crate) fn count_received(&self) {
-        self.worker.metrics.last_hour.count(Counted::Received, 1, self.clock().now());
+        self.delivery.metrics().last_hour.count(Counted::Received, 1, self.clock().now());
     }
 
     /// Updates counters, timers and caches after the commit.
@@ -652,12 +682,12 @@ impl Intake {
     ) {
         let (number, now) = (prepared.len() as u64, self.clock().now());
         metrics::counter!("postrider_emails_accepted_total").increment(number);
-        self.worker.metrics.last_hour.count(Counted::Accepted, number, now);
+        self.delivery.metrics().last_hour.count(Counted::Accepted, number, now);
         for ((message, event), (partition, reservation)) in prepared.into_iter().zip(events).zip(reservations) {
             message.log();
             match message.disposition {
                 Disposition::Schedule(at) => self.release_timers.schedule(partition, at),
-                Disposition::Reject(..) => self.worker.outcome_recorded.notify_waiters(),
+                Disposition::Reject(..) => self.services.outcome_recorded.notify_waiters(),
                 Disposition::Deliver => {}
             }
             reservation.confirm(&message.chunks);
@@ -667,8 +697,8 @@ impl Intake {
             if let Some(storage) = message.storage_reservation {
                 storage.confirm();
             }
-            self.worker.recent_events.insert(event, Some(message.email));
+            self.events.recent_events.insert(event, Some(message.email));
         }
-        self.worker.outbox_wakeup.notify_one();
+        self.services.outbox_wakeup.notify_one();
     }
 }

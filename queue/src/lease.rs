@@ -15,6 +15,9 @@ use store::lease::FencingToken;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+/// Interval of heartbeats and polls.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Validity of a node's leases after a heartbeat. It is shorter than the other nodes wait
 /// ([`crate::membership::LEASE_HEARTBEATS`]), so that a frozen or disconnected node stops attempts before others start
 /// them.
@@ -179,6 +182,11 @@ impl Leases {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Waits until the set of partitions changes, for one heartbeat interval at most.
+    pub(crate) async fn wait_for_change(&self) {
+        let _ = tokio::time::timeout(HEARTBEAT_INTERVAL, self.changed()).await;
     }
 
     /// Completes when the set of partitions changes. A change after this call counts, even before the first poll.

@@ -1,9 +1,9 @@
 //! The mail queue: intake, delivery, events, automations and inbound processing.
 //!
 //! [`intake`] accepts all mail: [`sender_authorization`] authorizes senders, [`template_cache`] caches compiled
-//! templates, and [`idempotency`] executes each operation under a client's key once. [`worker`] is the delivery
-//! runtime. It reads tasks from the store ([`due_index`], [`in_flight`]) and dispatches them to the ready queues of
-//! destinations ([`ready_queue`]). [`attempt`] runs the connections of the SMTP client ([`client`]), secured as
+//! templates, and [`idempotency`] executes each operation under a client's key once. [`subsystems`] builds and starts
+//! delivery. [`scheduler`] knows which tasks are in memory ([`in_flight`]) and which on disk ([`due_index`]), and
+//! [`dispatch`] puts them into the ready queues of destinations ([`destination_queues`], [`ready_queue`]). [`attempt`] runs the connections of the SMTP client ([`client`]), secured as
 //! [`transport_security`] and [`mta_sts`] require, and [`outcome`] decides what follows from an attempt.
 //!
 //! [`weighted_fair_queue`] orders the tasks of a ready queue, [`pacing`] limits its connections and rate,
@@ -12,6 +12,7 @@
 //! (RFC 8460). [`users`] manages the users of an account. [`clock`] and [`entropy`] are the only sources of time and
 //! randomness.
 
+pub mod account_jobs;
 mod attempt;
 mod attempt_log;
 pub mod automations;
@@ -21,20 +22,28 @@ pub mod bounces;
 mod checked_out;
 pub mod client;
 pub mod clock;
+pub mod cluster;
 mod commit_retries;
-mod credential_auth;
+pub mod credential_auth;
+mod deadline_timers;
 mod deadlines;
+mod delay_tracker;
 mod delays;
 mod delivery_metrics;
+pub mod delivery_policy;
+pub mod destination_admin;
 pub mod destination_policies;
+pub mod destination_queues;
 mod dispatch;
 mod dkim2;
+pub mod dkim_signing;
 pub mod domains;
 mod dsn_builder;
 mod dsn_request;
 pub mod due_index;
 pub mod email_tracking;
 pub mod entropy;
+pub mod hold_admin;
 pub mod holds;
 pub mod idempotency;
 pub mod in_flight;
@@ -49,15 +58,21 @@ pub mod mta_sts;
 pub mod outbox;
 pub mod outcome;
 mod outcome_writer;
-pub mod owner_alerts;
+pub mod own_hostnames;
+pub mod owner_alert_queue;
+mod owner_alerts;
 pub mod pacing;
 mod partition_timers;
+pub mod pause_state;
+mod pending_dsns;
+pub mod pool_admin;
 mod prepared_message;
 pub mod product_events;
 mod provider_limits;
 pub mod provisioning;
 pub mod queue_admin;
 pub mod queue_command;
+mod queue_counter;
 mod queue_loader;
 pub mod quota_tracker;
 pub mod rate_limit;
@@ -67,12 +82,17 @@ pub mod reply_policy;
 mod resizable_semaphore;
 mod retention;
 pub mod retry_schedule;
+mod route_table;
 pub mod routing;
+pub mod scheduler;
 mod sender_authorization;
+pub mod services;
 pub mod smarthosts;
 pub mod source_pools;
 pub mod storage_quota;
 pub mod submit_error;
+pub mod subsystems;
+mod supervisor;
 pub mod suppression_import;
 pub mod suppressions;
 pub mod system_mailer;
@@ -85,4 +105,3 @@ pub mod users;
 mod warm_up;
 pub mod webhooks;
 pub mod weighted_fair_queue;
-pub mod worker;

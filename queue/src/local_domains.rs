@@ -7,7 +7,7 @@
 use mail::address::DomainName;
 use store::engine::{ReadError, Store};
 
-use crate::inbound::OwnHostnames;
+use crate::own_hostnames::OwnHostnames;
 
 /// Checks whether domains are local.
 #[derive(Debug, Clone)]

@@ -12,31 +12,22 @@
 //!
 //! On a store that only one process can open, the node claims all partitions at once.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use mail::id::EmailId;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::lease::{self, ClusterView, FencingToken, Node, StoredNode, StoredPartition};
-use store::task::{PARTITIONS, PartitionHint};
+use store::task::PARTITIONS;
 use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::lease::{Leases, OwnedPartition};
-use crate::queue_admin::QueueAdminError;
-use crate::queue_command::QueueCommand;
-use crate::worker::Worker;
 
-/// Interval of heartbeats and polls.
-pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of polls without a change after which a node has expired.
 pub const LEASE_HEARTBEATS: u32 = 10;
 /// Number of polls that a partition in release waits for its last attempts.
 const LEAVE_HEARTBEATS: u32 = 30;
-/// Operator commands (hints) read at once.
-const PAGE_HINTS: usize = 500;
 
 /// Why a poll failed; the next one is a second later.
 #[derive(Debug, Clone, Error)]
@@ -320,91 +311,12 @@ impl Membership {
     }
 }
 
-impl Worker {
-    /// Executes operator commands that other nodes left for tasks of this node.
-    pub(crate) async fn apply_hints(self: &Arc<Self>) -> Result<(), LeaseError> {
-        let (mut unknown, mut last) = (HashSet::new(), None);
-        loop {
-            let hints = store::task::list_hints(&self.store, last.as_ref(), PAGE_HINTS).await?;
-            self.apply_hint_page(&hints, &mut unknown).await?;
-            match hints.into_iter().nth(PAGE_HINTS - 1) {
-                Some(end) => last = Some(end),
-                None => break,
-            }
-        }
-        *self.unknown_hints() = unknown;
-        Ok(())
-    }
-
-    fn unknown_hints(&self) -> MutexGuard<'_, HashSet<(EmailId, String)>> {
-        self.unknown_hints.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns whether a command of a newer release is kept for a node that understands it. It expires once its email
-    /// has left the queue. Both are logged once.
-    async fn keep_unknown_hint(
-        &self,
-        hint: &PartitionHint,
-        unknown: &mut HashSet<(EmailId, String)>,
-    ) -> Result<bool, LeaseError> {
-        let (email, command) = (hint.email, hint.order.as_str());
-        if !self.is_queued(hint.account, email).await? {
-            tracing::warn!(%email, %command, "a queue command that no node has understood has expired");
-            return Ok(false);
-        }
-        let entry = (email, hint.order.clone());
-        if self.unknown_hints().insert(entry.clone()) {
-            tracing::warn!(%email, %command, "this release does not know a queue command; it waits for a newer node");
-        }
-        unknown.insert(entry);
-        Ok(true)
-    }
-
-    /// Executes one page of hints. Adds those to `unknown` that this node does not understand.
-    async fn apply_hint_page(
-        self: &Arc<Self>,
-        hints: &[PartitionHint],
-        unknown: &mut HashSet<(EmailId, String)>,
-    ) -> Result<(), LeaseError> {
-        for hint in hints.iter().filter(|hint| self.leases.is_active(hint.partition)) {
-            let executed = match QueueCommand::from_word(&hint.order) {
-                Some(order) => self.execute_command(hint.account, hint.email, &order).await,
-                None if self.keep_unknown_hint(hint, unknown).await? => continue,
-                None => Ok(()),
-            };
-            match executed {
-                // The task is in an attempt or has just changed: retry at the next poll.
-                Err(
-                    QueueAdminError::Busy(_)
-                    | QueueAdminError::Commit(CommitError::Conflict { .. })
-                    | QueueAdminError::Partly { .. },
-                ) => continue,
-                Err(QueueAdminError::Read(error)) => return Err(error.into()),
-                Err(QueueAdminError::Commit(error)) => return Err(error.into()),
-                Ok(())
-                | Err(QueueAdminError::Unknown(_) | QueueAdminError::Finished(_) | QueueAdminError::NoSmarthost(_)) => {
-                }
-            }
-            let mut batch = Batch::progress();
-            hint.remove_hint(&mut batch);
-            match self.store.commit(batch).await {
-                Ok(()) | Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease::HEARTBEAT_INTERVAL;
     use crate::lease::LEASE_VALID_FOR;
-    use mail::address::{DomainName, Mailbox};
-    use mail::email::{Email, Ingress};
-    use mail::event::EventKind;
-    use mail::recipient::{Recipient, RecipientState};
-    use mail::task::Task;
+    use mail::address::DomainName;
 
     fn member(store: &Store, name: &str, shared: bool) -> Membership {
         let neighbours = KnownNodes { may_exist: shared, predecessor: None };
@@ -549,64 +461,6 @@ mod tests {
         }
         old.poll(|_| 1).await.unwrap();
         assert_eq!(poll(&mut new).await, 32, "but not for ever");
-    }
-
-    /// Stores a task's email, with one recipient in the queue.
-    async fn store_queued_email(store: &Store, task: &Task) {
-        let recipient = Recipient {
-            index: task.id.recipient,
-            address: task.address.clone(),
-            kind: task.kind,
-            state: RecipientState::Deferred,
-            attempts: 1,
-            last_response: None,
-            error: None,
-            mx_host: None,
-            last_event: (EventKind::DeliveryDelayed, task.accepted_at),
-            delivered_at: None,
-            bounced_at: None,
-            complained_at: None,
-            next_attempt_at: Some(task.due),
-            notify: task.notify.clone(),
-        };
-        let from = Mailbox { name: None, address: "hello@acme.example".parse().unwrap() };
-        let email =
-            Email { size_bytes: 1, ..Email::new(task.id.email, task.account, Ingress::Api, from, task.accepted_at) };
-        let mut batch = Batch::progress();
-        store::email::create(&mut batch, &email, &[recipient], bytes::Bytes::from_static(b"x").into());
-        store::task::put(&mut batch, task);
-        store.commit(batch).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_hint_of_a_newer_release_stays_while_its_email_is_queued() {
-        let worker = crate::worker::tests::idle(Store::memory());
-        worker.poll_cluster().await.unwrap();
-        let task = crate::outcome::tests::task();
-        store_queued_email(&worker.store, &task).await;
-        // More unknown hints than fit on a page precede a known one.
-        let mut batch = Batch::progress();
-        let gone = |n: usize| EmailId::new(task.accepted_at, 1_000 + n as u128);
-        for n in 0..PAGE_HINTS {
-            store::task::put_hint(&mut batch, 0, task.account, gone(n), "quarantine");
-        }
-        store::task::put_hint(&mut batch, 0, task.account, task.id.email, "quarantine");
-        store::task::put_hint(&mut batch, 1, task.account, gone(0), "hold");
-        worker.store.commit(batch).await.unwrap();
-        for _ in 0..2 {
-            worker.apply_hints().await.unwrap();
-            let hints = store::task::list_hints(&worker.store, None, 10).await.unwrap();
-            let remaining: Vec<_> = hints.iter().map(|hint| (hint.email, hint.order.as_str())).collect();
-            assert_eq!(remaining, [(task.id.email, "quarantine")], "the others have expired or were executed");
-            assert_eq!(worker.unknown_hints().len(), 1, "it was logged");
-        }
-        // A newer command about the email replaces it.
-        let mut batch = Batch::progress();
-        store::task::put_hint(&mut batch, 0, task.account, task.id.email, "hold");
-        worker.store.commit(batch).await.unwrap();
-        worker.apply_hints().await.unwrap();
-        assert!(store::task::list_hints(&worker.store, None, 10).await.unwrap().is_empty());
-        assert!(worker.unknown_hints().is_empty());
     }
 
     #[tokio::test]

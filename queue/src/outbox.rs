@@ -14,7 +14,7 @@ pub(crate) mod recent_events;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -29,8 +29,12 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use self::event_subjects::EventSubjects;
+use self::recent_events::RecentEvents;
+use crate::automations::trigger_index::TriggerIndex;
+use crate::quota_tracker::QuotaTracker;
+use crate::services::Services;
+use crate::webhooks::WebhookSender;
 use crate::webhooks::new_deliveries::Subscribers;
-use crate::worker::Worker;
 
 /// Delay in which events are gathered, so that all events of an email delivered at once are dispatched in one commit.
 const GATHER_DELAY: Duration = Duration::from_millis(100);
@@ -60,27 +64,59 @@ pub enum OutboxError {
     Commit(#[from] CommitError),
 }
 
-impl Worker {
-    /// Dispatches events until the worker stops.
-    pub(crate) async fn run_outbox_dispatcher(self: Arc<Self>) {
+/// Dispatches the events of this node's partitions.
+pub struct OutboxDispatcher {
+    services: Services,
+    webhooks: Arc<WebhookSender>,
+    quota_tracker: QuotaTracker,
+    recent_events: Arc<RecentEvents>,
+    trigger_index: Arc<TriggerIndex>,
+    /// Serialises dispatching.
+    lock: tokio::sync::Mutex<()>,
+    /// Time, in milliseconds since 1970, before which all events of owned partitions are dispatched; 0 until it is
+    /// known.
+    dispatched_until_ms: AtomicI64,
+}
+
+impl OutboxDispatcher {
+    pub(crate) fn new(
+        services: Services,
+        webhooks: Arc<WebhookSender>,
+        quota_tracker: QuotaTracker,
+        recent_events: Arc<RecentEvents>,
+        trigger_index: Arc<TriggerIndex>,
+    ) -> Self {
+        Self {
+            services,
+            webhooks,
+            quota_tracker,
+            recent_events,
+            trigger_index,
+            lock: tokio::sync::Mutex::default(),
+            dispatched_until_ms: AtomicI64::default(),
+        }
+    }
+
+    /// Dispatches events until shutdown.
+    pub(crate) async fn run(self: Arc<Self>) {
         let mut failing = false;
-        while !self.stop.is_cancelled() {
+        while !self.services.stop.is_cancelled() {
             tokio::select! {
-                () = self.outbox_wakeup.notified() => {}
-                () = tokio::time::sleep(POLL_INTERVAL), if self.store.is_shared() => {}
-                () = self.stop.cancelled() => return,
+                () = self.services.outbox_wakeup.notified() => {}
+                () = tokio::time::sleep(POLL_INTERVAL), if self.services.store.is_shared() => {}
+                () = self.services.stop.cancelled() => return,
             }
-            let listened = self.webhooks.has_listeners(self.clock.now());
+            let listened = self.webhooks.has_listeners(self.services.clock.now());
             tokio::time::sleep(if listened { GATHER_DELAY_WITH_LISTENERS } else { GATHER_DELAY }).await;
             let outcome = self.dispatch_with_backoff().await;
             let failed_before = std::mem::replace(&mut failing, outcome.is_err());
             if let Err(error) = outcome {
                 // Log a continuing failure once.
                 if !failed_before {
-                    store::warn_unless_away!(self.store, %error, "cannot dispatch events; retrying");
+                    store::warn_unless_away!(self.services.store, %error, "cannot dispatch events; retrying");
                 }
                 tokio::time::sleep(POLL_INTERVAL).await;
-                self.outbox_wakeup.notify_one();
+                self.services.outbox_wakeup.notify_one();
             }
         }
     }
@@ -89,15 +125,15 @@ impl Worker {
     async fn dispatch_with_backoff(&self) -> Result<(), OutboxError> {
         let mut cursors = OutboxCursors::default();
         loop {
-            let (started, at) = (Instant::now(), self.clock.now());
+            let (started, at) = (Instant::now(), self.services.clock.now());
             if !self.dispatch_round(&mut cursors).await? {
                 self.dispatched_until_ms.fetch_max(at.as_millisecond(), Ordering::Relaxed);
                 return Ok(());
             }
-            if self.stop.is_cancelled() {
+            if self.services.stop.is_cancelled() {
                 return Ok(());
             }
-            let has_listeners = self.webhooks.has_listeners(self.clock.now());
+            let has_listeners = self.webhooks.has_listeners(self.services.clock.now());
             let idle_factor = if has_listeners { IDLE_FACTOR_WITH_LISTENERS } else { IDLE_FACTOR };
             tokio::time::sleep(started.elapsed() * idle_factor).await;
         }
@@ -105,9 +141,9 @@ impl Worker {
 
     /// Dispatches a batch of each range of owned partitions. Returns true if there may be more.
     async fn dispatch_round(&self, cursors: &mut OutboxCursors) -> Result<bool, OutboxError> {
-        let _dispatch = self.dispatch_lock.lock().await;
+        let _dispatch = self.lock.lock().await;
         let (mut has_more, mut conflict) = (false, None);
-        for partitions in self.leases.owned_ranges() {
+        for partitions in self.services.leases.owned_ranges() {
             let after = cursors.entry(*partitions.start()).or_default();
             match self.dispatch_some(partitions, after).await {
                 Ok(more) => has_more |= more,
@@ -125,11 +161,11 @@ impl Worker {
     /// The store cannot be read or written.
     pub fn dispatch_outbox(&self) -> BoxFuture<'_, Result<(), OutboxError>> {
         Box::pin(async move {
-            let at = self.clock.now();
-            for partitions in self.leases.owned_ranges() {
+            let at = self.services.clock.now();
+            for partitions in self.services.leases.owned_ranges() {
                 let mut after = None;
                 loop {
-                    let _dispatch = self.dispatch_lock.lock().await;
+                    let _dispatch = self.lock.lock().await;
                     if !self.dispatch_some(partitions.clone(), &mut after).await? || after.is_none() {
                         break;
                     }
@@ -140,15 +176,37 @@ impl Worker {
         })
     }
 
+    /// Dispatches the outbox and waits for at most `at_most`, so that a list shows what was just done. Returns `None`
+    /// when everything was dispatched, otherwise the time up to which everything was.
+    pub async fn dispatch_within(self: &Arc<Self>, at_most: Duration) -> Option<Timestamp> {
+        let dispatcher = Arc::clone(self);
+        // A separate task: dropping the future half-way would waste its work, so it runs on after the timeout.
+        let dispatching = tokio::spawn(async move { dispatcher.dispatch_outbox().await });
+        match tokio::time::timeout(at_most, dispatching).await {
+            Ok(Ok(Ok(()))) => return None,
+            Ok(Ok(Err(error))) => {
+                store::warn_unless_away!(self.services.store, %error, "cannot dispatch the outbox: lists may be stale");
+            }
+            Ok(Err(_)) | Err(_) => {}
+        }
+        Some(self.dispatched_until())
+    }
+
     /// All events of owned partitions before this time are dispatched. 1970 until that is known.
-    pub(crate) fn dispatched_until(&self) -> Timestamp {
+    #[must_use]
+    pub fn dispatched_until(&self) -> Timestamp {
         Timestamp::from_millisecond(self.dispatched_until_ms.load(Ordering::Relaxed)).unwrap_or_default()
+    }
+
+    /// Marks the plan usage as incomplete until [`Self::drain_backlog`] has run.
+    pub(crate) fn mark_behind(&self) {
+        self.quota_tracker.mark_behind();
     }
 
     /// Dispatches the events of the previous process. Accounts with a cap wait for this ([`crate::quota_tracker`]).
     pub(crate) async fn drain_backlog(self: Arc<Self>) {
         while let Err(error) = self.dispatch_outbox().await {
-            store::warn_unless_away!(self.store, %error, "cannot dispatch the event backlog; retrying");
+            store::warn_unless_away!(self.services.store, %error, "cannot dispatch the event backlog; retrying");
             tokio::time::sleep(POLL_INTERVAL).await;
         }
         self.quota_tracker.mark_caught_up();
@@ -165,14 +223,15 @@ impl Worker {
         for _ in 0..COMMIT_TRIES_MAX {
             let cached_event = |id| self.recent_events.take(id);
             let (partitions, limit) = (partitions.clone(), BATCH_EVENTS_MAX);
-            let entries = store::outbox::list(&self.store, partitions, after.as_ref(), limit, &cached_event).await?;
+            let entries =
+                store::outbox::list(&self.services.store, partitions, after.as_ref(), limit, &cached_event).await?;
             if entries.is_empty() {
                 return Ok(after.take().is_some());
             }
-            let (subjects, count) = EventSubjects::load(&self.store, &self.recent_events, &entries).await?;
+            let (subjects, count) = EventSubjects::load(&self.services.store, &self.recent_events, &entries).await?;
             let loaded = entries.get(..count).unwrap_or_default();
             let events = loaded.iter().filter_map(|entry| entry.event.as_ref());
-            let audience = self.load_subscribers(&event_accounts(loaded), events).await?;
+            let audience = self.webhooks.load_subscribers(&event_accounts(loaded), events).await?;
             let count = audience.events_that_fit(entries.iter().take(count).map(|entry| entry.event.as_ref()));
             let batch_entries = entries.get(..count).unwrap_or_default();
             match self.commit_dispatched(batch_entries, &subjects, &audience).await {
@@ -203,27 +262,30 @@ impl Worker {
         let events = || entries.iter().filter_map(|entry| entry.event.as_ref());
         let email_of = |event| subjects.email_of(event).map(|stored| &*stored.email);
         let events_with_emails = events().map(|event| (event, email_of(event)));
-        let Some(new_deliveries) = self.create_deliveries(&mut batch, audience, events_with_emails) else {
+        let Some(new_deliveries) = self.webhooks.create_deliveries(&mut batch, audience, events_with_emails) else {
             return Ok(false);
         };
         let partitions = entries.iter().map(|entry| entry.partition).chain(new_deliveries.partitions.iter().copied());
-        if !self.leases.fence_partitions(&mut batch, partitions) {
+        if !self.services.leases.fence_partitions(&mut batch, partitions) {
             return Ok(false);
         }
-        store::event_log::append(&self.store, &mut batch, self.clock.now(), events()).await?;
-        subjects.update_email_index(&self.store, &mut batch).await?;
-        store::metric::add(&self.store, &mut batch, &metric_increments::metric_increments(events(), subjects)).await?;
-        let triggered =
-            self.trigger_index.enqueue_trigger_jobs(&self.store, &mut batch, entries, self.clock.now()).await?;
+        store::event_log::append(&self.services.store, &mut batch, self.services.clock.now(), events()).await?;
+        subjects.update_email_index(&self.services.store, &mut batch).await?;
+        store::metric::add(&self.services.store, &mut batch, &metric_increments::metric_increments(events(), subjects))
+            .await?;
+        let triggered = self
+            .trigger_index
+            .enqueue_trigger_jobs(&self.services.store, &mut batch, entries, self.services.clock.now())
+            .await?;
         let additions = usage_increments(events());
         let _quota_rows = self.quota_tracker.lock_rows().await;
-        store::usage::add(&self.store, &mut batch, &additions).await?;
+        store::usage::add(&self.services.store, &mut batch, &additions).await?;
         entries.iter().for_each(|entry| entry.remove(&mut batch));
-        self.store.commit(batch).await?;
+        self.services.store.commit(batch).await?;
         self.quota_tracker.mark_dispatched(events());
-        self.deliveries_committed(new_deliveries);
-        self.wake_subscribers(events().map(|event| event.account));
-        self.trigger_index.wake_at(&triggered, self.clock.now());
+        self.webhooks.deliveries_committed(new_deliveries);
+        self.webhooks.wake_subscribers(events().map(|event| event.account));
+        self.trigger_index.wake_at(&triggered, self.services.clock.now());
         Ok(true)
     }
 }
@@ -254,15 +316,15 @@ mod tests {
     use store::engine::Store;
 
     use super::*;
-    use crate::worker::tests::idle;
+    use crate::subsystems::tests::idle;
 
     /// Otherwise the event would stay in the outbox until the next one wakes the dispatcher.
     #[tokio::test]
     async fn conflicts_in_all_tries_are_an_error() {
         const PARTITION: u16 = 7;
-        let worker = idle(Store::memory());
-        worker.poll_cluster().await.unwrap();
-        let now = worker.clock.now();
+        let queue = idle(Store::memory());
+        queue.cluster.poll().await.unwrap();
+        let now = queue.services.clock.now();
         let event = Event {
             id: EventId::new(now, 1),
             account: AccountId::new(now, 1),
@@ -274,10 +336,10 @@ mod tests {
         };
         let mut batch = Batch::progress();
         store::event::record(&mut batch, &event, PARTITION);
-        let view = store::lease::read_view(&worker.store).await.unwrap();
+        let view = store::lease::read_view(&queue.services.store).await.unwrap();
         store::lease::acquire(&mut batch, PARTITION, &view.partitions[usize::from(PARTITION)], "another");
-        worker.store.commit(batch).await.unwrap();
-        let outcome = worker.dispatch_outbox().await;
+        queue.services.store.commit(batch).await.unwrap();
+        let outcome = queue.events.outbox.dispatch_outbox().await;
         assert!(matches!(outcome, Err(OutboxError::Commit(CommitError::Conflict { .. }))), "{outcome:?}");
     }
 }

@@ -9,21 +9,23 @@
 //! sender exists, the operator's log reports it; the endpoint's own fields show the failure anyway. Transient errors
 //! are retried for up to a day.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::account::Account;
 use mail::address::{Address, DomainName};
 use mail::domain_setup::ServiceHosts;
-use mail::id::{AccountId, EventId, PartnerId, WebhookId};
+use mail::id::{PartnerId, WebhookId};
 use mail::owner_alert::{AlertSubject, OwnerAlert, WebhookAlert};
 use mail::system_email::SystemEmail;
 use mail::timestamp;
 use store::engine::{Batch, CommitError};
 use store::owner_alert::QueuedOwnerAlert;
-use store::task::PARTITIONS;
 
 use crate::intake::{Intake, SubmitReceipt};
+use crate::partition_timers::PartitionTimers;
+use crate::services::Services;
 use crate::submit_error::SubmitError;
 use crate::system_mailer::{self, SystemMailer};
 
@@ -53,49 +55,33 @@ fn transient(error: &dyn std::fmt::Display) -> OwnerAlertError {
     OwnerAlertError::Transient(error.to_string())
 }
 
-/// Partition into which the alert of a commit is written.
-#[derive(Debug, Clone, Copy)]
-pub struct AlertPartition(u16);
+/// Sends owner alerts.
+pub(crate) struct OwnerAlerter {
+    services: Services,
+    /// Accepts the mail of alerts.
+    intake: Intake,
+    timers: Arc<PartitionTimers>,
+}
 
-impl Intake {
-    /// Returns a partition for an alert, one of this node's if it owns any.
-    #[must_use]
-    pub fn alert_partition(&self) -> AlertPartition {
-        let any = || u16::try_from(self.entropy().u64() % u64::from(PARTITIONS)).unwrap_or_default();
-        AlertPartition(self.worker.leases.any().unwrap_or_else(any))
+impl OwnerAlerter {
+    pub(crate) fn new(intake: Intake) -> Self {
+        let timers = Arc::clone(&intake.events.owner_alert_timers);
+        Self { services: intake.services.clone(), intake, timers }
     }
 
-    /// Adds an alert for an account's owner to a batch. Call [`Intake::notify_owner_alert`] after the commit.
-    pub fn put_owner_alert(
-        &self,
-        batch: &mut Batch,
-        AlertPartition(place): AlertPartition,
-        account: AccountId,
-        about: AlertSubject,
-    ) {
-        let now = self.clock().now();
-        let notice = OwnerAlert { id: EventId::new(now, self.entropy().u128()), account, about, since: now };
-        store::owner_alert::enqueue(batch, place, &notice);
-    }
-
-    /// Schedules the alert of a completed commit to be sent now.
-    pub fn notify_owner_alert(&self, AlertPartition(place): AlertPartition) {
-        self.worker.owner_alert_timers.schedule(place, self.clock().now());
-    }
-
-    /// Sends due alerts until the worker stops.
-    pub(crate) async fn run_owner_alerts(&self) {
-        let (worker, appointments) = (&self.worker, &self.worker.owner_alert_timers);
-        while !worker.stop.is_cancelled() {
-            let (leases, changed) = (worker.leases.changed(), appointments.changed());
-            let (due, next) = appointments.due(&worker.leases.active(), self.clock().now());
+    /// Sends due alerts until shutdown.
+    pub(crate) async fn run(self) {
+        let (services, appointments) = (&self.services, &self.timers);
+        while !services.stop.is_cancelled() {
+            let (leases, changed) = (services.leases.changed(), appointments.changed());
+            let (due, next) = appointments.due(&services.leases.active(), self.services.clock.now());
             if due.is_empty() {
                 tokio::select! {
-                    () = self.clock().sleep_until(next) => {}
+                    () = self.services.clock.sleep_until(next) => {}
                     () = changed => {}
                     () = leases => {}
-                    () = tokio::time::sleep(POLL_INTERVAL), if self.store().is_shared() => appointments.reset_all(),
-                    () = worker.stop.cancelled() => {}
+                    () = tokio::time::sleep(POLL_INTERVAL), if self.services.store.is_shared() => appointments.reset_all(),
+                    () = services.stop.cancelled() => {}
                 }
             }
             for partition in due {
@@ -106,9 +92,9 @@ impl Intake {
 
     /// Sends the due alerts of a partition.
     async fn send_due_alerts(&self, partition: u16) {
-        let (now, appointments) = (self.clock().now(), &self.worker.owner_alert_timers);
+        let (now, appointments) = (self.services.clock.now(), &self.timers);
         appointments.begin_scan(partition);
-        match store::owner_alert::list_due(self.store(), partition, now, PAGE_ALERTS).await {
+        match store::owner_alert::list_due(&self.services.store, partition, now, PAGE_ALERTS).await {
             Ok(due) => {
                 for (_, error) in &due.damaged {
                     tracing::error!(%error, partition, "cannot read an owner alert; skipping it");
@@ -122,22 +108,22 @@ impl Intake {
                 }
                 let next = match (has_failed, is_full) {
                     // Do not retry at once while the store rejects commits.
-                    (true, _) => Some(self.worker.after(RETRY_DELAY)),
+                    (true, _) => Some(self.services.clock.after(RETRY_DELAY)),
                     (false, true) => Some(now),
                     (false, false) => due.next,
                 };
                 next.into_iter().for_each(|next| appointments.schedule(partition, next));
             }
             Err(error) => {
-                store::warn_unless_away!(self.worker.store, %error, "cannot read owner alerts; retrying");
-                appointments.schedule(partition, self.worker.after(RETRY_DELAY));
+                store::warn_unless_away!(self.services.store, %error, "cannot read owner alerts; retrying");
+                appointments.schedule(partition, self.services.clock.after(RETRY_DELAY));
             }
         }
     }
 
     /// Sends or defers one alert. Returns the time of the next try if it was deferred.
     async fn send_or_defer_alert(&self, found: &QueuedOwnerAlert) -> Result<Option<Timestamp>, StoreUnavailable> {
-        let (notice, now) = (&found.notice, self.clock().now());
+        let (notice, now) = (&found.notice, self.services.clock.now());
         let reason = match self.submit_alert(found).await {
             Ok(()) => return Ok(None),
             Err(reason) => reason,
@@ -146,7 +132,7 @@ impl Intake {
         let end = notice.since.checked_add(RETRY_FOR).unwrap_or(Timestamp::MAX);
         let next = match reason {
             OwnerAlertError::Transient(_) if now < end => {
-                let next = self.worker.after(RETRY_DELAY);
+                let next = self.services.clock.after(RETRY_DELAY);
                 found.defer(&mut batch, next);
                 Some(next)
             }
@@ -156,7 +142,7 @@ impl Intake {
                 None
             }
         };
-        match self.store().commit(batch).await {
+        match self.services.store.commit(batch).await {
             Ok(()) => Ok(next),
             // Another node sent or deferred it.
             Err(CommitError::Conflict { .. }) => Ok(None),
@@ -168,7 +154,8 @@ impl Intake {
     async fn submit_alert(&self, found: &QueuedOwnerAlert) -> Result<(), OwnerAlertError> {
         let notice = &found.notice;
         let mailer = self.alert_mailer().await?;
-        let owner = store::account::get(self.store(), notice.account).await.map_err(|error| transient(&error))?;
+        let owner =
+            store::account::get(&self.services.store, notice.account).await.map_err(|error| transient(&error))?;
         let owner = owner.ok_or_else(|| OwnerAlertError::Permanent("the account no longer exists".to_owned()))?;
         let extend_commit = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
             // A suppressed owner is not mailed: the alert is done then, too.
@@ -176,7 +163,10 @@ impl Intake {
                 found.remove(batch);
             }
         };
-        match mailer.send_with(self, alert_email(&owner, notice, self.domains().facts()), &extend_commit).await {
+        match mailer
+            .send_with(&self.intake, alert_email(&owner, notice, self.intake.domains().facts()), &extend_commit)
+            .await
+        {
             Ok(None | Some(Ok(_) | Err(SubmitError::Suppressed { .. }))) => Ok(()),
             Ok(Some(Err(refusal @ (SubmitError::Message(_) | SubmitError::Invalid { .. })))) => {
                 Err(OwnerAlertError::Permanent(refusal.to_string()))
@@ -191,12 +181,13 @@ impl Intake {
     async fn alert_mailer(&self) -> Result<SystemMailer, OwnerAlertError> {
         let permanent = |cause: &dyn std::fmt::Display| OwnerAlertError::Permanent(cause.to_string());
         let sandbox = self
+            .intake
             .sender_authorization
             .sandbox()
             .ok_or_else(|| permanent(&"`sandbox_sender` in [service] is not set"))?;
         let from = system_mailer::sibling_address(sandbox, LOCAL_PARTS)
             .ok_or_else(|| permanent(&"`sandbox_sender` is not a usable sender address"))?;
-        SystemMailer::for_service(self, from).await.map_err(|error| transient(&error))
+        SystemMailer::for_service(&self.intake, from).await.map_err(|error| transient(&error))
     }
 }
 

@@ -8,9 +8,9 @@
 //! Intake is one commit that writes no row shared with other events. [`aggregation`] updates the shared rows later, many
 //! events per commit. [`conversion_export`] posts conversions to the URL that the operator configured.
 
-mod aggregation;
+pub(crate) mod aggregation;
 mod analytics_batch;
-mod conversion_export;
+pub(crate) mod conversion_export;
 
 use std::sync::Arc;
 
@@ -24,13 +24,14 @@ use store::engine::{Batch, CommitError};
 use store::pending_analytics::AnalyticsEvent;
 use store::product_event::StoredProductEvent;
 
-use crate::automations::{AutomationEngine, SignalEffects};
-use crate::intake::Intake;
+use crate::automations::engine::{AutomationEngine, SignalEffects};
+use crate::services::Services;
 use crate::submit_error::SubmitError;
-use crate::worker::Worker;
 
+pub(crate) use aggregation::AnalyticsAggregator;
 pub use aggregation::AnalyticsError;
-pub use conversion_export::{ConversionExportSettings, ConversionExporter};
+pub(crate) use conversion_export::ConversionExporter;
+pub use conversion_export::{ConversionExportSettings, ConversionTarget};
 
 /// Commit tries when rows that the commit depends on change concurrently.
 const COMMIT_TRIES_MAX: usize = 20;
@@ -61,25 +62,28 @@ pub struct IngestedProductEvent {
 /// Ingests product events and visits.
 #[derive(Clone)]
 pub struct ProductEventService {
-    worker: Arc<Worker>,
+    services: Services,
     automations: AutomationEngine,
-}
-
-impl Intake {
-    /// Returns the service for product events and visits.
-    #[must_use]
-    pub fn product_events(&self) -> ProductEventService {
-        ProductEventService { worker: Arc::clone(&self.worker), automations: self.automations().clone() }
-    }
+    aggregator: Arc<AnalyticsAggregator>,
+    exporter: Arc<ConversionExporter>,
 }
 
 impl ProductEventService {
+    pub(crate) fn new(
+        services: Services,
+        automations: AutomationEngine,
+        aggregator: Arc<AnalyticsAggregator>,
+        exporter: Arc<ConversionExporter>,
+    ) -> Self {
+        Self { services, automations, aggregator, exporter }
+    }
+
     /// Assigns an id and the current time to a received event.
     #[must_use]
     pub fn with_id_and_time(&self, tenant: &Tenant, incoming: IncomingProductEvent) -> ProductEvent {
-        let now = self.worker.clock.now();
+        let now = self.services.clock.now();
         ProductEvent {
-            id: ProductEventId::new(now, self.worker.entropy.unique_bits()),
+            id: ProductEventId::new(now, self.services.entropy.unique_bits()),
             account: tenant.account().id,
             name: incoming.name,
             user_id: incoming.user_id,
@@ -112,9 +116,9 @@ impl ProductEventService {
             let ingested = IngestedProductEvent { event: stored.event.clone(), effects: reaction };
             extend_commit(&ingested, &mut batch);
             let partitions = store::automation_run::due_work::partitions_of(&batch);
-            match self.worker.store.commit(batch).await {
+            match self.services.store.commit(batch).await {
                 Ok(()) => {
-                    self.worker.analytics_wakeup.notify_one();
+                    self.aggregator.wake();
                     if !partitions.is_empty() {
                         self.automations.wake(&partitions);
                     }
@@ -137,13 +141,13 @@ impl ProductEventService {
     /// # Errors
     /// `Unavailable` when this node owns no partition or conflicts persist; the store does not accept the commit.
     pub async fn ingest_visit(&self, account: AccountId, visit: SiteVisit) -> Result<(), SubmitError> {
-        let id = ProductEventId::new(visit.at, self.worker.entropy.unique_bits()).to_bytes();
+        let id = ProductEventId::new(visit.at, self.services.entropy.unique_bits()).to_bytes();
         for _ in 0..COMMIT_TRIES_MAX {
             let (mut batch, partition) = self.begin_batch().await?;
             store::pending_analytics::enqueue(&mut batch, partition, id, account, AnalyticsEvent::Visit(visit.clone()));
-            match self.worker.store.commit(batch).await {
+            match self.services.store.commit(batch).await {
                 Ok(()) => {
-                    self.worker.analytics_wakeup.notify_one();
+                    self.aggregator.wake();
                     return Ok(());
                 }
                 Err(CommitError::Conflict { .. }) => {}
@@ -156,12 +160,12 @@ impl ProductEventService {
     /// Returns a batch fenced on a partition of this node, and the partition.
     async fn begin_batch(&self) -> Result<(Batch, u16), SubmitError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let partition = self.worker.leases.any().ok_or(SubmitError::Unavailable)?;
+            let partition = self.services.leases.any().ok_or(SubmitError::Unavailable)?;
             let mut batch = Batch::intake();
-            if self.worker.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
+            if self.services.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
                 return Ok((batch, partition));
             }
-            self.worker.wait_for_membership_change().await;
+            self.services.leases.wait_for_change().await;
         }
         Err(SubmitError::Unavailable)
     }
@@ -171,12 +175,12 @@ impl ProductEventService {
     /// # Errors
     /// The store cannot be read or written.
     pub async fn aggregate(&self) -> Result<(), AnalyticsError> {
-        self.worker.aggregate_all().await
+        self.aggregator.aggregate_all().await
     }
 
     /// Enables the export of conversions. Only the first call has an effect.
-    pub fn set_exporter(&self, exporter: ConversionExporter) {
-        self.worker.set_conversion_exporter(exporter);
+    pub fn set_conversion_target(&self, target: ConversionTarget) {
+        self.exporter.set_target(target);
     }
 
     /// Posts the exports that are due now and returns their number.
@@ -184,6 +188,6 @@ impl ProductEventService {
     /// # Errors
     /// The store cannot be read or written.
     pub async fn export_due_now(&self) -> Result<usize, AnalyticsError> {
-        self.worker.export_due_conversions().await.map(|(attempted, _)| attempted)
+        self.exporter.export_due().await.map(|(attempted, _)| attempted)
     }
 }

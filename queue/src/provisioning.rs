@@ -19,10 +19,10 @@ use thiserror::Error;
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
+use crate::hold_admin::HoldAdmin;
 use crate::intake::Intake;
 use crate::sender_authorization::SenderAuthorization;
 use crate::users::UserService;
-use crate::worker::Worker;
 
 /// Maximum commit attempts while other holds change concurrently.
 const COMMIT_TRIES_MAX: usize = 20;
@@ -65,7 +65,7 @@ pub struct AccountProvisioning {
     pub clock: Clock,
     pub entropy: Entropy,
     sender_authorization: Arc<SenderAuthorization>,
-    worker: Arc<Worker>,
+    holds: Arc<HoldAdmin>,
 }
 
 impl Intake {
@@ -73,8 +73,8 @@ impl Intake {
     #[must_use]
     pub fn account_provisioning(&self) -> AccountProvisioning {
         let (store, clock) = (self.store().clone(), self.clock().clone());
-        let (senders, worker) = (Arc::clone(&self.sender_authorization), Arc::clone(&self.worker));
-        AccountProvisioning { store, clock, entropy: self.entropy().clone(), sender_authorization: senders, worker }
+        let (senders, holds) = (Arc::clone(&self.sender_authorization), Arc::clone(&self.delivery.holds));
+        AccountProvisioning { store, clock, entropy: self.entropy().clone(), sender_authorization: senders, holds }
     }
 }
 
@@ -185,7 +185,7 @@ impl AccountProvisioning {
             self.sender_authorization.invalidate(after.id, None);
             match committed {
                 Ok(()) => {
-                    self.worker.reload_holds().await?;
+                    self.holds.reload().await?;
                     return Ok(after);
                 }
                 // Only another hold changed: try again.

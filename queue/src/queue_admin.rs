@@ -1,6 +1,6 @@
 //! Queue administration: the operator's commands on queued mail, and queries about it.
 //!
-//! A command applies to one email ([`Worker::command_email`]) or to all tasks that match a filter (bulk.rs). explain.rs
+//! A command applies to one email ([`QueueAdmin::command_email`]) or to all tasks that match a filter (bulk.rs). explain.rs
 //! reports what an email waits for; top_destinations.rs lists the destinations with the longest queues.
 
 mod bulk;
@@ -21,16 +21,22 @@ use serde_json::json;
 use store::email::EmailWithRecipients;
 use store::engine::{Batch, CommitError, ReadError, Value};
 use thiserror::Error;
+use tokio::sync::Notify;
 
-pub(crate) use self::bulk::WatchedCommands;
+use self::bulk::WatchedCommands;
 pub use self::bulk::{BulkCommandHandle, CommandFailure, CommandProgress};
 pub use self::explain::{EmailTrace, WaitCause, WaitStatus};
 pub use self::top_destinations::{CountingMethod, LimitingFactor, TopDestination, TopDestinations};
+use crate::checked_out::CheckedOutTask;
 use crate::commit_retries::CommitRetries;
+use crate::destination_queues::DestinationQueues;
+use crate::dispatch::Dispatcher;
 use crate::outcome::AttemptResult;
+use crate::pause_state::PauseState;
 use crate::queue_command::QueueCommand;
 use crate::ready_queue::ReadyTask;
-use crate::worker::Worker;
+use crate::scheduler::Scheduler;
+use crate::services::Services;
 
 /// Error of a queue command.
 #[derive(Debug, Error)]
@@ -64,6 +70,20 @@ impl QueueAdminError {
     }
 }
 
+/// Executes queue commands and answers queries.
+pub struct QueueAdmin {
+    services: Services,
+    dispatcher: Arc<Dispatcher>,
+    scheduler: Arc<Scheduler>,
+    queues: Arc<DestinationQueues>,
+    pause: PauseState,
+    /// Wakes the execution of bulk commands.
+    command_wakeup: Notify,
+    /// Signals progress of bulk commands.
+    command_progressed: Notify,
+    watched_commands: WatchedCommands,
+}
+
 /// A queued recipient with its task and the task's stored row.
 struct QueuedRecipient {
     recipient: Recipient,
@@ -71,7 +91,20 @@ struct QueuedRecipient {
     row: Value,
 }
 
-impl Worker {
+impl QueueAdmin {
+    pub(crate) fn new(services: Services, dispatcher: Arc<Dispatcher>) -> Self {
+        Self {
+            services,
+            scheduler: Arc::clone(&dispatcher.scheduler),
+            queues: Arc::clone(&dispatcher.queues),
+            pause: dispatcher.pause.clone(),
+            dispatcher,
+            command_wakeup: Notify::new(),
+            command_progressed: Notify::new(),
+            watched_commands: WatchedCommands::default(),
+        }
+    }
+
     /// Executes a command for all queued recipients of an email and returns their number. For tasks owned by another
     /// node a hint row is written first: that node executes the command within a second or two, also if a task of this
     /// node fails.
@@ -87,20 +120,21 @@ impl Worker {
     ) -> BoxFuture<'a, Result<usize, QueueAdminError>> {
         Box::pin(async move {
             self.validate_command(order)?;
-            let email =
-                store::email::find_in_any_account(&self.store, id).await?.ok_or(QueueAdminError::Unknown(id))?;
+            let email = store::email::find_in_any_account(&self.services.store, id)
+                .await?
+                .ok_or(QueueAdminError::Unknown(id))?;
             let open = self.queued_recipients(&email).await?;
             if open.is_empty() {
                 return Err(QueueAdminError::Finished(id));
             }
             let (own, others): (Vec<_>, Vec<_>) =
-                open.iter().partition(|recipient| self.leases.is_active(recipient.task.partition));
+                open.iter().partition(|recipient| self.services.leases.is_active(recipient.task.partition));
             let mut batch = Batch::progress();
             for recipient in &others {
                 store::task::put_hint(&mut batch, recipient.task.partition, email.email.account, id, &order.word());
             }
             if !batch.is_empty() {
-                self.store.commit(batch).await?;
+                self.services.store.commit(batch).await?;
             }
             for (index, recipient) in own.into_iter().enumerate() {
                 let partly = |error| match others.len() + index {
@@ -117,7 +151,7 @@ impl Worker {
     fn validate_command(&self, order: &QueueCommand) -> Result<(), QueueAdminError> {
         match order {
             QueueCommand::Reroute(Some(RouteOverride::Smarthost(name)))
-                if self.router.smarthosts().named(name).is_none() =>
+                if self.queues.routes.router.smarthosts().named(name).is_none() =>
             {
                 Err(QueueAdminError::NoSmarthost(name.to_string()))
             }
@@ -127,7 +161,7 @@ impl Worker {
 
     /// Returns whether a recipient of an email is in the queue.
     pub(crate) async fn is_queued(&self, account: AccountId, id: EmailId) -> Result<bool, ReadError> {
-        match store::email::get(&self.store, account, id).await? {
+        match store::email::get(&self.services.store, account, id).await? {
             Some(email) => Ok(!self.queued_recipients(&email).await?.is_empty()),
             None => Ok(false),
         }
@@ -140,9 +174,9 @@ impl Worker {
         id: EmailId,
         order: &QueueCommand,
     ) -> Result<(), QueueAdminError> {
-        let email = store::email::get(&self.store, account, id).await?.ok_or(QueueAdminError::Unknown(id))?;
+        let email = store::email::get(&self.services.store, account, id).await?.ok_or(QueueAdminError::Unknown(id))?;
         for recipient in self.queued_recipients(&email).await? {
-            if self.leases.is_active(recipient.task.partition) {
+            if self.services.leases.is_active(recipient.task.partition) {
                 self.execute_for_recipient(&recipient, order).await?;
             }
         }
@@ -179,26 +213,29 @@ impl Worker {
         task: &Task,
         work: impl Future<Output = Result<(), QueueAdminError>>,
     ) -> Result<(), QueueAdminError> {
-        let Some(_checked_out) = self.check_out(task) else { return Err(QueueAdminError::Busy(task.id.email)) };
+        let Some(_checked_out) = CheckedOutTask::check_out(&self.queues, task) else {
+            return Err(QueueAdminError::Busy(task.id.email));
+        };
         work.await
     }
 
     /// Loads a rerouted task into memory on its own, because its queue may wait for other hosts. The task is reserved
     /// before it is read, so that no other loader takes the same row.
     async fn load_rerouted(self: &Arc<Self>, task: &Task) -> Result<(), QueueAdminError> {
-        if !self.leases.is_active(task.partition) || !self.in_flight.reserve_absent(task.id) {
+        if !self.services.leases.is_active(task.partition) || !self.scheduler.in_flight.reserve_absent(task.id) {
             return Ok(());
         }
         let queue = task.queue_name();
-        let found = store::task::find(&self.store, &queue.domain, queue.class, queue.account, task.due, task.id).await;
-        let now = self.clock.now();
+        let found =
+            store::task::find(&self.services.store, &queue.domain, queue.class, queue.account, task.due, task.id).await;
+        let now = self.services.clock.now();
         match found {
             Ok(Some((task, row))) if task.due <= now && !task.held && task.route.is_some() => {
-                self.dispatch(ReadyTask { task, row: Some(row), body: None });
+                self.dispatcher.dispatch(ReadyTask { task, row: Some(row), body: None });
                 Ok(())
             }
             other => {
-                self.release_task(task);
+                self.scheduler.release_task(task);
                 other.map(drop).map_err(Into::into)
             }
         }
@@ -210,17 +247,17 @@ impl Worker {
         if after != open.task {
             let mut batch = Batch::progress();
             store::task::update(&mut batch, &open.task, &open.row, &after);
-            self.store.commit(batch).await?;
+            self.services.store.commit(batch).await?;
         }
-        self.schedule_task(&after);
+        self.scheduler.schedule_task(&after);
         Ok(())
     }
 
     async fn retry_task(&self, open: &QueuedRecipient) -> Result<(), QueueAdminError> {
         let QueuedRecipient { recipient, task, row } = open;
-        let now = self.clock.now();
-        self.retry_destination_now(task);
-        if self.in_flight.contains(task.id) {
+        let now = self.services.clock.now();
+        self.queues.retry_destination_now(task);
+        if self.scheduler.in_flight.contains(task.id) {
             return Ok(());
         }
         if task.due <= now {
@@ -232,14 +269,14 @@ impl Worker {
         store::task::put(&mut batch, &after);
         let recipient = Recipient { next_attempt_at: Some(now), ..recipient.clone() };
         store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
-        self.store.commit(batch).await?;
-        self.schedule_task(&after);
+        self.services.store.commit(batch).await?;
+        self.scheduler.schedule_task(&after);
         Ok(())
     }
 
     async fn drop_task(&self, open: &QueuedRecipient) -> Result<(), QueueAdminError> {
         let QueuedRecipient { recipient, task, row } = open;
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let mut batch = Batch::progress();
         store::task::remove(&mut batch, task, Some(row));
         let recipient = Recipient {
@@ -250,7 +287,7 @@ impl Worker {
         };
         store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
         let event = Event {
-            id: EventId::new(now, self.entropy.unique_bits()),
+            id: EventId::new(now, self.services.entropy.unique_bits()),
             account: task.account,
             subject: task.id.email.into(),
             kind: EventKind::Cancelled,
@@ -259,7 +296,7 @@ impl Worker {
             detail: json!({"by": "operator"}),
         };
         store::event::record(&mut batch, &event, task.partition);
-        self.store.commit(batch).await?;
+        self.services.store.commit(batch).await?;
         Ok(())
     }
 
@@ -268,10 +305,15 @@ impl Worker {
         let QueuedRecipient { task, row, .. } = open;
         let verdict = SmtpReply::new(550, Enhanced::new(5, 0, 0), "delivery was ended by the operator of this server");
         let outcome = Outcome::Undeliverable(verdict);
-        let result = self.no_connection_result(outcome, AttemptPhase::Connect, self.clock.now());
+        let result = self.dispatcher.agent.outcomes.no_connection_result(
+            outcome,
+            AttemptPhase::Connect,
+            self.services.clock.now(),
+        );
         let ready = ReadyTask { task: task.clone(), row: Some(row.clone()), body: None };
         let result = AttemptResult { is_untried: true, ..result };
-        let is_recorded = self.commit_outcome(&ready, &result, CommitRetries::Command).await?;
+        let is_recorded =
+            self.dispatcher.agent.outcomes.commit_outcome(&ready, &result, CommitRetries::Command).await?;
         if is_recorded { Ok(()) } else { Err(QueueAdminError::Busy(task.id.email)) }
     }
 
@@ -282,7 +324,7 @@ impl Worker {
             let Some(due) = recipient.next_attempt_at else { continue };
             let id = TaskId { email: email.email.id, recipient: recipient.index };
             let (domain, class, account) = (recipient.address.domain(), email.email.class(), email.email.account);
-            if let Some((task, row)) = store::task::find(&self.store, domain, class, account, due, id).await? {
+            if let Some((task, row)) = store::task::find(&self.services.store, domain, class, account, due, id).await? {
                 open.push(QueuedRecipient { recipient: recipient.clone(), task, row });
             }
         }
@@ -299,10 +341,11 @@ mod tests {
 
     use super::*;
     use crate::outcome::tests::{queued_recipient, task};
-    use crate::worker::tests::idle;
+    use crate::subsystems::Subsystems;
+    use crate::subsystems::tests::idle;
 
     /// Stores an email with one recipient in each of these partitions.
-    async fn put_email(worker: &Worker, partitions: [u16; 2]) -> Vec<Task> {
+    async fn put_email(queue: &Subsystems, partitions: [u16; 2]) -> Vec<Task> {
         let tasks: Vec<Task> = (0..)
             .zip(partitions)
             .map(|(recipient, partition)| {
@@ -327,25 +370,25 @@ mod tests {
         store::account::create(&mut batch, &account);
         store::email::create(&mut batch, &email, &recipients, Bytes::from_static(b"x").into());
         tasks.iter().for_each(|task| store::task::put_new(&mut batch, task));
-        worker.store.commit(batch).await.unwrap();
+        queue.services.store.commit(batch).await.unwrap();
         tasks
     }
 
     #[tokio::test]
     async fn hints_for_another_node_are_stored_although_an_own_task_is_busy() {
-        let worker = idle(Store::memory());
-        worker.poll_cluster().await.unwrap();
-        let tasks = put_email(&worker, [0, 1]).await;
+        let queue = idle(Store::memory());
+        queue.cluster.poll().await.unwrap();
+        let tasks = put_email(&queue, [0, 1]).await;
         {
             // The partition of the second recipient belongs to another node.
-            let mut leases = worker.leases.lock();
+            let mut leases = queue.services.leases.lock();
             leases.partitions.remove(&1);
             leases.refresh_active();
         }
-        let checked_out = worker.check_out(&tasks[0]).unwrap();
-        let error = worker.command_email(tasks[0].id.email, &QueueCommand::Hold).await.unwrap_err();
+        let checked_out = CheckedOutTask::check_out(&queue.delivery.queues, &tasks[0]).unwrap();
+        let error = queue.delivery.admin.command_email(tasks[0].id.email, &QueueCommand::Hold).await.unwrap_err();
         assert!(matches!(error, QueueAdminError::Partly { done: 1, total: 2, .. }), "{error}");
-        let hints = store::task::list_hints(&worker.store, None, 10).await.unwrap();
+        let hints = store::task::list_hints(&queue.services.store, None, 10).await.unwrap();
         let hints: Vec<_> = hints.iter().map(|hint| (hint.partition, hint.order.as_str())).collect();
         assert_eq!(hints, [(1, "hold")]);
         drop(checked_out);

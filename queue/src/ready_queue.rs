@@ -418,7 +418,7 @@ impl ReadyQueue {
         state.established = state.established.saturating_sub(1);
     }
 
-    /// Counts out a connection that ended. Another one may be wanted instead, unless the worker is stopping.
+    /// Counts out a connection that ended. Another one may be wanted instead, unless the server is stopping.
     pub fn connection_ended(&self, stopping: bool) -> ConnectDecision {
         let mut state = self.lock();
         state.connections = state.connections.saturating_sub(1);

@@ -6,6 +6,8 @@
 //! The same job purges expired received emails, sessions, sign-in links and idempotency keys. It also purges old
 //! request logs, metrics, product events, event logs, deliveries, reports and affiliate visits.
 
+pub(crate) mod automation_runs;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +20,8 @@ use store::engine::{Batch, CommitError, ReadError};
 use store::request_log::LogPart;
 use thiserror::Error;
 
-use crate::worker::Worker;
+use crate::delivery_policy::SharedDeliveryPolicy;
+use crate::services::Services;
 
 /// Interval between purges.
 const INTERVAL: Duration = Duration::from_secs(3600);
@@ -50,56 +53,66 @@ enum RetentionError {
     Commit(#[from] CommitError),
 }
 
-impl Worker {
-    /// Purges expired rows until the worker stops.
-    pub(crate) async fn run_retention(self: Arc<Self>) {
-        let mut policy = self.watch_policy();
+/// Purges expired rows.
+pub(crate) struct RetentionJob {
+    services: Services,
+    policy: Arc<SharedDeliveryPolicy>,
+}
+
+impl RetentionJob {
+    pub(crate) fn new(services: Services, policy: Arc<SharedDeliveryPolicy>) -> Self {
+        Self { services, policy }
+    }
+
+    /// Purges expired rows until shutdown.
+    pub(crate) async fn run(self) {
+        let mut policy = self.policy.subscribe();
         loop {
             let retention = policy.borrow_and_update().retention;
             // The next purge counts from the start of this one, so that a long purge is not followed by a late one.
-            let started_at = self.clock.now();
+            let started_at = self.services.clock.now();
             let mut wait = INTERVAL;
             match self.purge_older_than(retention).await {
                 Ok(0) => {}
                 Ok(purged) => tracing::info!(forgotten = purged, "expired emails purged"),
                 // Purged rows changed concurrently, or the store is unavailable.
                 Err(error) => {
-                    store::warn_unless_away!(self.store, %error, "purge of expired rows failed; retrying in a minute");
+                    store::warn_unless_away!(self.services.store, %error, "purge of expired rows failed; retrying in a minute");
                     wait = RETRY_DELAY;
                 }
             }
             let next = started_at.checked_add(wait).unwrap_or(jiff::Timestamp::MAX);
             tokio::select! {
-                () = self.clock.sleep_until(next) => {}
+                () = self.services.clock.sleep_until(next) => {}
                 _ = policy.changed() => {}
-                () = self.stop.cancelled() => return,
+                () = self.services.stop.cancelled() => return,
             }
         }
     }
 
     async fn purge_older_than(&self, retention: Duration) -> Result<usize, RetentionError> {
         // Only the owner of partition 0 purges.
-        if !self.leases.is_active(0) {
+        if !self.services.leases.is_active(0) {
             return Ok(0);
         }
         self.purge_idempotency_keys().await?;
         self.purge_sign_in_links().await?;
         self.purge_oauth().await?;
         self.purge_tls_daily_stats().await?;
-        let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(0) };
+        let Ok(oldest_kept) = self.services.clock.now().checked_sub(retention) else { return Ok(0) };
         let before = EmailId::new(oldest_kept, 0);
         let runs_before = RunId::new(oldest_kept, 0);
         let mut purged = 0;
         let mut after = None;
         loop {
-            let accounts = store::account::list_ids(&self.store, after, PAGE_ACCOUNTS).await?;
+            let accounts = store::account::list_ids(&self.services.store, after, PAGE_ACCOUNTS).await?;
             for account in &accounts {
                 self.purge_sessions(*account).await?;
                 self.purge_grants(*account).await?;
                 self.purge_request_logs(*account).await?;
                 self.purge_approvals(*account).await?;
                 self.purge_metrics(*account).await?;
-                self.purge_runs(*account, runs_before).await?;
+                automation_runs::purge_runs(&self.services, *account, runs_before).await?;
                 self.purge_dmarc_reports(*account).await?;
                 self.purge_product_events(*account, oldest_kept).await?;
                 self.purge_event_log(*account).await?;
@@ -111,19 +124,19 @@ impl Worker {
                 purged += self.purge_received_emails(*account, oldest_kept).await?;
             }
             after = accounts.last().copied();
-            if accounts.len() < PAGE_ACCOUNTS || self.stop.is_cancelled() {
+            if accounts.len() < PAGE_ACCOUNTS || self.services.stop.is_cancelled() {
                 return Ok(purged);
             }
         }
     }
 
     async fn purge_idempotency_keys(&self) -> Result<(), RetentionError> {
-        let Ok(before) = self.clock.now().checked_sub(mail::idempotency::RETENTION) else { return Ok(()) };
+        let Ok(before) = self.services.clock.now().checked_sub(mail::idempotency::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
-            let found = store::idempotency::purge_before(&self.store, &mut batch, before, BATCH_KEYS).await?;
-            self.store.commit(batch).await?;
-            if found < BATCH_KEYS || self.stop.is_cancelled() {
+            let found = store::idempotency::purge_before(&self.services.store, &mut batch, before, BATCH_KEYS).await?;
+            self.services.store.commit(batch).await?;
+            if found < BATCH_KEYS || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
@@ -131,10 +144,10 @@ impl Worker {
 
     async fn purge_sign_in_links(&self) -> Result<(), RetentionError> {
         loop {
-            let (mut batch, now) = (Batch::progress(), self.clock.now());
-            let found = store::sign_in_link::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?;
+            let (mut batch, now) = (Batch::progress(), self.services.clock.now());
+            let found = store::sign_in_link::purge_expired(&self.services.store, &mut batch, now, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_ROWS || self.stop.is_cancelled() {
+            if found < BATCH_ROWS || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
@@ -143,15 +156,15 @@ impl Worker {
     /// Deletes expired tokens, codes, device authorizations and registered clients.
     async fn purge_oauth(&self) -> Result<(), RetentionError> {
         loop {
-            let (mut batch, now) = (Batch::progress(), self.clock.now());
+            let (mut batch, now) = (Batch::progress(), self.services.clock.now());
             let found = [
-                store::oauth::token::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?,
-                store::oauth::code::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?,
-                store::oauth::device::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?,
-                store::oauth::client::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?,
+                store::oauth::token::purge_expired(&self.services.store, &mut batch, now, BATCH_ROWS).await?,
+                store::oauth::code::purge_expired(&self.services.store, &mut batch, now, BATCH_ROWS).await?,
+                store::oauth::device::purge_expired(&self.services.store, &mut batch, now, BATCH_ROWS).await?,
+                store::oauth::client::purge_expired(&self.services.store, &mut batch, now, BATCH_ROWS).await?,
             ];
             self.commit_unless_empty(batch).await?;
-            if found.iter().all(|found| *found < BATCH_ROWS) || self.stop.is_cancelled() {
+            if found.iter().all(|found| *found < BATCH_ROWS) || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
@@ -160,11 +173,12 @@ impl Worker {
     async fn purge_grants(&self, account: AccountId) -> Result<(), RetentionError> {
         let mut from = None;
         loop {
-            let (mut batch, now) = (Batch::progress(), self.clock.now());
+            let (mut batch, now) = (Batch::progress(), self.services.clock.now());
             let next =
-                store::oauth::grant::purge_expired(&self.store, &mut batch, account, from, now, BATCH_ROWS).await?;
+                store::oauth::grant::purge_expired(&self.services.store, &mut batch, account, from, now, BATCH_ROWS)
+                    .await?;
             self.commit_unless_empty(batch).await?;
-            if next.is_none() || self.stop.is_cancelled() {
+            if next.is_none() || self.services.stop.is_cancelled() {
                 return Ok(());
             }
             from = next;
@@ -172,15 +186,15 @@ impl Worker {
     }
 
     async fn purge_tls_daily_stats(&self) -> Result<(), RetentionError> {
-        let Ok(oldest) = self.clock.now().checked_sub(mail::tls_report::RETENTION) else { return Ok(()) };
+        let Ok(oldest) = self.services.clock.now().checked_sub(mail::tls_report::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let found = [
-                store::tls_daily_stats::purge_before(&self.store, &mut batch, oldest, BATCH_ROWS).await?,
-                store::tls_report_received::purge_before(&self.store, &mut batch, oldest, BATCH_ROWS).await?,
+                store::tls_daily_stats::purge_before(&self.services.store, &mut batch, oldest, BATCH_ROWS).await?,
+                store::tls_report_received::purge_before(&self.services.store, &mut batch, oldest, BATCH_ROWS).await?,
             ];
             self.commit_unless_empty(batch).await?;
-            if found.iter().all(|found| *found < BATCH_ROWS) || self.stop.is_cancelled() {
+            if found.iter().all(|found| *found < BATCH_ROWS) || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
@@ -189,10 +203,11 @@ impl Worker {
     async fn purge_sessions(&self, account: AccountId) -> Result<(), RetentionError> {
         let mut from = None;
         loop {
-            let (mut batch, now) = (Batch::progress(), self.clock.now());
-            let next = store::session::purge_expired(&self.store, &mut batch, account, from, now, BATCH_ROWS).await?;
+            let (mut batch, now) = (Batch::progress(), self.services.clock.now());
+            let next =
+                store::session::purge_expired(&self.services.store, &mut batch, account, from, now, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
-            if next.is_none() || self.stop.is_cancelled() {
+            if next.is_none() || self.services.stop.is_cancelled() {
                 return Ok(());
             }
             from = next;
@@ -210,39 +225,41 @@ impl Worker {
         part: LogPart,
         retention: Duration,
     ) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(()) };
+        let Ok(oldest_kept) = self.services.clock.now().checked_sub(retention) else { return Ok(()) };
         let before = RequestId::new(oldest_kept, 0);
         loop {
             let mut batch = Batch::progress();
             let found =
-                store::request_log::purge_before(&self.store, part, &mut batch, account, before, BATCH_ROWS).await?;
+                store::request_log::purge_before(&self.services.store, part, &mut batch, account, before, BATCH_ROWS)
+                    .await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_ROWS || self.stop.is_cancelled() {
+            if found < BATCH_ROWS || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
     async fn purge_approvals(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::approval::RETENTION) else { return Ok(()) };
+        let Ok(oldest_kept) = self.services.clock.now().checked_sub(mail::approval::RETENTION) else { return Ok(()) };
         let before = ApprovalId::new(oldest_kept, 0);
         loop {
             let mut batch = Batch::progress();
             let found =
-                store::approval::purge_before(&self.store, &mut batch, account, before, BATCH_APPROVALS).await?;
+                store::approval::purge_before(&self.services.store, &mut batch, account, before, BATCH_APPROVALS)
+                    .await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_APPROVALS || self.stop.is_cancelled() {
+            if found < BATCH_APPROVALS || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
     async fn purge_metrics(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::metric::RETENTION) else { return Ok(()) };
+        let Ok(oldest_kept) = self.services.clock.now().checked_sub(mail::metric::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let found = store::metric::purge_before(
-                &self.store,
+                &self.services.store,
                 &mut batch,
                 account,
                 Hour::containing(oldest_kept),
@@ -250,18 +267,18 @@ impl Worker {
             )
             .await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_ROWS || self.stop.is_cancelled() {
+            if found < BATCH_ROWS || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
     async fn purge_dmarc_reports(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::dmarc::RETENTION) else { return Ok(()) };
+        let Ok(oldest_kept) = self.services.clock.now().checked_sub(mail::dmarc::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let found = store::dmarc::purge_before(
-                &self.store,
+                &self.services.store,
                 &mut batch,
                 account,
                 Hour::containing(oldest_kept).day(),
@@ -269,20 +286,21 @@ impl Worker {
             )
             .await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_ROWS || self.stop.is_cancelled() {
+            if found < BATCH_ROWS || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
     async fn purge_event_log(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(before) = self.clock.now().checked_sub(mail::event::RETENTION) else { return Ok(()) };
+        let Ok(before) = self.services.clock.now().checked_sub(mail::event::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let found =
-                store::event_log::purge_before(&self.store, &mut batch, account, before, BATCH_EVENT_CHUNKS).await?;
+                store::event_log::purge_before(&self.services.store, &mut batch, account, before, BATCH_EVENT_CHUNKS)
+                    .await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_EVENT_CHUNKS || self.stop.is_cancelled() {
+            if found < BATCH_EVENT_CHUNKS || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
@@ -290,14 +308,14 @@ impl Worker {
 
     /// Purges product events after the retention of emails, and the rows derived from them after their own retention.
     async fn purge_product_events(&self, account: AccountId, oldest: Timestamp) -> Result<(), RetentionError> {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let (oldest, since) = (ProductEventId::new(oldest, 0), |retention| now.checked_sub(retention));
         let person_cutoff = since(mail::product_event::site_visit::RETENTION).unwrap_or(Timestamp::MIN);
         let conversions = since(mail::product_event::conversion::RETENTION).unwrap_or(Timestamp::MIN);
         let counts = since(mail::metric::RETENTION).unwrap_or(Timestamp::MIN);
         let conversions = ProductEventId::new(conversions, 0);
         loop {
-            let (store, mut batch, limit) = (&self.store, Batch::progress(), BATCH_ROWS);
+            let (store, mut batch, limit) = (&self.services.store, Batch::progress(), BATCH_ROWS);
             let found = [
                 store::product_event::purge_before(store, &mut batch, account, oldest, limit).await?,
                 store::person::purge_before(store, &mut batch, account, person_cutoff, limit).await?,
@@ -310,22 +328,28 @@ impl Worker {
                 Ok(()) | Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
-            if found.iter().all(|found| *found < limit) || self.stop.is_cancelled() {
+            if found.iter().all(|found| *found < limit) || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
     async fn purge_webhook_deliveries(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::event::RETENTION) else { return Ok(()) };
+        let Ok(oldest_kept) = self.services.clock.now().checked_sub(mail::event::RETENTION) else { return Ok(()) };
         let (before, mut from) = (DeliveryId::new(oldest_kept, 0), None);
         loop {
             let mut batch = Batch::progress();
-            let next =
-                store::webhook_delivery::purge_before(&self.store, &mut batch, account, from, before, BATCH_ROWS)
-                    .await?;
+            let next = store::webhook_delivery::purge_before(
+                &self.services.store,
+                &mut batch,
+                account,
+                from,
+                before,
+                BATCH_ROWS,
+            )
+            .await?;
             self.commit_unless_empty(batch).await?;
-            if next.is_none() || self.stop.is_cancelled() {
+            if next.is_none() || self.services.stop.is_cancelled() {
                 return Ok(());
             }
             from = next;
@@ -333,14 +357,19 @@ impl Worker {
     }
 
     async fn purge_processor_events(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(before) = self.clock.now().checked_sub(PROCESSOR_EVENTS_RETENTION) else { return Ok(()) };
+        let Ok(before) = self.services.clock.now().checked_sub(PROCESSOR_EVENTS_RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
-            let found =
-                store::affiliate::processor_event::purge_before(&self.store, &mut batch, account, before, BATCH_ROWS)
-                    .await?;
+            let found = store::affiliate::processor_event::purge_before(
+                &self.services.store,
+                &mut batch,
+                account,
+                before,
+                BATCH_ROWS,
+            )
+            .await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_ROWS || self.stop.is_cancelled() {
+            if found < BATCH_ROWS || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
@@ -348,10 +377,10 @@ impl Worker {
 
     /// Purges expired affiliate visits, and the browsers with which partners were seen.
     async fn purge_affiliate_visits(&self, account: AccountId) -> Result<(), RetentionError> {
-        let (now, mut from, mut own_browsers) = (self.clock.now(), (true, None), (true, None));
+        let (now, mut from, mut own_browsers) = (self.services.clock.now(), (true, None), (true, None));
         let browser_cutoff = now.checked_sub(self_referral_guard::BROWSER_RETENTION).unwrap_or(Timestamp::MIN);
-        while (from.0 || own_browsers.0) && !self.stop.is_cancelled() {
-            let (store, mut batch) = (&self.store, Batch::progress());
+        while (from.0 || own_browsers.0) && !self.services.stop.is_cancelled() {
+            let (store, mut batch) = (&self.services.store, Batch::progress());
             if from.0 {
                 let next = visit::purge_expired(store, &mut batch, account, from.1, now, BATCH_ROWS).await?;
                 from = (next.is_some(), next);
@@ -379,14 +408,15 @@ impl Worker {
 
     /// Purges daily click counts of partner links.
     async fn purge_affiliate_clicks(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest) = self.clock.now().checked_sub(COUNTS_RETENTION) else { return Ok(()) };
+        let Ok(oldest) = self.services.clock.now().checked_sub(COUNTS_RETENTION) else { return Ok(()) };
         let mut from = None;
         loop {
             let mut batch = Batch::progress();
             let day = Hour::containing(oldest).day();
-            let next = click_count::purge_before(&self.store, &mut batch, account, from, day, BATCH_ROWS).await?;
+            let next =
+                click_count::purge_before(&self.services.store, &mut batch, account, from, day, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
-            if next.is_none() || self.stop.is_cancelled() {
+            if next.is_none() || self.services.stop.is_cancelled() {
                 return Ok(());
             }
             from = next;
@@ -396,52 +426,54 @@ impl Worker {
     async fn purge_received_emails(&self, account: AccountId, oldest_kept: Timestamp) -> Result<usize, RetentionError> {
         let mut purged = 0;
         loop {
-            let old = store::received_email::list_older_than(&self.store, account, oldest_kept, BATCH_EMAILS).await?;
+            let old = store::received_email::list_older_than(&self.services.store, account, oldest_kept, BATCH_EMAILS)
+                .await?;
             for received in &old {
                 // One commit each: of emails that share a body the last one deletes it.
                 let mut batch = Batch::progress();
-                store::received_email::delete(&self.store, &mut batch, received).await?;
-                match self.store.commit(batch).await {
+                store::received_email::delete(&self.services.store, &mut batch, received).await?;
+                match self.services.store.commit(batch).await {
                     // The email, or one with the same body, was deleted concurrently: the next purge continues.
                     Ok(()) | Err(CommitError::Conflict { .. }) => purged += 1,
                     Err(error) => return Err(error.into()),
                 }
             }
-            if old.len() < BATCH_EMAILS || self.stop.is_cancelled() {
+            if old.len() < BATCH_EMAILS || self.services.stop.is_cancelled() {
                 return Ok(purged);
             }
         }
     }
 
     async fn commit_unless_empty(&self, batch: Batch) -> Result<(), CommitError> {
-        if batch.is_empty() { Ok(()) } else { self.store.commit(batch).await }
+        if batch.is_empty() { Ok(()) } else { self.services.store.commit(batch).await }
     }
 
     async fn purge_emails(&self, account: AccountId, before: EmailId) -> Result<usize, RetentionError> {
         let mut purged = 0;
         let mut from = None;
         loop {
-            let old = store::email::list_accepted_before(&self.store, account, from, before, BATCH_EMAILS).await?;
+            let old =
+                store::email::list_accepted_before(&self.services.store, account, from, before, BATCH_EMAILS).await?;
             let mut finished = Vec::with_capacity(old.len());
             for id in &old {
-                let email = store::email::get(&self.store, account, *id).await?;
+                let email = store::email::get(&self.services.store, account, *id).await?;
                 if email.is_some_and(|email| email.recipients.iter().all(|r| r.state.is_terminal())) {
                     finished.push(*id);
                 }
             }
             if !finished.is_empty() {
                 let mut batch = Batch::progress();
-                store::email::purge(&self.store, &mut batch, account, &finished).await?;
-                match self.store.commit(batch).await {
+                store::email::purge(&self.services.store, &mut batch, account, &finished).await?;
+                match self.services.store.commit(batch).await {
                     Ok(()) => purged += finished.len(),
                     // A report, open or click about one of them arrived concurrently: retry in the next purge.
                     Err(CommitError::Conflict { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
-                self.outcome_recorded.notify_waiters();
+                self.services.outcome_recorded.notify_waiters();
             }
             from = old.last().copied();
-            if old.len() < BATCH_EMAILS || self.stop.is_cancelled() {
+            if old.len() < BATCH_EMAILS || self.services.stop.is_cancelled() {
                 return Ok(purged);
             }
         }

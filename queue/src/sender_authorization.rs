@@ -24,7 +24,7 @@ use quick_cache::unsync::Cache;
 use store::access::Tenant;
 use store::engine::{ReadError, Store};
 
-use crate::intake::DkimSigning;
+use crate::dkim_signing::DkimSigning;
 use crate::submit_error::SubmitError;
 
 /// TTL of the cache.

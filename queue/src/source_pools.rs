@@ -25,22 +25,17 @@ use mail::slug::PoolName;
 use mail::task::{Task, TaskTlsRequirement};
 use mail::warm_up::WarmUpCurve;
 use quick_cache::sync::Cache;
-use store::engine::{Batch, CommitError, ReadError, Store};
-use store::pool::{ORDERS_MAX, PoolOrder, PoolOrderKey, PoolOrdersVersion};
-use thiserror::Error;
+use store::engine::{ReadError, Store};
+use store::pool::{PoolOrder, PoolOrdersVersion};
 
-use crate::attempt;
 use crate::pacing::PaceLimits;
 use crate::provider_limits::ProviderLimits;
 use crate::ready_queue::ReadyQueue;
 use crate::routing::MailRoute;
 use crate::warm_up::{WarmUp, WarmUpBudget, WarmUpBudgets};
-use crate::worker::Worker;
 
 /// Accounts whose plan is cached.
 const ACCOUNT_PLANS_MAX: usize = 100_000;
-/// Commit tries when other orders are saved concurrently.
-const COMMIT_TRIES_MAX: usize = 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceAddresses {
@@ -120,7 +115,7 @@ impl SourcePool {
     }
 
     /// Returns the pool's ready queue of a route, if it exists.
-    fn ready_queue(&self, route: &MailRoute, tls: TaskTlsRequirement) -> Option<Arc<ReadyQueue>> {
+    pub(crate) fn ready_queue(&self, route: &MailRoute, tls: TaskTlsRequirement) -> Option<Arc<ReadyQueue>> {
         self.ready_queues()[tls as usize].get(&route.queue_name).cloned()
     }
 
@@ -156,7 +151,7 @@ impl SourcePool {
         if self.spill_over.is_some() { None } else { self.warm_up_budget(route, now) }
     }
 
-    fn status(&self, ordered: Option<WarmUpOverride>, now: Timestamp) -> PoolStatus {
+    pub(crate) fn status(&self, ordered: Option<WarmUpOverride>, now: Timestamp) -> PoolStatus {
         let budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         let used_up = budgets.exhausted(now);
         drop(budgets);
@@ -213,14 +208,14 @@ pub struct WarmUpStatus {
 
 /// Operator's orders about pools, as of one stored version.
 #[derive(Debug, Default)]
-struct PoolOrders {
-    version: PoolOrdersVersion,
-    accounts: HashMap<AccountId, PoolName>,
-    warm_ups: HashMap<PoolName, WarmUpOverride>,
+pub(crate) struct PoolOrders {
+    pub(crate) version: PoolOrdersVersion,
+    pub(crate) accounts: HashMap<AccountId, PoolName>,
+    pub(crate) warm_ups: HashMap<PoolName, WarmUpOverride>,
 }
 
 impl PoolOrders {
-    async fn read(store: &Store) -> Result<Self, ReadError> {
+    pub(crate) async fn read(store: &Store) -> Result<Self, ReadError> {
         // Read the version first: an order saved in between is read again at the next poll.
         let version = store::pool::current_version(store).await?;
         let mut orders = Self { version, ..Self::default() };
@@ -237,11 +232,11 @@ impl PoolOrders {
 #[derive(Debug)]
 pub(crate) struct SourcePools {
     default: Arc<SourcePool>,
-    named: BTreeMap<PoolName, Arc<SourcePool>>,
+    pub(crate) named: BTreeMap<PoolName, Arc<SourcePool>>,
     by_plan: HashMap<Plan, Arc<SourcePool>>,
     orders: RwLock<Arc<PoolOrders>>,
     /// Serialises reloads, so that an older version never replaces a newer one.
-    reload_lock: tokio::sync::Mutex<()>,
+    pub(crate) reload_lock: tokio::sync::Mutex<()>,
     /// Cached plans of accounts. They are read from tasks, because a queue name does not include the plan.
     account_plans: Cache<AccountId, Plan>,
 }
@@ -273,7 +268,7 @@ impl SourcePools {
         self.named.values()
     }
 
-    fn orders(&self) -> Arc<PoolOrders> {
+    pub(crate) fn orders(&self) -> Arc<PoolOrders> {
         Arc::clone(&self.orders.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -376,7 +371,7 @@ impl SourcePools {
         self.spill_over_chain(first)
     }
 
-    fn replace(&self, orders: PoolOrders) {
+    pub(crate) fn replace(&self, orders: PoolOrders) {
         for pool in self.all() {
             pool.warm_up.set_start(match orders.warm_ups.get(pool.name()) {
                 Some(WarmUpOverride::Since(date)) => Some(*date),
@@ -385,146 +380,5 @@ impl SourcePools {
             });
         }
         *self.orders.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(orders);
-    }
-}
-
-/// Error of an order about pools.
-#[derive(Debug, Error)]
-pub enum PoolError {
-    /// The configuration has no pool of this name.
-    #[error("pool `{0}` is not configured in [[delivery.pools]]")]
-    NoPool(PoolName),
-    /// [`ORDERS_MAX`] orders are stored.
-    #[error("there are {ORDERS_MAX} orders about accounts and pools already; remove some first")]
-    TooMany,
-    /// Other orders were saved concurrently at every try.
-    #[error("another pool order was saved at the same time; try again")]
-    Conflict,
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-}
-
-impl Worker {
-    /// Returns the state of all pools.
-    #[must_use]
-    pub fn pool_statuses(&self) -> Vec<PoolStatus> {
-        let (now, orders) = (self.clock.now(), self.pools.orders());
-        let ordered = |pool: &SourcePool| orders.warm_ups.get(pool.name()).copied();
-        self.pools.all().map(|pool| pool.status(ordered(pool), now)).collect()
-    }
-
-    /// Returns the warm-up overrides of pools that are not configured any more.
-    #[must_use]
-    pub fn orphaned_warm_ups(&self) -> BTreeMap<PoolName, WarmUpOverride> {
-        let orders = self.pools.orders();
-        let is_orphaned = |(pool, _): &(&PoolName, &WarmUpOverride)| !self.pools.named.contains_key(*pool);
-        orders.warm_ups.iter().filter(is_orphaned).map(|(pool, warm_up)| (pool.clone(), *warm_up)).collect()
-    }
-
-    /// Returns the accounts assigned to each pool by order.
-    #[must_use]
-    pub fn accounts_by_pool(&self) -> BTreeMap<PoolName, Vec<AccountId>> {
-        let mut accounts = BTreeMap::<PoolName, Vec<AccountId>>::new();
-        for (account, pool) in &self.pools.orders().accounts {
-            accounts.entry(pool.clone()).or_default().push(*account);
-        }
-        accounts.values_mut().for_each(|accounts| accounts.sort());
-        accounts
-    }
-
-    /// Assigns an account to a pool, or with `None` to the pool of its plan.
-    ///
-    /// # Errors
-    /// `NoPool` for an unknown pool, `TooMany` when too many orders are stored, `Conflict` when other orders are saved
-    /// concurrently; the store cannot be read or written.
-    pub async fn assign_pool(&self, account: AccountId, pool: Option<PoolName>) -> Result<(), PoolError> {
-        self.validate_pool(pool.as_ref())?;
-        let order = pool.map(|pool| PoolOrder::Account(account, pool));
-        self.save_pool_order(PoolOrderKey::Account(account), order).await
-    }
-
-    /// Overrides the warm-up of a pool, or with `None` restores the configured one.
-    ///
-    /// # Errors
-    /// `NoPool` for an unknown pool, `TooMany` when too many orders are stored, `Conflict` when other orders are saved
-    /// concurrently; the store cannot be read or written.
-    pub async fn warm_up_pool(&self, pool: PoolName, warm_up: Option<WarmUpOverride>) -> Result<(), PoolError> {
-        // Removing an override is allowed for a pool that is not configured any more.
-        self.validate_pool(warm_up.as_ref().map(|_| &pool))?;
-        let order = warm_up.map(|warm_up| PoolOrder::WarmUp(pool.clone(), warm_up));
-        self.save_pool_order(PoolOrderKey::WarmUp(pool), order).await
-    }
-
-    fn validate_pool(&self, pool: Option<&PoolName>) -> Result<(), PoolError> {
-        match pool {
-            Some(name) if !self.pools.named.contains_key(name) => Err(PoolError::NoPool(name.clone())),
-            _ => Ok(()),
-        }
-    }
-
-    async fn save_pool_order(&self, key: PoolOrderKey, order: Option<PoolOrder>) -> Result<(), PoolError> {
-        for _ in 0..COMMIT_TRIES_MAX {
-            let orders = PoolOrders::read(&self.store).await?;
-            if order.is_some() && orders.accounts.len() + orders.warm_ups.len() >= ORDERS_MAX {
-                return Err(PoolError::TooMany);
-            }
-            let mut batch = Batch::progress();
-            match order.clone() {
-                Some(order) => store::pool::put(&mut batch, &orders.version, order),
-                None => store::pool::delete(&mut batch, &orders.version, &key),
-            }
-            match self.store.commit(batch).await {
-                Ok(()) => return Ok(self.reload_pools().await?),
-                Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(PoolError::Conflict)
-    }
-
-    /// Applies orders saved since the last poll.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub(crate) async fn reload_pools(&self) -> Result<(), ReadError> {
-        let _reload = self.pools.reload_lock.lock().await;
-        if store::pool::current_version(&self.store).await? == self.pools.orders().version {
-            return Ok(());
-        }
-        let orders = PoolOrders::read(&self.store).await?;
-        let has_moved_accounts = orders.accounts != self.pools.orders().accounts;
-        self.pools.replace(orders);
-        self.rebalance_pace();
-        let now = self.clock.now();
-        for pool in self.pools.all() {
-            let sites: Vec<_> = pool.ready_queues().iter().flat_map(HashMap::values).cloned().collect();
-            for site in sites {
-                site.wake();
-                if has_moved_accounts {
-                    // Waiting tasks may belong to another pool now: return them to disk, the loader assigns them again.
-                    attempt::defer_to_disk(self, site.drain(), now);
-                }
-            }
-        }
-        // Queues on disk may have waited for a warm-up.
-        self.due_index.make_due_where(|_| true, now);
-        Ok(())
-    }
-
-    /// Returns the existing ready queues in which a task may wait.
-    pub(crate) fn ready_queues_of(&self, task: &Task, route: &MailRoute) -> impl Iterator<Item = Arc<ReadyQueue>> {
-        let tls = task.tls_requirement();
-        self.pools.candidates_for(task, route).filter_map(move |pool| pool.ready_queue(route, tls))
-    }
-
-    /// Returns the ready queue that holds a task, or else the existing one that it would be added to.
-    pub(crate) fn ready_queue_of(&self, task: &Task, route: &MailRoute) -> Option<Arc<ReadyQueue>> {
-        let holds = self.ready_queues_of(task, route).find(|site| site.position(task).is_some());
-        holds.or_else(|| {
-            let pool = self.pools.preview_for_account(task.account, route, self.clock.now());
-            pool.ready_queue(route, task.tls_requirement())
-        })
     }
 }

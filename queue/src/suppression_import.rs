@@ -19,11 +19,12 @@ use mail::quota::Noun;
 use mail::suppression::SuppressionCause;
 use store::engine::{CommitError, ReadError};
 use store::suppression_import::StoredImport;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::services::Services;
 use crate::storage_quota::{StorageQuotaTracker, StorageReservation};
 use crate::suppressions::{SuppressionError, SuppressionResult, SuppressionService};
-use crate::worker::Worker;
 
 /// Records in one commit.
 const BATCH_RECORDS: usize = 500;
@@ -33,31 +34,38 @@ const TURN_BATCHES: usize = 16;
 /// Interval of looking for imports that another node took over or that failed.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-impl Worker {
-    /// Imports uploaded lists until the worker stops.
-    pub(crate) async fn run_suppression_imports(self: Arc<Self>) {
-        let contacts = self.suppressions();
+/// Imports uploaded suppression lists.
+pub struct SuppressionImporter {
+    services: Services,
+    suppressions: SuppressionService,
+    quotas: Arc<StorageQuotaTracker>,
+    wakeup: Notify,
+}
+
+impl SuppressionImporter {
+    pub(crate) fn new(services: Services, quotas: Arc<StorageQuotaTracker>) -> Self {
+        Self { suppressions: SuppressionService::new(&services), services, quotas, wakeup: Notify::new() }
+    }
+
+    /// Wakes the import: a list was uploaded.
+    pub fn wake(&self) {
+        self.wakeup.notify_one();
+    }
+
+    /// Imports uploaded lists until shutdown.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let Services { store, leases, stop, .. } = &self.services;
         loop {
-            if self.leases.is_active(0)
-                && let Err(error) = process_open_imports(&contacts, self.storage_quotas.get(), &self.stop).await
+            if leases.is_active(0)
+                && let Err(error) = process_open_imports(&self.suppressions, Some(&self.quotas), stop).await
             {
-                store::warn_unless_away!(self.store, %error, "cannot import suppressions; retrying in {POLL_INTERVAL:?}");
+                store::warn_unless_away!(store, %error, "cannot import suppressions; retrying in {POLL_INTERVAL:?}");
             }
             tokio::select! {
                 () = tokio::time::sleep(POLL_INTERVAL) => {}
-                () = self.import_wakeup.notified() => {}
-                () = self.stop.cancelled() => return,
+                () = self.wakeup.notified() => {}
+                () = stop.cancelled() => return,
             }
-        }
-    }
-
-    /// Service that changes suppressions.
-    pub(crate) fn suppressions(&self) -> SuppressionService {
-        SuppressionService {
-            store: self.store.clone(),
-            clock: self.clock.clone(),
-            entropy: self.entropy.clone(),
-            outbox_wakeup: Arc::clone(&self.outbox_wakeup),
         }
     }
 }

@@ -30,6 +30,7 @@ use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
+use crate::services::Services;
 
 /// Commits tried under contention; on each conflict another writer has made progress.
 const COMMIT_TRIES_MAX: usize = 50;
@@ -113,6 +114,15 @@ impl SuppressionChange {
 }
 
 impl SuppressionService {
+    pub(crate) fn new(services: &Services) -> Self {
+        Self {
+            store: services.store.clone(),
+            clock: services.clock.clone(),
+            entropy: services.entropy.clone(),
+            outbox_wakeup: Arc::clone(&services.outbox_wakeup),
+        }
+    }
+
     #[cfg(test)]
     pub(crate) fn in_memory() -> Self {
         Self {

@@ -8,41 +8,38 @@ use bytes::Bytes;
 use mail::task::Task;
 
 use crate::body_budget::BufferedBody;
+use crate::dispatch::Dispatcher;
 use crate::ready_queue::ReadyTask;
-use crate::worker::Worker;
-
-impl Worker {
-    /// Reserves memory for tasks that are about to be committed. Tasks that do not fit are delivered from disk.
-    #[must_use]
-    pub fn reserve_tasks(self: &Arc<Self>, tasks: Vec<Task>) -> TaskReservation {
-        let placed = if self.is_paused() || self.stop.is_cancelled() {
-            0
-        } else {
-            tasks.iter().take_while(|task| self.in_flight.reserve(task.id)).count()
-        };
-        TaskReservation { worker: Arc::clone(self), tasks, reserved: placed }
-    }
-}
 
 /// Reserved memory for tasks that are being committed. Dropping it releases the memory.
-pub struct TaskReservation {
-    worker: Arc<Worker>,
+pub(crate) struct TaskReservation {
+    dispatcher: Arc<Dispatcher>,
     tasks: Vec<Task>,
     reserved: usize,
 }
 
 impl TaskReservation {
+    /// Reserves memory for tasks that are about to be committed. Tasks that do not fit are delivered from disk.
+    pub(crate) fn reserve(dispatcher: &Arc<Dispatcher>, tasks: Vec<Task>) -> Self {
+        let reserved = if dispatcher.pause.is_stopped_or_paused() {
+            0
+        } else {
+            tasks.iter().take_while(|task| dispatcher.scheduler.in_flight.reserve(task.id)).count()
+        };
+        Self { dispatcher: Arc::clone(dispatcher), tasks, reserved }
+    }
+
     /// The tasks are committed: dispatches those with reserved memory, schedules the others from disk.
-    pub fn confirm(mut self, body: &[Bytes]) {
+    pub(crate) fn confirm(mut self, body: &[Bytes]) {
         let held: Option<Arc<BufferedBody>> =
-            (self.reserved > 0).then(|| self.worker.bodies.try_buffer(body)).flatten();
+            (self.reserved > 0).then(|| self.dispatcher.agent.bodies.try_buffer(body)).flatten();
         let placed = std::mem::take(&mut self.reserved);
         for (n, task) in std::mem::take(&mut self.tasks).into_iter().enumerate() {
-            self.worker.schedule_deadline(&task);
+            self.dispatcher.deadlines.schedule(&task);
             if n < placed {
-                self.worker.dispatch(ReadyTask { task, row: None, body: held.clone() });
+                self.dispatcher.dispatch(ReadyTask { task, row: None, body: held.clone() });
             } else {
-                self.worker.schedule_task(&task);
+                self.dispatcher.scheduler.schedule_task(&task);
             }
         }
     }
@@ -53,18 +50,18 @@ const IN_DOUBT_CHECKS: [Duration; 3] = [Duration::from_secs(10), Duration::from_
 
 impl TaskReservation {
     /// The result of the commit is unknown: releases the memory and schedules later scans for the tasks.
-    pub fn mark_in_doubt(self) {
-        let (worker, tasks) = (Arc::clone(&self.worker), self.tasks.clone());
+    pub(crate) fn mark_in_doubt(self) {
+        let (dispatcher, tasks) = (Arc::clone(&self.dispatcher), self.tasks.clone());
         drop(self);
-        let checker = Arc::clone(&worker);
-        worker.spawn(async move {
+        let checker = Arc::clone(&dispatcher);
+        dispatcher.services.spawn(async move {
             for wait in IN_DOUBT_CHECKS {
                 tokio::select! {
-                    () = checker.clock.sleep_until(checker.after(wait)) => {}
-                    () = checker.stop.cancelled() => return,
+                    () = checker.services.clock.sleep_until(checker.services.clock.after(wait)) => {}
+                    () = checker.services.stop.cancelled() => return,
                 }
-                tasks.iter().for_each(|task| checker.schedule_task(task));
-                tasks.iter().for_each(|task| checker.schedule_deadline(task));
+                tasks.iter().for_each(|task| checker.scheduler.schedule_task(task));
+                tasks.iter().for_each(|task| checker.deadlines.schedule(task));
             }
         });
     }
@@ -72,6 +69,6 @@ impl TaskReservation {
 
 impl Drop for TaskReservation {
     fn drop(&mut self) {
-        self.tasks.iter().take(self.reserved).for_each(|task| self.worker.in_flight.finish(task.id));
+        self.tasks.iter().take(self.reserved).for_each(|task| self.dispatcher.scheduler.in_flight.finish(task.id));
     }
 }

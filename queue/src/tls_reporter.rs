@@ -12,9 +12,11 @@
 //! The mail is signed like any other, requires no TLS (RFC 8689 5), and its own TLS sessions are not counted.
 
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use dns::resolver::Resolver;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures_util::StreamExt as _;
@@ -32,8 +34,10 @@ use store::tls_daily_stats::StoredTlsStats;
 
 use crate::client::http::{HttpClient, HttpClientError, HttpPost, RequestIdempotency};
 use crate::intake::{Intake, SubmitReceipt};
+use crate::services::Services;
 use crate::submit_error::SubmitError;
 use crate::system_mailer::SystemMailer;
+use crate::tls_session_stats::TlsSessionStats;
 
 /// Time after the end of a day in which other nodes may still write their counts.
 const COUNT_SETTLE_DELAY: SignedDuration = SignedDuration::from_mins(2);
@@ -53,9 +57,9 @@ const RETRY_DELAY: Duration = Duration::from_secs(60);
 /// Local parts of the sender if the contact's domain is not verified here.
 const LOCAL_PARTS: [&str; 2] = ["tls-reports", "no-reply"];
 
-/// Settings of the TLS reporter.
+/// Settings of TLS reports.
 #[derive(Debug, Clone)]
-pub struct TlsReporter {
+pub struct TlsReportSettings {
     /// Contact address of the reports.
     pub contact: Address,
     /// HTTP client for `https:` destinations.
@@ -77,44 +81,66 @@ fn report_due_at(hostname: &DomainName, day: Day, domain: &DomainName) -> Timest
     day.ends_at().checked_add(COUNT_SETTLE_DELAY + SEND_SLOT * slot).unwrap_or(Timestamp::MAX)
 }
 
-impl Intake {
-    /// Sends due reports until the worker stops. Returns at once without a reporter.
-    pub(crate) async fn run_tls_reporter(&self) {
-        let worker = &self.worker;
-        let Some(reporter) = worker.tls_reporter.get() else { return };
-        while !worker.stop.is_cancelled() {
-            let leases = worker.leases.changed();
-            let next = match worker.leases.is_active(0) {
-                true => self.send_due_tls_reports(reporter).await.unwrap_or_else(|error| {
-                    store::warn_unless_away!(self.store(), %error, "cannot send TLS reports; retrying");
-                    worker.after(RETRY_DELAY)
+/// Sends TLS reports.
+pub(crate) struct TlsReporter {
+    services: Services,
+    settings: TlsReportSettings,
+    /// Accepts the mail of reports.
+    intake: Intake,
+    stats: Arc<TlsSessionStats>,
+    resolver: Resolver,
+    hostname: DomainName,
+}
+
+impl TlsReporter {
+    pub(crate) fn new(intake: Intake, settings: TlsReportSettings) -> Self {
+        let delivery = &intake.delivery;
+        Self {
+            services: intake.services.clone(),
+            settings,
+            stats: Arc::clone(&delivery.tls_stats),
+            resolver: delivery.router.resolver().clone(),
+            hostname: delivery.hostname.clone(),
+            intake,
+        }
+    }
+
+    /// Sends due reports until shutdown.
+    pub(crate) async fn run(self) {
+        let services = &self.services;
+        while !services.stop.is_cancelled() {
+            let leases = services.leases.changed();
+            let next = match services.leases.is_active(0) {
+                true => self.send_due_tls_reports().await.unwrap_or_else(|error| {
+                    store::warn_unless_away!(self.services.store, %error, "cannot send TLS reports; retrying");
+                    services.clock.after(RETRY_DELAY)
                 }),
                 false => Timestamp::MAX,
             };
             tokio::select! {
-                () = self.clock().sleep_until(next) => {}
+                () = self.services.clock.sleep_until(next) => {}
                 () = leases => {}
-                () = worker.stop.cancelled() => {}
+                () = services.stop.cancelled() => {}
             }
         }
     }
 
     /// Sends due reports. Returns the time of the next check.
-    async fn send_due_tls_reports(&self, reporter: &TlsReporter) -> Result<Timestamp, ReadError> {
-        self.worker.flush_tls_stats().await;
-        let now = self.clock().now();
+    async fn send_due_tls_reports(&self) -> Result<Timestamp, ReadError> {
+        self.stats.flush().await;
+        let now = self.services.clock.now();
         let today = Day::containing(now);
         let (first, last) = (today.days_before(DAYS_CHECKED), today.days_before(1));
-        let from = self.tls_report_sender(reporter).await?;
+        let from = self.tls_report_sender().await?;
         let mut next = today.ends_at().checked_add(COUNT_SETTLE_DELAY).unwrap_or(Timestamp::MAX);
         let mut at = None;
         loop {
-            let slice = store::tls_daily_stats::list(self.store(), first, last, at, PAGE_ROWS).await?;
+            let slice = store::tls_daily_stats::list(&self.services.store, first, last, at, PAGE_ROWS).await?;
             let mut reporting = Vec::new();
             for found in &slice.found {
                 match self.next_send(found) {
                     Some((send_at, since)) if send_at <= now => {
-                        reporting.push(self.send_tls_report(reporter, from.as_ref(), found, since));
+                        reporting.push(self.send_tls_report(from.as_ref(), found, since));
                     }
                     Some((send_at, _)) => next = next.min(send_at),
                     None => {}
@@ -125,7 +151,7 @@ impl Intake {
                 next = next_report.map_or(next, |next_report| next.min(next_report));
             }
             match slice.next {
-                Some(next_page) if !self.worker.stop.is_cancelled() => at = Some(next_page),
+                Some(next_page) if !self.services.stop.is_cancelled() => at = Some(next_page),
                 _ => return Ok(next),
             }
         }
@@ -135,7 +161,7 @@ impl Intake {
     fn next_send(&self, found: &StoredTlsStats) -> Option<(Timestamp, Timestamp)> {
         match &found.stats.book {
             None => {
-                let due = report_due_at(&self.worker.settings.hostname, found.day, &found.domain);
+                let due = report_due_at(&self.hostname, found.day, &found.domain);
                 Some((due, due))
             }
             Some(delivery) => {
@@ -145,23 +171,22 @@ impl Intake {
     }
 
     /// Returns the sender: the contact if its domain is verified here, else a service address.
-    async fn tls_report_sender(&self, reporter: &TlsReporter) -> Result<Option<Address>, ReadError> {
-        let domain = store::domain::find_by_name(self.store(), reporter.contact.domain()).await?;
+    async fn tls_report_sender(&self) -> Result<Option<Address>, ReadError> {
+        let domain = store::domain::find_by_name(&self.services.store, self.settings.contact.domain()).await?;
         Ok(match domain {
-            Some(domain) if domain.state == DomainState::Verified => Some(reporter.contact.clone()),
-            _ => self.service_address(LOCAL_PARTS),
+            Some(domain) if domain.state == DomainState::Verified => Some(self.settings.contact.clone()),
+            _ => self.intake.service_address(LOCAL_PARTS),
         })
     }
 
     /// Sends the report of one day to one domain. Returns the time of the next try, if one is needed.
     async fn send_tls_report(
         &self,
-        reporter: &TlsReporter,
         from: Option<&Address>,
         found: &StoredTlsStats,
         since: Timestamp,
     ) -> Option<Timestamp> {
-        let now = self.clock().now();
+        let now = self.services.clock.now();
         let delivery = match &found.stats.book {
             Some(delivery) if !delivery.sendings.is_empty() => delivery.clone(),
             _ => match self.tls_report_destinations(&found.domain).await {
@@ -176,8 +201,8 @@ impl Intake {
             domain: &found.domain,
             day: found.day,
             counts: &found.stats.counts,
-            contact: &reporter.contact,
-            submitter: from.map_or(&self.worker.settings.hostname, Address::domain),
+            contact: &self.settings.contact,
+            submitter: from.map_or(&self.hostname, Address::domain),
         };
         let written = RenderedTlsReport { gzipped: gzip(&report.to_json()), report, from };
         let mut current = found.clone();
@@ -185,7 +210,7 @@ impl Intake {
         for (at, to) in delivery.waiting() {
             let done = match &to {
                 ReportDestination::Mail(to) => self.mail_tls_report(&current, &written, at, to).await,
-                ReportDestination::Web(url) => self.post_tls_report(reporter, &current, &written, at, url).await,
+                ReportDestination::Web(url) => self.post_tls_report(&current, &written, at, url).await,
             };
             match done {
                 Ok(after) => current = after,
@@ -200,7 +225,7 @@ impl Intake {
         let Ok(name) = domain.child("_tls").and_then(|name| name.child("_smtp")) else {
             return Ok(Vec::new());
         };
-        let texts = self.worker.router.resolver().txt(&name).await.map_err(|error| error.to_string())?;
+        let texts = self.resolver.txt(&name).await.map_err(|error| error.to_string())?;
         Ok(tls_report::report_destinations(&texts.data))
     }
 
@@ -212,13 +237,13 @@ impl Intake {
     ) -> Result<StoredTlsStats, Timestamp> {
         let mut batch = Batch::progress();
         let booked = found.save_report_state(&mut batch, delivery);
-        match self.store().commit(batch).await {
+        match self.services.store.commit(batch).await {
             Ok(()) => Ok(booked),
             Err(error) => {
                 if !matches!(error, CommitError::Conflict { .. }) {
-                    store::warn_unless_away!(self.store(), %error, "cannot save the state of a TLS report; retrying");
+                    store::warn_unless_away!(self.services.store, %error, "cannot save the state of a TLS report; retrying");
                 }
-                Err(self.worker.after(RETRY_DELAY))
+                Err(self.services.clock.after(RETRY_DELAY))
             }
         }
     }
@@ -231,7 +256,7 @@ impl Intake {
         to: &Address,
     ) -> Result<StoredTlsStats, Timestamp> {
         let Some(delivery) = &found.stats.book else { return Ok(found.clone()) };
-        let now = self.clock().now();
+        let now = self.services.clock.now();
         let state_of = |outcome: &Result<SubmitReceipt, SubmitError>| match outcome {
             Ok(accepted) => Some(ReportSendState::Mailed(accepted.id)),
             Err(SubmitError::Suppressed { .. }) => {
@@ -248,9 +273,10 @@ impl Intake {
             let from = written.from.ok_or_else(|| {
                 "no sender: the contact's domain is not verified here, and `sandbox_sender` is not set".to_owned()
             })?;
-            let mailer = SystemMailer::for_service(self, from.clone()).await.map_err(|error| error.to_string())?;
+            let mailer =
+                SystemMailer::for_service(&self.intake, from.clone()).await.map_err(|error| error.to_string())?;
             let draft = tls_report_draft(from, to, written.report.to_message(from, to, &written.gzipped));
-            match mailer.send_draft_with(self, draft, &extend_commit).await {
+            match mailer.send_draft_with(&self.intake, draft, &extend_commit).await {
                 Ok(Some(outcome)) => match state_of(&outcome) {
                     Some(state) => Ok(Some(state)),
                     None => Err(outcome.err().map(|refusal| refusal.to_string()).unwrap_or_default()),
@@ -266,7 +292,7 @@ impl Intake {
                 // The state as committed with the email.
                 Ok(found.save_report_state(&mut Batch::progress(), delivery.with_result(at, state, now)))
             }
-            Ok(None) => Err(self.worker.after(RETRY_DELAY)),
+            Ok(None) => Err(self.services.clock.after(RETRY_DELAY)),
             Err(reason) => {
                 tracing::warn!(domain = %found.domain, why = %reason, "TLS report not mailed");
                 self.commit_tls_report(found, delivery.with_result(at, ReportSendState::Waiting(Some(reason)), now))
@@ -277,7 +303,6 @@ impl Intake {
 
     async fn post_tls_report(
         &self,
-        reporter: &TlsReporter,
         found: &StoredTlsStats,
         written: &RenderedTlsReport<'_>,
         at: usize,
@@ -291,7 +316,7 @@ impl Intake {
             timeout: POST_TIMEOUT,
             idempotency: RequestIdempotency::Idempotent,
         };
-        let state = match reporter.client.post(post).await {
+        let state = match self.settings.client.post(post).await {
             Ok(answer) if (200..300).contains(&answer.status) => {
                 count_sent("posted", &found.domain);
                 ReportSendState::Posted(answer.status)
@@ -302,7 +327,7 @@ impl Intake {
             }
             Err(error) => ReportSendState::Waiting(Some(error.to_string())),
         };
-        self.commit_tls_report(found, delivery.with_result(at, state, self.clock().now())).await
+        self.commit_tls_report(found, delivery.with_result(at, state, self.services.clock.now())).await
     }
 }
 

@@ -22,7 +22,8 @@ use mail::tls_report::{AppliedTlsPolicy, Day, DomainTlsCounts, TlsFailure, TlsFa
 use store::engine::{Batch, CommitError, ReadError};
 use tokio::sync::Notify;
 
-use crate::worker::Worker;
+use crate::routing::MxRouter;
+use crate::services::Services;
 
 /// Interval between writes.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(30);
@@ -35,9 +36,11 @@ const COMMIT_TRIES_MAX: usize = 20;
 
 type PendingTlsCounts = HashMap<(Day, DomainName), DomainTlsCounts>;
 
-/// Counts that are not on disk yet.
-#[derive(Debug, Default)]
+/// Counts TLS sessions in memory and writes the counts.
 pub(crate) struct TlsSessionStats {
+    services: Services,
+    router: Arc<MxRouter>,
+    /// Counts that are not on disk yet.
     counts: Mutex<PendingTlsCounts>,
     is_large: Notify,
 }
@@ -81,6 +84,10 @@ pub(crate) fn tlsa_lookup_fault(error: &LookupError) -> TlsFault {
 }
 
 impl TlsSessionStats {
+    pub(crate) fn new(services: Services, router: Arc<MxRouter>) -> Self {
+        Self { services, router, counts: Mutex::default(), is_large: Notify::new() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, PendingTlsCounts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,11 +103,9 @@ impl TlsSessionStats {
             self.is_large.notify_one();
         }
     }
-}
 
-impl Worker {
     /// Counts a session for the domain of a task, once.
-    pub(crate) fn count_tls_session(&self, task: &Task, session: &mut TlsSession) {
+    pub(crate) fn count_session(&self, task: &Task, session: &mut TlsSession) {
         let domain = task.address.domain();
         // Sessions that carry TLS reports are not counted (RFC 8460 5.3).
         if task.tls_optional || session.counted_domains.contains(domain) {
@@ -122,51 +127,51 @@ impl Worker {
             fault.map(|fault| TlsFailure::new(&fault, session.local, Some((session.host.clone(), session.address))));
         let result = if failure.is_none() { "succeeded" } else { "failed" };
         metrics::counter!("postrider_tls_sessions_total", "result" => result).increment(1);
-        let at = (Day::containing(self.clock.now()), domain.clone());
-        self.tls_session_stats.add(at, |counts| counts.record_session(&applied, failure));
+        let at = (Day::containing(self.services.clock.now()), domain.clone());
+        self.add(at, |counts| counts.record_session(&applied, failure));
     }
 
     /// Counts a failed session without a host: the domain's published policy leaves no host to dial.
     pub(crate) fn count_unreached(&self, domain: &DomainName, applied: &AppliedTlsPolicy, fault: TlsFault) {
         let failure = TlsFailure::new(&fault, None, None);
         metrics::counter!("postrider_tls_sessions_total", "result" => "failed").increment(1);
-        let at = (Day::containing(self.clock.now()), domain.clone());
-        self.tls_session_stats.add(at, |counts| counts.record_session(applied, Some(failure)));
+        let at = (Day::containing(self.services.clock.now()), domain.clone());
+        self.add(at, |counts| counts.record_session(applied, Some(failure)));
     }
 
-    /// Writes the counts periodically until the worker stops.
-    pub(crate) async fn run_tls_stats_writer(self: Arc<Self>) {
-        while !self.stop.is_cancelled() {
+    /// Writes the counts periodically until shutdown.
+    pub(crate) async fn run(self: Arc<Self>) {
+        while !self.services.stop.is_cancelled() {
             tokio::select! {
                 () = tokio::time::sleep(FLUSH_INTERVAL) => {}
-                () = self.tls_session_stats.is_large.notified() => {}
-                () = self.stop.cancelled() => return,
+                () = self.is_large.notified() => {}
+                () = self.services.stop.cancelled() => return,
             }
-            self.flush_tls_stats().await;
+            self.flush().await;
         }
     }
 
     /// Writes the counts. Counts that the store does not accept are written the next time.
-    pub(crate) async fn flush_tls_stats(&self) {
-        let stats = std::mem::take(&mut *self.tls_session_stats.lock());
+    pub(crate) async fn flush(&self) {
+        let stats = std::mem::take(&mut *self.lock());
         let stats: Vec<_> = stats.into_iter().collect();
         for rows in stats.chunks(BATCH_ROWS) {
-            if let Err(error) = self.write_tls_stats(rows).await {
-                store::warn_unless_away!(self.store, %error, "cannot write TLS session counts; retrying");
+            if let Err(error) = self.write(rows).await {
+                store::warn_unless_away!(self.services.store, %error, "cannot write TLS session counts; retrying");
                 for (at, counts) in rows {
-                    self.tls_session_stats.add(at.clone(), |existing| existing.add(counts));
+                    self.add(at.clone(), |existing| existing.add(counts));
                 }
             }
         }
     }
 
-    async fn write_tls_stats(&self, rows: &[((Day, DomainName), DomainTlsCounts)]) -> Result<(), StatsWriteError> {
+    async fn write(&self, rows: &[((Day, DomainName), DomainTlsCounts)]) -> Result<(), StatsWriteError> {
         let mut attempts = 0;
         loop {
             attempts += 1;
             let mut batch = Batch::progress();
-            store::tls_daily_stats::add(&self.store, &mut batch, rows).await?;
-            match self.store.commit(batch).await {
+            store::tls_daily_stats::add(&self.services.store, &mut batch, rows).await?;
+            match self.services.store.commit(batch).await {
                 Err(CommitError::Conflict { .. }) if attempts < COMMIT_TRIES_MAX => {}
                 // The commit may have succeeded: losing counts is better than counting twice.
                 Err(CommitError::Unknown(_)) => return Ok(()),

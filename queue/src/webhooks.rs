@@ -36,13 +36,15 @@ use store::engine::{ReadError, Store};
 use store::webhook::WebhookSetVersion;
 
 use crate::client::http::{HttpClient, UrlRules};
+use crate::partition_timers::PartitionTimers;
+use crate::services::Services;
 use endpoint_queues::EndpointQueues;
 use payload::PayloadCache;
 use post_limits::PostLimits;
 use stream_subscribers::StreamSubscribers;
 
 pub use delivery_target::postback_endpoint_id;
-pub use endpoints::WebhookError;
+pub use endpoints::{WebhookError, WebhookService};
 pub use replay::ReplaySelection;
 
 /// Timeout of an attempt.
@@ -88,8 +90,11 @@ pub struct WebhooksParts {
 /// Endpoints of an account, with their version.
 type CachedEndpoints = (WebhookSetVersion, Arc<Vec<Webhook>>);
 
-/// Webhook state of all accounts.
-pub(crate) struct WebhookSender {
+/// Sends webhooks of all accounts.
+pub struct WebhookSender {
+    services: Services,
+    /// Next scan of each partition for owner alerts.
+    owner_alert_timers: Arc<PartitionTimers>,
     client: HttpClient,
     vault: Arc<Vault>,
     retry_schedule: Vec<Duration>,
@@ -109,8 +114,10 @@ impl WebhookSender {
         &self.vault
     }
 
-    pub(crate) fn new(parts: WebhooksParts) -> Self {
+    pub(crate) fn new(services: Services, owner_alert_timers: Arc<PartitionTimers>, parts: WebhooksParts) -> Self {
         Self {
+            services,
+            owner_alert_timers,
             client: parts.client,
             vault: parts.vault,
             retry_schedule: parts.retry_schedule,

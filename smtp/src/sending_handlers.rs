@@ -62,11 +62,11 @@ impl SubmissionHandler {
     }
 
     async fn verify_password(&self, password: SecretHash, from: IpAddr) -> Result<SubmissionSession, SmtpReply> {
-        match self.intake.authenticate_smtp_password(&password, Some(from)).await {
+        match self.intake.credentials().authenticate_smtp_password(&password, Some(from)).await {
             Ok(tenant) => {
                 let now = self.intake.clock().now();
                 let holds_until = now.checked_add(LOGIN_CACHE_TTL).unwrap_or(now);
-                let revision = self.intake.access_revision(tenant.account().id);
+                let revision = self.intake.credentials().access_revision(tenant.account().id);
                 Ok(SubmissionSession { tenant, password, client_address: from, valid_until: holds_until, revision })
             }
             Err(AccessError::Denied(_)) => Err(invalid_credentials_reply()),
@@ -85,7 +85,7 @@ impl SubmissionHandler {
 
     /// Revalidates a login that is older than a second, or older than the last change of its account's access.
     async fn revalidate(&self, login: &mut SubmissionSession) -> Result<(), SmtpReply> {
-        let revision = self.intake.access_revision(login.tenant.account().id);
+        let revision = self.intake.credentials().access_revision(login.tenant.account().id);
         if self.intake.clock().now() < login.valid_until && revision == login.revision {
             return Ok(());
         }

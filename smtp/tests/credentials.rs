@@ -22,14 +22,16 @@ use mail::verp::VerpKey;
 use queue::client::http::{HttpClient, HttpClientSettings};
 use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
+use queue::delivery_policy::DeliveryPolicy;
+use queue::dkim_signing::DkimSigning;
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
-use queue::intake::{DkimSigning, Intake, IntakeParts};
+use queue::intake::{Intake, IntakeParts};
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
+use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
-use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
 use smtp::limits::SessionLimits;
 use smtp::sending_handlers::SubmissionHandler;
 use smtp::settings::ListenerRole;
@@ -53,7 +55,7 @@ async fn intake() -> Intake {
     let no_servers =
         dns::resolver::ResolverSettings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Default::default() };
     let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
-    let parts = WorkerParts {
+    let parts = SubsystemParts {
         store: Store::memory(),
         clock: Clock::default(),
         entropy: Entropy::default(),
@@ -64,7 +66,7 @@ async fn intake() -> Intake {
         node: "test".to_owned(),
         predecessor_node: None,
     };
-    let settings = WorkerSettings {
+    let settings = DeliverySettings {
         hostname,
         delivery_policy: DeliveryPolicy {
             schedule: RetrySchedule::default(),
@@ -81,8 +83,8 @@ async fn intake() -> Intake {
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };
-    let worker = Worker::new(parts, settings);
-    worker.join_cluster().await.unwrap();
+    let queue = Subsystems::new(parts, settings);
+    queue.cluster.join().await.unwrap();
     let rest = IntakeParts {
         vault: Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
         signing_pool: dns::signing_pool::SigningPool::start(Some(1)).unwrap(),
@@ -110,7 +112,7 @@ async fn intake() -> Intake {
             auto_verify: false,
         },
     };
-    Intake::new(worker, rest)
+    Intake::new(&queue, rest)
 }
 
 /// An account with a domain and a credential, and a submission listener.
@@ -220,7 +222,7 @@ async fn credentials_authorize_within_their_terms() {
     let (_, answer) = world.log_in().await;
     assert!(answer.starts_with("235 "), "{answer}");
     let own = world.found().await;
-    let used = world.intake.last_used(own.account, &[own.id.to_bytes()]).await.unwrap();
+    let used = world.intake.credentials().last_used(own.account, &[own.id.to_bytes()]).await.unwrap();
     assert_eq!(used[0].unwrap().from, Some("127.0.0.1".parse().unwrap()));
 
     world.change(|credential| credential.terms.allowed = vec!["192.0.2.0/24".parse().unwrap()]).await;

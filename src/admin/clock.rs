@@ -43,7 +43,7 @@ pub(super) async fn advance_clock(
     }
     let duration = Duration::from_secs(seconds);
     let new_time = services.clock.now().checked_add(duration).map_err(|error| error.to_string())?;
-    let is_deferred = |queue: &QueueName| services.worker.is_deferred(queue);
+    let is_deferred = |queue: &QueueName| services.queue.delivery.scheduler.is_deferred(queue);
     let count_due = async || store::backlog::count_due(&services.store, new_time, COUNTED_MAX, &is_deferred).await;
     let count_before = count_due().await.map_err(|error| error.to_string())?;
     let shift = clock_shift::read(&permissions.data_dir).map_err(|error| error.to_string())?.saturating_add(duration);
@@ -52,7 +52,8 @@ pub(super) async fn advance_clock(
     let deadline = tokio::time::Instant::now() + DUE_WAIT_MAX;
     let left = loop {
         let left = count_due().await.map_err(|error| error.to_string())?;
-        if (left == 0 && services.worker.active_tasks() == 0) || tokio::time::Instant::now() >= deadline {
+        if (left == 0 && services.queue.delivery.queues.active_tasks() == 0) || tokio::time::Instant::now() >= deadline
+        {
             break left;
         }
         tokio::time::sleep(POLL_INTERVAL).await;

@@ -102,7 +102,7 @@ pub(crate) async fn handle_request(
         AdminRequest::PoolAssign { account, pool } => pool::assign_pool(services, &account, pool).await,
         AdminRequest::PoolWarmUp { pool, warm_up } => pool::set_warm_up(services, pool, warm_up).await,
         AdminRequest::Trace { email } => {
-            let trace = services.worker.trace_email(parse_email_id(&email)?).await.map_err(error_text)?;
+            let trace = services.queue.delivery.admin.trace_email(parse_email_id(&email)?).await.map_err(error_text)?;
             Ok(views::trace_view(&trace))
         }
         AdminRequest::Reply { reply, host } => explain_reply(services, &reply, host.as_deref()),
@@ -149,7 +149,7 @@ async fn update_account(
     let nearest = nearest.map(|quota| json!({"limit": quota.noun.word(), "used": quota.used, "cap": quota.cap}));
     let mut view = json!({"account": views::account_view(&account), "nearest_to_full": nearest});
     if let Some(suspended) = suspended {
-        let held_mail = services.worker.count_held(Some(account.id)).await.map_err(error_text)?;
+        let held_mail = services.queue.delivery.holds.count_held(Some(account.id)).await.map_err(error_text)?;
         view[if suspended { "held" } else { "released" }] = views::held_mail_view(held_mail);
     }
     Ok(view)
@@ -162,8 +162,14 @@ async fn show_account(services: &Services, account: &str) -> AdminResult {
     let account = found.ok_or_else(not_found)?;
     let nearest = services.intake.storage_quotas().nearest(&account).await.map_err(error_text)?;
     let nearest = nearest.map(|quota| json!({"limit": quota.noun.word(), "used": quota.used, "cap": quota.cap}));
-    let queued = services.worker.count_held(Some(account.id)).await.map_err(error_text)?;
-    let pool = services.worker.accounts_by_pool().into_iter().find(|(_, accounts)| accounts.contains(&account.id));
+    let queued = services.queue.delivery.holds.count_held(Some(account.id)).await.map_err(error_text)?;
+    let pool = services
+        .queue
+        .delivery
+        .pools
+        .accounts_by_pool()
+        .into_iter()
+        .find(|(_, accounts)| accounts.contains(&account.id));
     Ok(json!({
         "account": views::account_view(&account),
         "nearest_to_full": nearest,
@@ -365,8 +371,11 @@ fn explain_reply(services: &Services, reply: &str, host: Option<&str>) -> AdminR
     let parsed = SmtpReply::parse_line(reply).filter(|reply| reply.code >= 400);
     let reply =
         parsed.ok_or_else(|| format!("`{reply}` is not an SMTP error reply (example: \"550 5.1.1 user unknown\")"))?;
-    let classification =
-        services.worker.delivery_policy().shaping.classify(&ClassifierInput::new(host, &reply, AttemptPhase::Rcpt));
+    let classification = services.queue.delivery.policy.current().shaping.classify(&ClassifierInput::new(
+        host,
+        &reply,
+        AttemptPhase::Rcpt,
+    ));
     Ok(json!({
         "reply": reply.to_string(),
         "category": classification.reason,

@@ -132,12 +132,12 @@ pub(super) async fn list_queue(
     }
     let mut scan = QueueScan { services, search, limit, tasks: Vec::new(), emails_read: 0, damaged: 0 };
     let next = scan.run(&mut walk).await?;
-    let (in_memory, body_bytes, queues_on_disk) = services.worker.memory_load();
+    let (in_memory, body_bytes, queues_on_disk) = services.queue.delivery.memory_load();
     let sites: Vec<Value> =
-        services.worker.ready_queue_statuses().iter().take(100).map(views::ready_queue_view).collect();
+        services.queue.delivery.queues.ready_queue_statuses().iter().take(100).map(views::ready_queue_view).collect();
     Ok(json!({
         "hold": hold_view(services).await?,
-        "tasks": scan.tasks.iter().map(|task| views::task_view(task, &services.worker)).collect::<Vec<_>>(),
+        "tasks": scan.tasks.iter().map(|task| views::task_view(task, &services.queue)).collect::<Vec<_>>(),
         "has_more": next.is_some(),
         "next_cursor": next.as_ref().map(format_cursor),
         "tasks_read": walk.rows_read(),
@@ -152,8 +152,8 @@ pub(super) async fn list_queue(
 /// JSON of the hold of the whole queue: its start, the number of recipients held and the oldest of them. Null without a
 /// hold.
 pub(super) async fn hold_view(services: &Services) -> Result<Value, String> {
-    let Some(hold) = services.worker.queue_hold() else { return Ok(Value::Null) };
-    let mut view = views::held_mail_view(services.worker.count_held(None).await.map_err(error_text)?);
+    let Some(hold) = services.queue.delivery.holds.queue_hold() else { return Ok(Value::Null) };
+    let mut view = views::held_mail_view(services.queue.delivery.holds.count_held(None).await.map_err(error_text)?);
     view["since"] = json!(hold.since);
     view["because"] = json!("the store was restored from a backup; `queue release --all` resumes delivery");
     Ok(view)
@@ -166,8 +166,13 @@ pub(super) async fn top_destinations(services: &Services, limit: usize, progress
             let _ = progress.try_send(format!("{tasks} recipients read"));
         }
     };
-    let top =
-        services.worker.top_destinations(limit.clamp(1, LISTED_MAX), report_progress).await.map_err(error_text)?;
+    let top = services
+        .queue
+        .delivery
+        .admin
+        .top_destinations(limit.clamp(1, LISTED_MAX), report_progress)
+        .await
+        .map_err(error_text)?;
     let now = services.intake.clock().now();
     let view: Vec<Value> =
         top.destinations.iter().map(|destination| views::top_destination_view(destination, now)).collect();
@@ -178,8 +183,13 @@ pub(super) async fn top_destinations(services: &Services, limit: usize, progress
 
 /// Runs a command on one email.
 pub(super) async fn run_command(services: &Services, command: &str, email: &str) -> AdminResult {
-    let recipients =
-        services.worker.command_email(parse_email_id(email)?, &parse_command(command)?).await.map_err(error_text)?;
+    let recipients = services
+        .queue
+        .delivery
+        .admin
+        .command_email(parse_email_id(email)?, &parse_command(command)?)
+        .await
+        .map_err(error_text)?;
     tracing::info!(email.id = email, command, recipients, "operator: command on an email");
     Ok(json!({"email": email, "recipients": recipients}))
 }
@@ -187,9 +197,9 @@ pub(super) async fn run_command(services: &Services, command: &str, email: &str)
 /// Lifts the hold of the whole queue, if there is one. Tasks that the operator holds, and tasks of suspended accounts,
 /// stay held; once the hold is lifted, the same command releases the former.
 async fn release_hold(services: &Services) -> Result<Option<Value>, String> {
-    let Some(hold) = services.worker.queue_hold() else { return Ok(None) };
-    let held_mail = services.worker.count_held(None).await.map_err(error_text)?;
-    services.worker.lift_queue_hold().await.map_err(error_text)?;
+    let Some(hold) = services.queue.delivery.holds.queue_hold() else { return Ok(None) };
+    let held_mail = services.queue.delivery.holds.count_held(None).await.map_err(error_text)?;
+    services.queue.delivery.holds.lift_queue_hold().await.map_err(error_text)?;
     tracing::info!(recipients = held_mail.recipients, "operator: lift the queue hold that the restore set");
     Ok(Some(json!({
         "recipients": held_mail.recipients,
@@ -240,7 +250,7 @@ pub(super) async fn run_command_on_matching(
         return Ok(released);
     }
     tracing::info!(order, ?filter, "operator: queue command");
-    let execution = services.worker.command_matching(filter, &command).await.map_err(error_text)?;
+    let execution = services.queue.delivery.admin.command_matching(filter, &command).await.map_err(error_text)?;
     let mut reported = 0;
     loop {
         let CommandProgress { done, busy, partitions_left: left, failure } =
@@ -270,7 +280,7 @@ pub(super) async fn run_command_on_matching(
 /// Lists the operator's overrides of destinations.
 pub(super) fn list_destinations(services: &Services) -> Value {
     let now = services.intake.clock().now();
-    let ordered = services.worker.destination_orders();
+    let ordered = services.queue.delivery.destinations.list();
     let view: Vec<Value> =
         ordered.iter().map(|(destination, overrides)| views::destination_view(destination, overrides, now)).collect();
     json!({"destinations": view})
@@ -302,6 +312,6 @@ pub(super) async fn change_destination(
         DestinationAction::Route(route) => overrides.route.clone_from(route),
     };
     tracing::info!(%destination, ?order, "operator: override destination");
-    let overrides = services.worker.order_destination(destination, change).await.map_err(error_text)?;
+    let overrides = services.queue.delivery.destinations.change(destination, change).await.map_err(error_text)?;
     Ok(json!({"destination": views::destination_view(destination, &overrides, now)}))
 }

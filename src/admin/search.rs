@@ -192,7 +192,7 @@ pub(super) async fn emails(
     query: EmailQuery,
     PageQuery { limit, cursor }: PageQuery,
 ) -> AdminResult {
-    let indexed_until = services.intake.dispatch_outbox_within(INDEX_WAIT_MAX).await;
+    let indexed_until = services.intake.outbox().dispatch_within(INDEX_WAIT_MAX).await;
     let mut search = Search::new(services, query, limit.clamp(1, LISTED_MAX)).await?;
     let next = search.run(cursor.as_deref().map(Cursor::read).transpose()?).await?;
     Ok(json!({

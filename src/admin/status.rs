@@ -116,16 +116,16 @@ pub(super) async fn status(services: &Services, permissions: &Permissions) -> Ad
         "problems": problems,
         "hostname": facts.hostname,
         "version": env!("CARGO_PKG_VERSION"),
-        "nodes": services.worker.leases().nodes(),
+        "nodes": services.queue.services.leases.nodes(),
         "members": nodes,
-        "partitions": services.worker.leases().len(),
+        "partitions": services.queue.services.leases.len(),
         "store": store_view(&services.store.health()),
         "listeners": listeners,
         "queue": queue,
         "dns": dns,
         "disk": disk,
         "certificate": certificate,
-        "last_hour": services.worker.last_hour(),
+        "last_hour": services.queue.delivery.last_hour(),
     }))
 }
 
@@ -277,7 +277,7 @@ async fn count_queue(services: &Services) -> Result<QueueCount, String> {
             if budget.queues.is_multiple_of(QUEUES_AT_ONCE) {
                 tokio::task::yield_now().await;
             }
-            if due <= services.clock.now() || services.worker.is_account_held(queue.account) {
+            if due <= services.clock.now() || services.queue.delivery.holds.is_account_held(queue.account) {
                 count_due_tasks(services, (&queue, due), (&mut count, &mut budget.tasks)).await?;
             }
             from = Some(next);
@@ -289,7 +289,7 @@ async fn count_queue(services: &Services) -> Result<QueueCount, String> {
 /// The partitions of this node, from a random one on: if a count cannot look at all queues, others are looked at the
 /// next time.
 fn partitions_from_random(services: &Services) -> Vec<u16> {
-    let mut partitions = services.worker.leases().held();
+    let mut partitions = services.queue.services.leases.held();
     let start = services.entropy.u64() % partitions.len().max(1) as u64;
     partitions.rotate_left(usize::try_from(start).unwrap_or(0));
     partitions
@@ -303,8 +303,8 @@ async fn count_due_tasks(
 ) -> Result<(), String> {
     let now = services.clock.now();
     let overdue_since = now.checked_sub(OVERDUE).unwrap_or(Timestamp::MIN);
-    let is_account_held = services.worker.is_account_held(queue.account);
-    if !is_account_held && services.worker.is_deferred(queue) {
+    let is_account_held = services.queue.delivery.holds.is_account_held(queue.account);
+    if !is_account_held && services.queue.delivery.scheduler.is_deferred(queue) {
         return Ok(());
     }
     let mut from = Some(store::task::due_start(queue, due));
@@ -342,9 +342,9 @@ async fn count_stored_tasks(services: &Services) -> Result<QueueCount, String> {
         for (task, _) in &page.tasks {
             count.recipients += 1;
             count.oldest = Some(count.oldest.map_or(task.accepted_at, |oldest| oldest.min(task.accepted_at)));
-            if task.held || services.worker.is_account_held(task.account) {
+            if task.held || services.queue.delivery.holds.is_account_held(task.account) {
                 count.held += 1;
-            } else if task.due <= now && !services.worker.is_deferred(&task.queue_name()) {
+            } else if task.due <= now && !services.queue.delivery.scheduler.is_deferred(&task.queue_name()) {
                 count.due += 1;
                 count.overdue += u64::from(task.due < overdue_since);
             }
@@ -358,7 +358,7 @@ async fn count_stored_tasks(services: &Services) -> Result<QueueCount, String> {
 impl QueueCount {
     async fn view(self, services: &Services, problems: &mut Problems) -> Result<Value, String> {
         let hold = queue::hold_view(services).await?;
-        let paused = services.worker.delivery_policy().paused;
+        let paused = services.queue.delivery.policy.current().paused;
         let mut note = None;
         if hold.is_object() {
             problems.push("the queue is held after a restore: `queue release --all` resumes it".to_owned());

@@ -1,12 +1,12 @@
 //! JSON views of accounts, domains, tasks, destinations, attempts and traces for the admin socket.
 
 use ::queue::domains::DomainWithSetup;
-use ::queue::holds::HeldMail;
+use ::queue::hold_admin::HeldMail;
 use ::queue::pacing::Backoff;
 use ::queue::provisioning::ProvisionedAccount;
 use ::queue::queue_admin::{EmailTrace, TopDestination};
 use ::queue::ready_queue::{BackoffState, SiteStanding};
-use ::queue::worker::Worker;
+use ::queue::subsystems::Subsystems;
 use jiff::Timestamp;
 use mail::account::Account;
 use mail::attempt::Attempt;
@@ -90,7 +90,7 @@ pub(super) fn held_mail_view(waiting: HeldMail) -> Value {
     json!({"recipients": waiting.recipients, "oldest": waiting.oldest, "has_more": waiting.has_more})
 }
 
-pub(super) fn task_view(task: &Task, worker: &Worker) -> Value {
+pub(super) fn task_view(task: &Task, queue: &Subsystems) -> Value {
     json!({
         "email": task.id.email,
         "recipient": task.address,
@@ -101,19 +101,19 @@ pub(super) fn task_view(task: &Task, worker: &Worker) -> Value {
         "expires_at": task.expires_at,
         "size_bytes": task.size_bytes,
         "held": task.held,
-        "held_by": blocked_by(task, worker),
+        "held_by": blocked_by(task, queue),
         "way": task.route.as_ref().map(route_text),
     })
 }
 
 /// Returns what holds a task, with the word that a trace uses; none if it is not held.
-fn blocked_by(task: &Task, worker: &Worker) -> Option<&'static str> {
+fn blocked_by(task: &Task, queue: &Subsystems) -> Option<&'static str> {
     if task.held {
         Some("operator")
-    } else if worker.is_account_held(task.account) {
+    } else if queue.delivery.holds.is_account_held(task.account) {
         Some("account_suspended")
     } else {
-        worker.queue_hold().map(|_| "queue_held")
+        queue.delivery.holds.queue_hold().map(|_| "queue_held")
     }
 }
 

@@ -119,7 +119,7 @@ impl AdminBackend<'_> {
         let services = &self.console.services;
         self.console.depth.refresh(services).await;
         let mut view = self.console.depth.view(self.now(), range, domain.as_ref().map(DomainName::as_str));
-        view["nodes"] = services.worker.leases().nodes().into();
+        view["nodes"] = services.queue.services.leases.nodes().into();
         if let Some(domain) = domain {
             let counts = services.store.queue_counts().domain(domain.as_str());
             view["domain"] = domain.as_str().into();

@@ -266,7 +266,7 @@ async fn the_pages_do_what_the_commands_do() {
     let fields = format!("form=apply&shown_at={}", question.field("shown_at"));
     let begun = browser.post("/console/mail/hold?to=dest.example", &fields).await;
     assert_eq!((begun.status, begun.header("location")), (303, "/console/commands/1"), "{begun:?}");
-    let cause = async || world.services.worker.trace_email(id).await.unwrap().waits[0].cause.clone();
+    let cause = async || world.services.queue.delivery.admin.trace_email(id).await.unwrap().waits[0].cause.clone();
     let held = async {
         while cause().await != WaitCause::Held {
             tokio::task::yield_now().await;
@@ -280,7 +280,7 @@ async fn the_pages_do_what_the_commands_do() {
     };
     tokio::time::timeout(PATIENCE, done).await.unwrap();
     world.wait(later, |email| email.recipients[0].state == RecipientState::Deferred).await;
-    let waits = world.services.worker.trace_email(later).await.unwrap().waits;
+    let waits = world.services.queue.delivery.admin.trace_email(later).await.unwrap().waits;
     assert_ne!(waits[0].cause, WaitCause::Held, "it was not on the page");
     let destination = browser.get("/console/queue/dest.example").await;
     assert!(destination.status == 200 && destination.body.contains("Queue depth"), "{destination:?}");

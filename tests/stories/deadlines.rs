@@ -46,8 +46,8 @@ async fn an_email_expires_while_its_destination_is_suspended() {
     let since = world.services.clock.now();
     let suspension = || Some(OperatorSuspension { since, until: None, because: None });
     let destination = Destination::Domain("dest.example".parse().unwrap());
-    let worker = &world.services.worker;
-    worker.order_destination(&destination, |overrides| overrides.suspension = suspension()).await.unwrap();
+    let queue = &world.services.queue;
+    queue.delivery.destinations.change(&destination, |overrides| overrides.suspension = suspension()).await.unwrap();
     let id = code(&world, "b@dest.example").await;
     world.services.clock.advance(PAST);
     is_expired(&world, id).await;
@@ -59,7 +59,7 @@ async fn an_email_expires_while_its_destination_is_suspended() {
 async fn an_email_expires_while_the_operator_holds_it() {
     let world = TestWorld::start_with("paused = true\n").await;
     let id = code(&world, "b@dest.example").await;
-    world.services.worker.command_email(id, &QueueCommand::Hold).await.unwrap();
+    world.services.queue.delivery.admin.command_email(id, &QueueCommand::Hold).await.unwrap();
     world.reload("");
     world.services.clock.advance(PAST);
     is_expired(&world, id).await;
@@ -93,11 +93,15 @@ async fn an_email_expires_in_the_ready_queue() {
     let first = world.relay(&["a@dest.example"], "the one of this quarter of an hour").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let id = code(&world, "b@dest.example").await;
-    let worker = &world.services.worker;
-    assert_eq!(worker.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(), 1);
+    let queue = &world.services.queue;
+    assert_eq!(queue.delivery.queues.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(), 1);
     world.services.clock.advance(PAST);
     is_expired(&world, id).await;
-    assert_eq!(worker.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(), 0, "no ready task");
+    assert_eq!(
+        queue.delivery.queues.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(),
+        0,
+        "no ready task"
+    );
     assert_eq!(world.sink.received().len(), 1);
     world.end().await;
 }

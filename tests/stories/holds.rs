@@ -25,7 +25,7 @@ const LATER: Duration = Duration::from_secs(600);
 const GREY: &[Behaviour] = &[Behaviour::AtRcpt("451 4.7.1 greylisted")];
 
 async fn cause(world: &TestWorld, id: EmailId) -> WaitCause {
-    world.services.worker.trace_email(id).await.unwrap().waits.remove(0).cause
+    world.services.queue.delivery.admin.trace_email(id).await.unwrap().waits.remove(0).cause
 }
 
 /// Waits until an email waits for this cause.
@@ -79,10 +79,17 @@ async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
     let mut world = TestWorld::start().await;
     let host = Destination::MailHost("slow.example".parse().unwrap());
     let single_connection = PaceOverride { connections_max: Some(1), messages_per_second: None };
-    world.services.worker.order_destination(&host, |overrides| overrides.pace = single_connection).await.unwrap();
+    world
+        .services
+        .queue
+        .delivery
+        .destinations
+        .change(&host, |overrides| overrides.pace = single_connection)
+        .await
+        .unwrap();
     let retried = submit_deferred(&world, "retried@dest.example").await;
     let by_hand = submit_deferred(&world, "by-hand@dest.example").await;
-    world.services.worker.command_email(by_hand, &QueueCommand::Hold).await.unwrap();
+    world.services.queue.delivery.admin.command_email(by_hand, &QueueCommand::Hold).await.unwrap();
     world.sink.script("asked@slow.example", &[Behaviour::AtRcptLater("451 4.7.1 later")]);
     let in_attempt = world.relay(&["asked@slow.example"], "being tried").await;
     world.sink.pending_reply().await;
@@ -94,7 +101,7 @@ async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
         assert_eq!(cause(&world, id).await, WaitCause::AccountSuspended);
     }
     assert_eq!(cause(&world, by_hand).await, WaitCause::Held);
-    let waiting = world.services.worker.count_held(Some(world.account)).await.unwrap();
+    let waiting = world.services.queue.delivery.holds.count_held(Some(world.account)).await.unwrap();
     assert_eq!(waiting.recipients, 4);
     // A running attempt finishes.
     world.sink.release_reply();
@@ -106,7 +113,7 @@ async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
         assert_eq!(attempts(&world, id).await, attempt_count);
     }
     // An operator's retry of one email does not lift the suspension.
-    world.services.worker.command_email(retried, &QueueCommand::Retry).await.unwrap();
+    world.services.queue.delivery.admin.command_email(retried, &QueueCommand::Retry).await.unwrap();
     assert_eq!(cause(&world, retried).await, WaitCause::AccountSuspended);
 
     world.suspend(false).await;
@@ -114,7 +121,7 @@ async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
         delivered(&world, id).await;
     }
     assert_eq!((cause(&world, by_hand).await, attempts(&world, by_hand).await), (WaitCause::Held, 1));
-    world.services.worker.command_email(by_hand, &QueueCommand::Release).await.unwrap();
+    world.services.queue.delivery.admin.command_email(by_hand, &QueueCommand::Release).await.unwrap();
     delivered(&world, by_hand).await;
     world.end().await;
 }
@@ -179,17 +186,17 @@ async fn a_restored_store_sends_nothing_until_the_hold_is_lifted() {
     for id in [id, new] {
         assert_eq!(cause(&world, id).await, WaitCause::QueueHeld);
     }
-    let waiting = world.services.worker.count_held(None).await.unwrap();
+    let waiting = world.services.queue.delivery.holds.count_held(None).await.unwrap();
     assert_eq!(waiting.recipients, 2);
     assert_eq!(waiting.oldest, Some(world.email(id).await.email.created_at));
     assert_eq!(world.sink.received().len(), 1, "nothing was sent again");
-    assert!(world.services.worker.lift_queue_hold().await.unwrap().is_some());
+    assert!(world.services.queue.delivery.holds.lift_queue_hold().await.unwrap().is_some());
     for id in [id, new] {
         delivered(&world, id).await;
     }
     assert_eq!(world.sink.received().len(), 3);
     let world = world.restart("").await;
-    assert_eq!(world.services.worker.queue_hold(), None, "lifting is permanent");
+    assert_eq!(world.services.queue.delivery.holds.queue_hold(), None, "lifting is permanent");
     world.end().await;
 }
 

@@ -9,7 +9,7 @@ use crate::world::sink::Behaviour;
 use crate::world::{TestWorld, ZONE};
 
 async fn top(world: &TestWorld, name: &str) -> TopDestination {
-    let top = world.services.worker.top_destinations(10, |_| {}).await.unwrap();
+    let top = world.services.queue.delivery.admin.top_destinations(10, |_| {}).await.unwrap();
     let found = top.destinations.iter().find(|destination| destination.name.contains(name));
     found.unwrap_or_else(|| panic!("{name}: {top:#?}")).clone()
 }
@@ -32,7 +32,7 @@ async fn a_refused_connection_is_shown_as_the_limit_before_the_hosts_are_dead() 
         .await;
     // An untried email shows the error of other emails at these hosts.
     let untried = world.relay(&["two@dead.example"], "untried").await;
-    let trace = world.services.worker.trace_email(untried).await.unwrap();
+    let trace = world.services.queue.delivery.admin.trace_email(untried).await.unwrap();
     let error = trace.waits[0].destination_error.clone().unwrap_or_else(|| panic!("{trace:#?}"));
     assert!(error.contains("refused"), "{error}");
     // `end` would wait until the untried message leaves memory, which takes 30 s.

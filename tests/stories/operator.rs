@@ -16,46 +16,49 @@ use crate::world::{PATIENCE, TestWorld};
 #[tokio::test(flavor = "multi_thread")]
 async fn hold_release_retry_and_drop() {
     let world = TestWorld::start().await;
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     world.sink.script("grey@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["grey@dest.example"], "later").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    worker.command_email(id, &QueueCommand::Hold).await.unwrap();
-    let trace = worker.trace_email(id).await.unwrap();
+    queue.delivery.admin.command_email(id, &QueueCommand::Hold).await.unwrap();
+    let trace = queue.delivery.admin.trace_email(id).await.unwrap();
     assert!(trace.waits[0].cause == WaitCause::Held, "{:?}", trace.waits);
-    worker.command_email(id, &QueueCommand::Release).await.unwrap();
-    let trace = worker.trace_email(id).await.unwrap();
+    queue.delivery.admin.command_email(id, &QueueCommand::Release).await.unwrap();
+    let trace = queue.delivery.admin.trace_email(id).await.unwrap();
     assert!(trace.waits[0].until.is_some(), "{:?}", trace.waits);
-    assert_eq!(worker.command_email(id, &QueueCommand::Retry).await.unwrap(), 1);
+    assert_eq!(queue.delivery.admin.command_email(id, &QueueCommand::Retry).await.unwrap(), 1);
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    assert!(worker.command_email(id, &QueueCommand::Retry).await.is_err(), "nothing is left in the queue");
+    assert!(
+        queue.delivery.admin.command_email(id, &QueueCommand::Retry).await.is_err(),
+        "nothing is left in the queue"
+    );
 
     world.sink.script("drop@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["drop@dest.example"], "never").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    worker.command_email(id, &QueueCommand::Drop).await.unwrap();
+    queue.delivery.admin.command_email(id, &QueueCommand::Drop).await.unwrap();
     let email = world.email(id).await;
     assert_eq!(email.recipients[0].state, RecipientState::Cancelled);
 
     world.sink.script("fail@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["fail@dest.example"], "returned").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    worker.command_email(id, &QueueCommand::Hold).await.unwrap();
-    worker.command_email(id, &QueueCommand::Fail).await.unwrap();
+    queue.delivery.admin.command_email(id, &QueueCommand::Hold).await.unwrap();
+    queue.delivery.admin.command_email(id, &QueueCommand::Fail).await.unwrap();
     let email = world.email(id).await;
     assert_eq!(email.recipients[0].state, RecipientState::Failed);
-    let trace = worker.trace_email(id).await.unwrap();
+    let trace = queue.delivery.admin.trace_email(id).await.unwrap();
     assert!(trace.waits.is_empty(), "{:?}", trace.waits);
     let failed = trace.events.iter().find(|event| event.kind == EventKind::Failed).unwrap();
     assert!(failed.detail.to_string().contains("ended by the operator"), "{failed:?}");
-    assert!(worker.command_email(id, &QueueCommand::Fail).await.is_err(), "nothing is left in the queue");
+    assert!(queue.delivery.admin.command_email(id, &QueueCommand::Fail).await.is_err(), "nothing is left in the queue");
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_senders_by_smtp_get_a_bounce_message_for_ended_delivery() {
     let world = TestWorld::start().await;
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     for name in ["api@dest.example", "smtp@dest.example"] {
         world.sink.script(name, &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     }
@@ -66,8 +69,8 @@ async fn only_senders_by_smtp_get_a_bounce_message_for_ended_delivery() {
     let by_smtp = world.relay(&["smtp@dest.example"], "by SMTP").await;
     for id in [by_api, by_smtp] {
         world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-        worker.command_email(id, &QueueCommand::Fail).await.unwrap();
-        let events = worker.trace_email(id).await.unwrap().events;
+        queue.delivery.admin.command_email(id, &QueueCommand::Fail).await.unwrap();
+        let events = queue.delivery.admin.trace_email(id).await.unwrap().events;
         assert!(events.iter().any(|event| event.kind == EventKind::Failed), "{events:?}");
     }
     let reports = world.sink.wait_for(1).await;
@@ -104,7 +107,7 @@ pub(crate) async fn wait_for_command(handle: BulkCommandHandle) -> u64 {
 async fn wait_for_cause(world: &TestWorld, id: EmailId, expected: WaitCause) {
     let poll = async {
         loop {
-            let waiting = world.services.worker.trace_email(id).await.unwrap().waits;
+            let waiting = world.services.queue.delivery.admin.trace_email(id).await.unwrap().waits;
             if waiting.first().is_some_and(|waiting| waiting.cause == expected) {
                 return;
             }
@@ -127,7 +130,7 @@ pub(crate) fn suspend(because: &str) -> impl Fn(&mut mail::destination::Destinat
 #[tokio::test(flavor = "multi_thread")]
 async fn bulk_commands_change_all_matching_recipients() {
     let world = TestWorld::start().await;
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     let mut ids = Vec::new();
     for name in ["a@dest.example", "b@dest.example", "c@other.example"] {
         world.sink.script(name, &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
@@ -136,13 +139,14 @@ async fn bulk_commands_change_all_matching_recipients() {
         ids.push(id);
     }
     assert_eq!(
-        wait_for_command(worker.command_matching(to("dest.example"), &QueueCommand::Hold).await.unwrap()).await,
+        wait_for_command(queue.delivery.admin.command_matching(to("dest.example"), &QueueCommand::Hold).await.unwrap())
+            .await,
         2
     );
-    let cause = async |n: usize| worker.trace_email(ids[n]).await.unwrap().waits[0].cause.clone();
+    let cause = async |n: usize| queue.delivery.admin.trace_email(ids[n]).await.unwrap().waits[0].cause.clone();
     assert_eq!(cause(0).await, WaitCause::Held);
     assert_eq!(cause(2).await, WaitCause::Schedule { attempt: 2 });
-    let top = worker.top_destinations(10, |_| {}).await.unwrap();
+    let top = queue.delivery.admin.top_destinations(10, |_| {}).await.unwrap();
     let longest = &top.destinations[0];
     assert_eq!((top.tasks, top.count, longest.tasks, longest.held), (3, 2, 2, 2));
     assert_eq!((longest.name.as_str(), longest.limit), ("10 mx.dest.example", LimitingFactor::Held));
@@ -150,17 +154,30 @@ async fn bulk_commands_change_all_matching_recipients() {
     assert_eq!(top.destinations[1].limit, LimitingFactor::Schedule);
 
     let held = TaskFilter { held: Some(true), ..TaskFilter::default() };
-    assert_eq!(wait_for_command(worker.command_matching(held.clone(), &QueueCommand::Release).await.unwrap()).await, 2);
-    assert_eq!(wait_for_command(worker.command_matching(held, &QueueCommand::Drop).await.unwrap()).await, 0);
     assert_eq!(
-        wait_for_command(worker.command_matching(to("dest.example"), &QueueCommand::Retry).await.unwrap()).await,
+        wait_for_command(queue.delivery.admin.command_matching(held.clone(), &QueueCommand::Release).await.unwrap())
+            .await,
+        2
+    );
+    assert_eq!(
+        wait_for_command(queue.delivery.admin.command_matching(held, &QueueCommand::Drop).await.unwrap()).await,
+        0
+    );
+    assert_eq!(
+        wait_for_command(
+            queue.delivery.admin.command_matching(to("dest.example"), &QueueCommand::Retry).await.unwrap()
+        )
+        .await,
         2
     );
     for id in &ids[..2] {
         world.wait(*id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
     assert_eq!(
-        wait_for_command(worker.command_matching(TaskFilter::default(), &QueueCommand::Drop).await.unwrap()).await,
+        wait_for_command(
+            queue.delivery.admin.command_matching(TaskFilter::default(), &QueueCommand::Drop).await.unwrap()
+        )
+        .await,
         1
     );
     assert_eq!(world.email(ids[2]).await.recipients[0].state, RecipientState::Cancelled);
@@ -170,17 +187,17 @@ async fn bulk_commands_change_all_matching_recipients() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_destination_waits_until_it_is_resumed() {
     let world = TestWorld::start().await;
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     for destination in
         [Destination::Domain("dest.example".parse().unwrap()), Destination::MailHost("dest.example".parse().unwrap())]
     {
-        worker.order_destination(&destination, suspend("they asked us to")).await.unwrap();
+        queue.delivery.destinations.change(&destination, suspend("they asked us to")).await.unwrap();
         let id = world.relay(&["a@dest.example"], "later").await;
         let other = world.relay(&["a@other.example"], "now").await;
         world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
         let waiting = async {
             loop {
-                let waiting = worker.trace_email(id).await.unwrap().waits.remove(0);
+                let waiting = queue.delivery.admin.trace_email(id).await.unwrap().waits.remove(0);
                 // Its mail hosts may still be looked up.
                 if !matches!(waiting.cause, WaitCause::LookUp | WaitCause::Turn) {
                     return waiting;
@@ -192,9 +209,9 @@ async fn a_suspended_destination_waits_until_it_is_resumed() {
         let because = Some("they asked us to".to_owned());
         assert_eq!(waiting.cause, WaitCause::Suspended { destination: destination.clone(), because });
         assert_eq!(world.email(id).await.recipients[0].attempts, 0);
-        worker.order_destination(&destination, |overrides| overrides.suspension = None).await.unwrap();
+        queue.delivery.destinations.change(&destination, |overrides| overrides.suspension = None).await.unwrap();
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-        assert_eq!(worker.destination_orders(), [], "a lifted suspension leaves no override");
+        assert_eq!(queue.delivery.destinations.list(), [], "a lifted suspension leaves no override");
     }
     world.end().await;
 }
@@ -204,20 +221,20 @@ async fn destination_overrides_survive_a_restart() {
     let world = TestWorld::start().await;
     let hosts = Destination::MailHost("dest.example".parse().unwrap());
     let pace = PaceOverride { connections_max: Some(1), messages_per_second: Some(0.5) };
-    world.services.worker.order_destination(&hosts, |overrides| overrides.pace = pace).await.unwrap();
+    world.services.queue.delivery.destinations.change(&hosts, |overrides| overrides.pace = pace).await.unwrap();
     let domain = Destination::Domain("other.example".parse().unwrap());
-    world.services.worker.order_destination(&domain, suspend("for now")).await.unwrap();
+    world.services.queue.delivery.destinations.change(&domain, suspend("for now")).await.unwrap();
     let id = world.relay(&["a@other.example"], "later").await;
-    let ordered = world.services.worker.destination_orders();
+    let ordered = world.services.queue.delivery.destinations.list();
     let world = world.restart("").await;
-    assert_eq!(world.services.worker.destination_orders(), ordered);
+    assert_eq!(world.services.queue.delivery.destinations.list(), ordered);
     let first = world.relay(&["a@dest.example"], "at once").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    let statuses = world.services.worker.ready_queue_statuses();
+    let statuses = world.services.queue.delivery.queues.ready_queue_statuses();
     let site = statuses.iter().find(|site| site.name == "10 mx.dest.example").unwrap();
     assert_eq!(site.connections_max, 1);
     assert_eq!(world.email(id).await.recipients[0].attempts, 0);
-    world.services.worker.order_destination(&domain, |overrides| overrides.suspension = None).await.unwrap();
+    world.services.queue.delivery.destinations.change(&domain, |overrides| overrides.suspension = None).await.unwrap();
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }
@@ -238,7 +255,7 @@ async fn smarthosts_by_domain_by_override_and_as_fail_over() {
         relay.address
     );
     let world = TestWorld::start_with(&smarthosts).await;
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     let sinks = [("relay", &relay), ("mx", &world.sink)];
     let send = async |to: &str| {
         let id = world.relay(&[to], "on its way").await;
@@ -252,24 +269,31 @@ async fn smarthosts_by_domain_by_override_and_as_fail_over() {
     let partner = || Some(RouteOverride::Smarthost("partner".parse().unwrap()));
     let dest = Destination::Domain("dest.example".parse().unwrap());
     let other = Destination::Domain("other.example".parse().unwrap());
-    worker.order_destination(&dest, |overrides| overrides.route = partner()).await.unwrap();
-    worker.order_destination(&other, |overrides| overrides.route = Some(RouteOverride::MailHosts)).await.unwrap();
+    queue.delivery.destinations.change(&dest, |overrides| overrides.route = partner()).await.unwrap();
+    queue
+        .delivery
+        .destinations
+        .change(&other, |overrides| overrides.route = Some(RouteOverride::MailHosts))
+        .await
+        .unwrap();
     assert_eq!(send("two@dest.example").await, Some("relay"));
     assert_eq!(send("two@other.example").await, Some("mx"));
     let unknown = Some(RouteOverride::Smarthost("nobody".parse().unwrap()));
-    assert!(worker.order_destination(&dest, |overrides| overrides.route.clone_from(&unknown)).await.is_err());
-    worker.order_destination(&dest, |overrides| overrides.route = None).await.unwrap();
+    assert!(queue.delivery.destinations.change(&dest, |overrides| overrides.route.clone_from(&unknown)).await.is_err());
+    queue.delivery.destinations.change(&dest, |overrides| overrides.route = None).await.unwrap();
     assert_eq!(send("three@dest.example").await, Some("mx"));
 
     world.sink.script("four@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["four@dest.example"], "later").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
     assert_eq!(
-        wait_for_command(worker.command_matching(to("dest.example"), &QueueCommand::Reroute(partner())).await.unwrap())
-            .await,
+        wait_for_command(
+            queue.delivery.admin.command_matching(to("dest.example"), &QueueCommand::Reroute(partner())).await.unwrap()
+        )
+        .await,
         1
     );
-    worker.command_email(id, &QueueCommand::Retry).await.unwrap();
+    queue.delivery.admin.command_email(id, &QueueCommand::Retry).await.unwrap();
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     assert_eq!(receiving_sink("four@dest.example", sinks).await, Some("relay"));
     world.end().await;
@@ -281,14 +305,14 @@ async fn domains_behind_one_provider_share_its_connections() {
     let world = TestWorld::start_with(smarthosts).await;
     world.sink.script("slow@dest.example", &[Behaviour::StallAfterDot]);
     let slow = world.relay(&["slow@dest.example"], "takes its time").await;
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     wait_for_cause(&world, slow, WaitCause::Reply).await;
     // Another domain with other hosts of the same provider.
     let other = world.relay(&["a@other.example"], "waits for it").await;
     wait_for_cause(&world, other, WaitCause::Connections { max: 1, slowed: None }).await;
     let hosts = Destination::MailHost("example".parse().unwrap());
     let pace = PaceOverride { connections_max: Some(2), messages_per_second: None };
-    worker.order_destination(&hosts, |overrides| overrides.pace = pace).await.unwrap();
+    queue.delivery.destinations.change(&hosts, |overrides| overrides.pace = pace).await.unwrap();
     world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
 }
 
@@ -304,11 +328,11 @@ async fn a_waiting_email_is_explained_after_its_dns_records_expired() {
     wait_for_cause(&world, waiting_email, busy.clone()).await;
     // The zone's TTL is one minute.
     world.services.clock.advance(Duration::from_secs(120));
-    let worker = &world.services.worker;
-    let waiting = worker.trace_email(waiting_email).await.unwrap().waits.remove(0);
+    let queue = &world.services.queue;
+    let waiting = queue.delivery.admin.trace_email(waiting_email).await.unwrap().waits.remove(0);
     assert_eq!((waiting.cause, waiting.position), (busy, Some(0)));
     assert_eq!(waiting.destination.as_deref(), Some("10 mx.dest.example"));
-    let top = worker.top_destinations(10, |_| {}).await.unwrap();
+    let top = queue.delivery.admin.top_destinations(10, |_| {}).await.unwrap();
     let longest = &top.destinations[0];
     assert_eq!((longest.name.as_str(), longest.limit), ("10 mx.dest.example", LimitingFactor::Connections));
     assert_eq!((longest.tasks, longest.connections), (2, 1));
@@ -320,7 +344,7 @@ async fn a_bulk_command_waits_for_a_running_attempt_and_is_applied_once() {
     let world =
         TestWorld::start_with(&format!("[[delivery.smarthosts]]\nname = \"partner\"\nhosts = \"{}\"\n", relay.address))
             .await;
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     world.sink.script("c@other.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let other = world.relay(&["c@other.example"], "another").await;
     world.wait(other, |e| e.recipients[0].state == RecipientState::Deferred).await;
@@ -330,11 +354,14 @@ async fn a_bulk_command_waits_for_a_running_attempt_and_is_applied_once() {
         world.sink.script(address, &[Behaviour::AtRcptLater("451 4.7.1 greylisted")]);
         let id = world.relay(&[address], "being tried").await;
         wait_for_cause(&world, id, WaitCause::Reply).await;
-        let handle = worker.command_matching(to("dest.example"), &order).await.unwrap();
+        let handle = queue.delivery.admin.command_matching(to("dest.example"), &order).await.unwrap();
         assert_eq!(wait_for_command_progress(&handle, |progress| progress.busy == 1).await, 0, "{order:?}");
         // A command about other recipients does not wait for this attempt.
         assert_eq!(
-            wait_for_command(worker.command_matching(to("other.example"), &QueueCommand::Hold).await.unwrap()).await,
+            wait_for_command(
+                queue.delivery.admin.command_matching(to("other.example"), &QueueCommand::Hold).await.unwrap()
+            )
+            .await,
             1
         );
         assert_eq!(handle.progress().await.unwrap().busy, 1);
@@ -345,7 +372,7 @@ async fn a_bulk_command_waits_for_a_running_attempt_and_is_applied_once() {
             "{order:?}"
         );
 
-        let trace_now = async || worker.trace_email(id).await.unwrap();
+        let trace_now = async || queue.delivery.admin.trace_email(id).await.unwrap();
         let is_done = |trace: &queue::queue_admin::EmailTrace| match (&order, trace.waits.first()) {
             (QueueCommand::Hold, Some(waiting)) => waiting.cause == WaitCause::Held,
             (QueueCommand::Reroute(_), Some(waiting)) => waiting.destination.as_ref().unwrap().contains("partner"),
@@ -361,15 +388,18 @@ async fn a_bulk_command_waits_for_a_running_attempt_and_is_applied_once() {
         }
         // A later command takes effect: the first one is not carried out again.
         let back = if order == QueueCommand::Hold { QueueCommand::Release } else { QueueCommand::Reroute(None) };
-        worker.command_email(id, &back).await.unwrap();
+        queue.delivery.admin.command_email(id, &back).await.unwrap();
         assert_eq!(
-            wait_for_command(worker.command_matching(to("other.example"), &QueueCommand::Hold).await.unwrap()).await,
+            wait_for_command(
+                queue.delivery.admin.command_matching(to("other.example"), &QueueCommand::Hold).await.unwrap()
+            )
+            .await,
             1
         );
         assert_eq!(handle.progress().await.unwrap().done, 1);
         let trace = trace_now().await;
         assert!(!is_done(&trace), "{order:?} {:?}", trace.waits);
-        worker.command_email(id, &QueueCommand::Drop).await.unwrap();
+        queue.delivery.admin.command_email(id, &QueueCommand::Drop).await.unwrap();
     }
     world.end().await;
 }

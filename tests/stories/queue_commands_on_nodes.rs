@@ -55,12 +55,22 @@ async fn wait_until(description: &str, mut condition: impl AsyncFnMut() -> bool)
 }
 
 async fn cause(node: &TestWorld, id: EmailId) -> Option<WaitCause> {
-    node.services.worker.trace_email(id).await.unwrap().waits.into_iter().next().map(|waiting| waiting.cause)
+    node.services
+        .queue
+        .delivery
+        .admin
+        .trace_email(id)
+        .await
+        .unwrap()
+        .waits
+        .into_iter()
+        .next()
+        .map(|waiting| waiting.cause)
 }
 
 /// The node's share of the rate to the hosts of dest.example, in messages per second.
 fn messages_per_second(node: &TestWorld) -> Option<f64> {
-    let statuses = node.services.worker.ready_queue_statuses();
+    let statuses = node.services.queue.delivery.queues.ready_queue_statuses();
     statuses.iter().find(|site| site.name == "10 mx.dest.example").and_then(|site| site.messages_per_second)
 }
 
@@ -89,16 +99,21 @@ async fn commands_given_to_one_node_apply_on_the_other_and_survive_the_first() {
     let (paced, suspended) = (hosts.clone(), domain.clone());
     let ordered = first
         .at(|node| async move {
-            let worker = &node.services.worker;
+            let queue = &node.services.queue;
             let pace = PaceOverride { connections_max: None, messages_per_second: Some(400.0) };
-            worker.order_destination(&paced, |overrides| overrides.pace = pace).await.unwrap();
-            worker.order_destination(&suspended, suspend("until we know")).await.unwrap();
-            wait_for_command(worker.command_matching(to("dest.example"), &QueueCommand::Hold).await.unwrap()).await;
-            worker.destination_orders()
+            queue.delivery.destinations.change(&paced, |overrides| overrides.pace = pace).await.unwrap();
+            queue.delivery.destinations.change(&suspended, suspend("until we know")).await.unwrap();
+            wait_for_command(
+                queue.delivery.admin.command_matching(to("dest.example"), &QueueCommand::Hold).await.unwrap(),
+            )
+            .await;
+            queue.delivery.destinations.list()
         })
         .await;
-    wait_until("the other node has the overrides", async || second.services.worker.destination_orders() == ordered)
-        .await;
+    wait_until("the other node has the overrides", async || {
+        second.services.queue.delivery.destinations.list() == ordered
+    })
+    .await;
     wait_until("the email is held on the other node", async || cause(&second, at_two).await == Some(WaitCause::Held))
         .await;
     wait_until("each node has its share", async || messages_per_second(&second) == Some(200.0)).await;
@@ -112,8 +127,9 @@ async fn commands_given_to_one_node_apply_on_the_other_and_survive_the_first() {
     sink.script("two@slow.example", &[Behaviour::AtRcptLater(GREYLISTED)]);
     let in_attempt = second.relay(&["two@slow.example"], "being tried").await;
     wait_until("the attempt runs", async || cause(&second, in_attempt).await == Some(WaitCause::Reply)).await;
-    let handle = first
-        .at(async |node| node.services.worker.command_matching(to("slow.example"), &QueueCommand::Hold).await.is_ok());
+    let handle = first.at(async |node| {
+        node.services.queue.delivery.admin.command_matching(to("slow.example"), &QueueCommand::Hold).await.is_ok()
+    });
     assert!(handle.await);
     let _dead = first.kill();
     sink.release_reply();
@@ -124,14 +140,18 @@ async fn commands_given_to_one_node_apply_on_the_other_and_survive_the_first() {
     assert_eq!(cause(&second, at_one).await, Some(WaitCause::Held));
     wait_until("the node has the whole rate", async || messages_per_second(&second) == Some(400.0)).await;
 
-    let worker = &second.services.worker;
-    worker.order_destination(&domain, |overrides| overrides.suspension = None).await.unwrap();
+    let queue = &second.services.queue;
+    queue.delivery.destinations.change(&domain, |overrides| overrides.suspension = None).await.unwrap();
     assert!(
-        wait_for_command(worker.command_matching(to("dest.example"), &QueueCommand::Retry).await.unwrap()).await >= 2
+        wait_for_command(
+            queue.delivery.admin.command_matching(to("dest.example"), &QueueCommand::Retry).await.unwrap()
+        )
+        .await
+            >= 2
     );
     for id in [waits_at_one, waits_at_two, at_one, at_two] {
         second.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
-    worker.command_email(in_attempt, &QueueCommand::Drop).await.unwrap();
+    queue.delivery.admin.command_email(in_attempt, &QueueCommand::Drop).await.unwrap();
     second.end().await;
 }

@@ -19,7 +19,7 @@ const TOO_MUCH: &str = "421 4.7.28 an unusual rate of mail from you";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_destination_shows_its_reason_and_resumes() {
     let world = TestWorld::start_with(PAUSE).await;
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     world.sink.script("first@dest.example", &[Behaviour::AtRcpt(TOO_MUCH)]);
     let first = world.relay(&["first@dest.example"], "too much").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
@@ -32,14 +32,14 @@ async fn a_paused_destination_shows_its_reason_and_resumes() {
 
     let now = world.services.clock.now();
     for id in &waiting {
-        let trace = worker.trace_email(*id).await.unwrap();
+        let trace = queue.delivery.admin.trace_email(*id).await.unwrap();
         let description = trace.waits[0].cause.to_string();
         assert!(description.contains("paused until"), "{description}");
         assert!(description.ends_with("after the reply: 421 4.7.28 an unusual rate of mail from you"), "{description}");
         let wait = trace.waits[0].until.unwrap().duration_since(now).as_secs();
         assert!((800..=900).contains(&wait), "{wait}");
     }
-    let statuses = worker.ready_queue_statuses();
+    let statuses = queue.delivery.queues.ready_queue_statuses();
     let suspended: Vec<_> = statuses.iter().filter(|site| site.backoff_description(now).is_some()).collect();
     assert!(matches!(suspended.as_slice(), [site] if site.name == "10 mx.dest.example"), "{statuses:#?}");
     assert_eq!(world.sink.received().len(), 1, "no attempt during the pause");
@@ -63,11 +63,11 @@ async fn a_retry_command_ends_a_pause_after_its_rule_was_removed() {
     world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let next = world.relay(&["next@dest.example"], "waits").await;
     world.reload("");
-    world.services.worker.command_email(next, &QueueCommand::Retry).await.unwrap();
+    world.services.queue.delivery.admin.command_email(next, &QueueCommand::Retry).await.unwrap();
     world.wait(next, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    world.services.worker.command_email(first, &QueueCommand::Retry).await.unwrap();
+    world.services.queue.delivery.admin.command_email(first, &QueueCommand::Retry).await.unwrap();
     world.wait(first, |e| e.recipients[0].attempts == 2).await;
-    let statuses = world.services.worker.ready_queue_statuses();
+    let statuses = world.services.queue.delivery.queues.ready_queue_statuses();
     let now = world.services.clock.now();
     assert!(statuses.iter().all(|site| site.backoff_description(now).is_none()), "{statuses:#?}");
     world.end().await;
@@ -98,7 +98,7 @@ async fn reply_rules_turn_permanent_into_temporary_and_back() {
     world.sink.script("slow@slow.example", &[Behaviour::AtRcpt("450 4.2.0 less of it")]);
     let slow = world.relay(&["slow@slow.example"], "slowly").await;
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    let statuses = world.services.worker.ready_queue_statuses();
+    let statuses = world.services.queue.delivery.queues.ready_queue_statuses();
     let slowed: Vec<_> = statuses.iter().filter(|site| site.messages_per_second.is_some()).collect();
     assert!(matches!(slowed.as_slice(), [site] if site.name == "10 mx.slow.example"), "{statuses:#?}");
 
@@ -119,7 +119,7 @@ async fn a_refusal_in_the_greeting_suspends_the_host_at_once() {
     let email = world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
     assert_eq!(email.recipients[0].attempts, 1);
     let next = world.relay(&["next@dest.example"], "waits").await;
-    let trace = world.services.worker.trace_email(next).await.unwrap();
+    let trace = world.services.queue.delivery.admin.trace_email(next).await.unwrap();
     assert!(trace.waits[0].cause.to_string().contains("in backoff until"), "{:?}", trace.waits);
     world.services.clock.advance(Duration::from_secs(75));
     for id in [first, next] {
@@ -145,7 +145,7 @@ async fn a_reply_of_one_host_applies_to_all_hosts_of_its_provider() {
     let next = world.relay(&["next@two.example"], "the same provider").await;
     let other = world.relay(&["one@other.example"], "not their business").await;
     world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    let waiting = world.services.worker.trace_email(next).await.unwrap().waits.remove(0);
+    let waiting = world.services.queue.delivery.admin.trace_email(next).await.unwrap().waits.remove(0);
     assert!(waiting.cause.to_string().ends_with("rate limited due to IP reputation."), "{}", waiting.cause);
     assert_eq!(world.sink.received().len(), 1, "no other attempt");
 
@@ -164,19 +164,19 @@ async fn a_pace_override_for_one_name_of_a_provider_survives_a_site_of_another_n
          two.example MX 10 two-example.k-v1.mx.microsoft.\n\
          *.k-v1.mx.microsoft A 127.0.0.1\n",
     );
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     let hosts = Destination::MailHost("outlook.com".parse().unwrap());
     let pace = PaceOverride { connections_max: Some(1), messages_per_second: Some(0.001) };
-    worker.order_destination(&hosts, |overrides| overrides.pace = pace).await.unwrap();
+    queue.delivery.destinations.change(&hosts, |overrides| overrides.pace = pace).await.unwrap();
     for to in ["1@one.example", "2@two.example"] {
         let id = world.relay(&[to], "goes").await;
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
     let slow = world.relay(&["3@one.example"], "waits").await;
-    let waiting = worker.trace_email(slow).await.unwrap().waits.remove(0);
+    let waiting = queue.delivery.admin.trace_email(slow).await.unwrap().waits.remove(0);
     assert_eq!(waiting.cause, WaitCause::Rate, "{}", waiting.cause);
     // A changed pace applies to mail that is already waiting.
-    worker.order_destination(&hosts, |overrides| overrides.pace = PaceOverride::default()).await.unwrap();
+    queue.delivery.destinations.change(&hosts, |overrides| overrides.pace = PaceOverride::default()).await.unwrap();
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }

@@ -58,7 +58,7 @@ async fn an_attempt_cut_after_the_final_dot_is_recorded_as_unconfirmed() {
     let id = world.relay(&["slow@dest.example"], "on its way").await;
     let untried = world.relay(&["stuck@slow.example"], "not yet").await;
     world.sink.wait_for(1).await;
-    world.services.worker.drain_within(Duration::ZERO).await;
+    world.services.queue.drain_within(Duration::ZERO).await;
     let world = world.restart("").await;
     let attempts = store::attempt::list(&world.services.store, world.account, id, 10).await.unwrap();
     assert_eq!(attempts.len(), 1, "{attempts:#?}");

@@ -233,15 +233,15 @@ async fn envelope_parameters_schedule_expire_and_prioritize() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_email_is_not_sent() {
     let world = TestWorld::start().await;
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     let destination = Destination::Domain("dest.example".parse().unwrap());
     let suspended = |now| OperatorSuspension { since: now, until: None, because: None };
     let since = world.services.clock.now();
-    worker.order_destination(&destination, |s| s.suspension = Some(suspended(since))).await.unwrap();
+    queue.delivery.destinations.change(&destination, |s| s.suspension = Some(suspended(since))).await.unwrap();
     let code = parse_id(&submit_with_parameters(&world, "BY=600;R").await);
     let patient = parse_id(&submit_with_parameters(&world, "MT-PRIORITY=0").await);
     world.services.clock.advance(Duration::from_secs(900));
-    worker.order_destination(&destination, |overrides| overrides.suspension = None).await.unwrap();
+    queue.delivery.destinations.change(&destination, |overrides| overrides.suspension = None).await.unwrap();
     delivered(&world, patient).await;
     let email = world.wait(code, |e| e.recipients[0].state.is_terminal()).await;
     assert_eq!(email.recipients[0].state, RecipientState::Failed);

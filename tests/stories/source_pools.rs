@@ -39,24 +39,24 @@ fn sources(world: &TestWorld) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_leaves_from_the_pool_of_the_plan_or_of_the_account() {
     let world = TestWorld::start_with(TWO).await;
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     let first = world.relay(&["1@dest.example"], "by plan").await;
     delivered(&world, first).await;
     let attempts = store::attempt::list(&world.services.store, world.account, first, 10).await.unwrap();
     assert_eq!(attempts[0].source.map(|ip| ip.to_string()).as_deref(), Some("127.0.0.21"));
     assert_eq!(world.sink.received()[0].helo, "out2.postrider.example");
 
-    worker.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
-    assert!(worker.assign_pool(world.account, Some(pool("nobodys"))).await.is_err());
+    queue.delivery.pools.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
+    assert!(queue.delivery.pools.assign_pool(world.account, Some(pool("nobodys"))).await.is_err());
     delivered(&world, world.relay(&["2@dest.example"], "by order").await).await;
     assert!(sources(&world)[1].starts_with("127.0.0.3"), "{:?}", sources(&world));
     assert_eq!(world.sink.received()[1].helo, "out.postrider.example");
-    assert_eq!(worker.accounts_by_pool()[&pool("theirs")], [world.account]);
+    assert_eq!(queue.delivery.pools.accounts_by_pool()[&pool("theirs")], [world.account]);
 
     let world = world.restart(TWO).await;
     delivered(&world, world.relay(&["3@dest.example"], "still by order").await).await;
     assert!(sources(&world)[2].starts_with("127.0.0.3"), "{:?}", sources(&world));
-    world.services.worker.assign_pool(world.account, None).await.unwrap();
+    world.services.queue.delivery.pools.assign_pool(world.account, None).await.unwrap();
     delivered(&world, world.relay(&["4@dest.example"], "by plan again").await).await;
     assert_eq!(sources(&world)[3], "127.0.0.21");
     world.end().await;
@@ -65,17 +65,17 @@ async fn mail_leaves_from_the_pool_of_the_plan_or_of_the_account() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warm_up_limits_mail_and_explains_the_wait() {
     let world = TestWorld::start_with(WARMING).await;
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     delivered(&world, world.relay(&["1@dest.example"], "the first").await).await;
     let second = world.relay(&["2@dest.example"], "waits").await;
     delivered(&world, world.relay(&["3@other.example"], "another provider").await).await;
 
     let now = world.services.clock.now();
-    let waiting = worker.trace_email(second).await.unwrap().waits.remove(0);
+    let waiting = queue.delivery.admin.trace_email(second).await.unwrap().waits.remove(0);
     assert_eq!(waiting.cause, WaitCause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
     let wait = waiting.until.unwrap().duration_since(now).as_secs();
     assert!((1_700..=1_800).contains(&wait), "{wait}");
-    let status = worker.pool_statuses().into_iter().find(|p| p.source.pool == pool("new")).unwrap();
+    let status = queue.delivery.pools.pool_statuses().into_iter().find(|p| p.source.pool == pool("new")).unwrap();
     let warm_up = status.warm_up.unwrap();
     assert_eq!((warm_up.day, warm_up.days, warm_up.per_day), (1, 2, 48));
     assert_eq!(warm_up.used_up[0].0, "dest.example");
@@ -83,7 +83,7 @@ async fn a_warm_up_limits_mail_and_explains_the_wait() {
     world.services.clock.advance(Duration::from_secs(1_801));
     delivered(&world, second).await;
     let third = world.relay(&["4@dest.example"], "waits, too").await;
-    worker.warm_up_pool(pool("new"), Some(WarmUpOverride::Over)).await.unwrap();
+    queue.delivery.pools.warm_up_pool(pool("new"), Some(WarmUpOverride::Over)).await.unwrap();
     delivered(&world, third).await;
     assert_eq!(sources(&world), ["127.0.0.41"; 4]);
     let email = world.email(third).await;
@@ -111,7 +111,7 @@ async fn mail_waiting_for_a_warm_up_moves_to_a_newly_assigned_pool() {
     let world = TestWorld::start_with(&pools).await;
     delivered(&world, world.relay(&["1@dest.example"], "the first").await).await;
     let second = world.relay(&["2@dest.example"], "waits").await;
-    world.services.worker.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
+    world.services.queue.delivery.pools.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
     delivered(&world, second).await;
     assert_eq!(sources(&world), ["127.0.0.41", "127.0.0.31"]);
     world.end().await;
@@ -132,9 +132,9 @@ async fn expiring_mail_is_sent_first_during_a_warm_up() {
         patient.push(world.relay(&[&format!("a@{domain}.example")], "has time").await);
     }
     let code = code_for(&world, "a@four.example", json!({"expires_in": 7_200})).await;
-    let worker = &world.services.worker;
+    let queue = &world.services.queue;
     for id in patient.iter().chain([&code]) {
-        let waiting = worker.trace_email(*id).await.unwrap().waits.remove(0);
+        let waiting = queue.delivery.admin.trace_email(*id).await.unwrap().waits.remove(0);
         assert_eq!(waiting.cause, WaitCause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
     }
     world.services.clock.advance(Duration::from_secs(1_801));

@@ -127,7 +127,7 @@ async fn a_day_is_counted_and_reported_once() {
     let reports =
         |received: &[ReceivedMessage]| received.iter().filter(|t| t.recipient == "tls@reports.example").count();
     assert_eq!(reports(&world.sink.received()), 1);
-    world.services.worker.drain().await;
+    world.services.queue.drain().await;
     assert!(stats_of_day(&world, "reports.example", Day::containing(world.services.clock.now())).await.is_none());
     world.end().await;
 }
@@ -140,7 +140,7 @@ async fn without_a_contact_days_are_counted_and_nothing_is_sent() {
     deliver(&world, "one@dest.example").await;
     advance_clock_to(&world, the_day_after(day));
     deliver(&world, "two@other.example").await;
-    world.services.worker.drain().await;
+    world.services.queue.drain().await;
     let found = stats_of_day(&world, "dest.example", day).await.expect("a stored count");
     assert_eq!(found.stats.book, None);
     assert_eq!(world.sink.received().len(), 2);
@@ -177,7 +177,7 @@ async fn invalid_dnssec_signatures_are_counted_for_the_tls_report() {
     let world = TestWorld::start_with("dane = \"on\"\n").await;
     let waits = world.relay(&["one@dest.example"], "hello").await;
     world.wait(waits, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    world.services.worker.drain().await;
+    world.services.queue.drain().await;
     let found = stats_of_day(&world, "dest.example", Day::containing(world.services.clock.now()))
         .await
         .expect("a stored count");

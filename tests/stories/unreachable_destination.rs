@@ -62,7 +62,7 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
     let clock = &world.services.clock;
     // Probe the host until all mail is deferred: it has then been dead for longer than the first retry delay.
     loop {
-        let changed = world.services.worker.next_outcome();
+        let changed = world.services.queue.services.next_outcome();
         let mut emails = Vec::new();
         for id in &ids {
             emails.push(world.email(*id).await);
@@ -70,7 +70,8 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
         if emails.iter().all(|email| email.recipients[0].state == RecipientState::Deferred) {
             break;
         }
-        let dead_until = world.services.worker.ready_queue_statuses().iter().filter_map(|site| site.dead_until).max();
+        let dead_until =
+            world.services.queue.delivery.queues.ready_queue_statuses().iter().filter_map(|site| site.dead_until).max();
         if let Some(until) = dead_until.filter(|until| *until > clock.now()) {
             clock.advance(Duration::try_from(until.duration_since(clock.now())).unwrap() + Duration::from_millis(1));
         }
@@ -82,7 +83,7 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
     }
     clock.advance(Duration::from_secs(4 * 3600));
     loop {
-        let changed = world.services.worker.next_outcome();
+        let changed = world.services.queue.services.next_outcome();
         let page = store::task::list_all(&world.services.store, None, 100).await.unwrap();
         if page.tasks.iter().all(|(task, _)| !task.notify.delay) {
             break;

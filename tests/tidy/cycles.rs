@@ -20,7 +20,7 @@ const LARGEST_CYCLE: &[(&str, usize)] = &[
     ("store", 6),
     ("dns", 2),
     ("provider", 2),
-    ("queue", 45),
+    ("queue", 5),
     ("affiliate", 2),
     ("smtp", 5),
     ("api", 1),

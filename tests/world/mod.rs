@@ -237,7 +237,7 @@ impl TestWorld {
         let poll = async {
             loop {
                 // Subscribe before reading, so that no change in between is missed.
-                let outcome = self.services.worker.next_outcome();
+                let outcome = self.services.queue.services.next_outcome();
                 let email = self.email(id).await;
                 if condition(&email) {
                     return email;
@@ -255,7 +255,7 @@ impl TestWorld {
     pub async fn wait_for_emails(&self, condition: impl Fn(&[EmailWithRecipients]) -> bool) {
         let poll = async {
             loop {
-                let outcome = self.services.worker.next_outcome();
+                let outcome = self.services.queue.services.next_outcome();
                 let emails = store::email::list(&self.services.store, self.account, None, 100).await.unwrap();
                 if condition(&emails) {
                     return;
@@ -268,11 +268,11 @@ impl TestWorld {
 
     /// Shuts down and checks for leaks: tasks in memory that are not stored, message bodies, connections.
     pub async fn end(self) {
-        let worker = std::sync::Arc::clone(&self.services.worker);
+        let queue = std::sync::Arc::clone(&self.services.queue);
         let poll = async {
             loop {
-                let outcome = worker.next_outcome();
-                if worker.memory_load().0 == 0 {
+                let outcome = queue.services.next_outcome();
+                if queue.delivery.memory_load().0 == 0 {
                     return;
                 }
                 outcome.await;
@@ -280,13 +280,16 @@ impl TestWorld {
         };
         tokio::time::timeout(PATIENCE, poll).await.expect("tasks left in memory");
         self.listeners.shut_down().await;
-        worker.drain().await;
+        queue.drain().await;
         // A DSN may have been queued since then: its task is stored, too.
         let on_disk = store::task::list_all(&self.services.store, None, 1_000).await.unwrap().tasks.len();
-        let (in_memory, body_bytes, _) = worker.memory_load();
+        let (in_memory, body_bytes, _) = queue.delivery.memory_load();
         assert!(in_memory <= on_disk, "{in_memory} tasks in memory, {on_disk} on disk");
         assert!(in_memory > 0 || body_bytes == 0, "{body_bytes} bytes of bodies left over");
-        assert!(worker.ready_queue_statuses().iter().all(|site| site.connections == 0), "connections left over");
+        assert!(
+            queue.delivery.queues.ready_queue_statuses().iter().all(|site| site.connections == 0),
+            "connections left over"
+        );
         self.services.close().await;
     }
 }

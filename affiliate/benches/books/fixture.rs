@@ -12,14 +12,16 @@ use mail::verp::VerpKey;
 use queue::client::http::{HttpClient, HttpClientSettings};
 use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
+use queue::delivery_policy::DeliveryPolicy;
+use queue::dkim_signing::DkimSigning;
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
-use queue::intake::{DkimSigning, Intake, IntakeParts};
+use queue::intake::{Intake, IntakeParts};
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
+use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
-use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
 use store::engine::Store;
 
 pub(crate) struct Fixture {
@@ -34,9 +36,9 @@ impl Fixture {
     pub(crate) async fn open(store: Store) -> Self {
         let now = Clock::default().now();
         let account = AccountId::new(now, Entropy::default().u128());
-        let worker = worker(store);
-        worker.join_cluster().await.unwrap();
-        Self { service: AffiliateService::new(Intake::new(worker, intake_parts())), account, now }
+        let queue = queue(store);
+        queue.cluster.join().await.unwrap();
+        Self { service: AffiliateService::new(Intake::new(&queue, intake_parts())), account, now }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -62,10 +64,10 @@ fn vault() -> Arc<dns::secrets::Vault> {
     Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap())
 }
 
-fn worker(store: Store) -> Arc<Worker> {
+fn queue(store: Store) -> Subsystems {
     let hostname: mail::address::DomainName = "mx.example.test".parse().unwrap();
     let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
-    let parts = WorkerParts {
+    let parts = SubsystemParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
@@ -81,7 +83,7 @@ fn worker(store: Store) -> Arc<Worker> {
         predecessor_node: None,
     };
     let retention = Duration::from_secs(30 * 24 * 3600);
-    let settings = WorkerSettings {
+    let settings = DeliverySettings {
         hostname,
         delivery_policy: DeliveryPolicy {
             schedule: RetrySchedule::default(),
@@ -98,7 +100,7 @@ fn worker(store: Store) -> Arc<Worker> {
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };
-    Worker::new(parts, settings)
+    Subsystems::new(parts, settings)
 }
 
 fn intake_parts() -> IntakeParts {

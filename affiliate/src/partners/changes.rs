@@ -368,7 +368,10 @@ impl Partners {
         set(&mut partner.commission_override, change.commission_override.as_ref());
         if let Some(url) = &change.postback_url {
             if let Some(url) = url {
-                self.intake.check_webhook_url(url).map_err(|reason| AffiliateError::field("postback_url", reason))?;
+                self.intake
+                    .webhooks()
+                    .check_webhook_url(url)
+                    .map_err(|reason| AffiliateError::field("postback_url", reason))?;
             }
             partner.postback_url.clone_from(url);
         }

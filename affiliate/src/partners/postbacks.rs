@@ -51,7 +51,7 @@ impl Postbacks {
         before: Option<DeliveryId>,
         limit: usize,
     ) -> Result<(Vec<PostbackDelivery>, Option<DeliveryId>)> {
-        let (found, next) = self.intake.list_postbacks(account, partner, before, limit).await?;
+        let (found, next) = self.intake.webhooks().list_postbacks(account, partner, before, limit).await?;
         let mut sent = Vec::with_capacity(found.len());
         for delivery in found {
             let attempts = store::webhook_delivery::list_attempts(&self.context.store, &delivery).await?;
@@ -73,7 +73,7 @@ impl Postbacks {
         let now = self.context.now();
         let event = example_event(account, program.id, id, now, self.context.random());
         let body = postback::postback_body(&event, program.settings.share_customer_email).unwrap_or_default();
-        let attempt = self.intake.send_test_postback(account, id, event.id, event.kind.name(), &body).await;
+        let attempt = self.intake.webhooks().send_test_postback(account, id, event.id, event.kind.name(), &body).await;
         attempt.map_err(|error| match error {
             WebhookError::Read(error) => AffiliateError::Read(error),
             WebhookError::Commit(error) => AffiliateError::Commit(error),

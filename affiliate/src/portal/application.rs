@@ -87,17 +87,17 @@ impl Applications {
             send_invite: true,
             ..application.draft.clone()
         };
-        let partition = self.partners.intake.alert_partition();
+        let partition = self.partners.intake.owner_alerts().choose_partition();
         let alert_owner = |batch: &mut Batch, view: &PartnerView| {
             let Partner { id: affiliate, email, status, .. } = &view.partner;
             if *status == PartnerStatus::Pending {
                 let subject = AlertSubject::Application { affiliate: *affiliate, applicant: email.clone() };
-                self.partners.intake.put_owner_alert(batch, partition, account, subject);
+                self.partners.intake.owner_alerts().put(batch, partition, account, subject);
             }
         };
         match self.partners.create_partner(account, &draft, &alert_owner).await {
             Ok(_) => {
-                self.partners.intake.notify_owner_alert(partition);
+                self.partners.intake.owner_alerts().notify(partition);
                 Ok(())
             }
             Err(AffiliateError::Conflict(ConflictReason::EmailTaken)) => {

@@ -159,7 +159,7 @@ impl StripeProcessor {
     /// # Errors
     /// A field error on `api_base`.
     pub(crate) fn check_api_base(&self, api_base: &str) -> Result<()> {
-        self.intake.check_webhook_url(api_base).map_err(|reason| AffiliateError::field("api_base", reason))
+        self.intake.webhooks().check_webhook_url(api_base).map_err(|reason| AffiliateError::field("api_base", reason))
     }
 
     /// Returns the client of a program's processor; `None` without an API key, or if the key cannot be unsealed.
@@ -211,7 +211,7 @@ impl StripeProcessor {
 impl StripeClient {
     /// Returns an empty memory permit for responses.
     pub(crate) fn permit(&self) -> ResponsePermit {
-        self.intake.response_permit(self.account)
+        self.intake.webhooks().response_permit(self.account)
     }
 
     pub(crate) fn headers(&self) -> Vec<(&'static str, String)> {
@@ -233,7 +233,7 @@ impl StripeClient {
         permit: &'a mut ResponsePermit,
     ) -> BoxFuture<'a, Result<HttpResponse, HttpClientError>> {
         let get = HttpGet { url: self.url(path), headers: self.headers(), timeout: TIMEOUT, response_bytes_max };
-        Box::pin(async move { self.intake.fetch_url_with_permit(get, permit).await })
+        Box::pin(async move { self.intake.webhooks().fetch_url_with_permit(get, permit).await })
     }
 
     /// Fetches one object as JSON.

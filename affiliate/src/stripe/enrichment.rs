@@ -97,7 +97,7 @@ impl Enrichment {
     /// # Errors
     /// The memory is not free in time.
     pub(crate) async fn reserve_memory(&self, account: AccountId, bytes: usize) -> Result<ResponsePermit> {
-        let mut permit = self.intake.response_permit(account);
+        let mut permit = self.intake.webhooks().response_permit(account);
         permit.grow_until(bytes, Instant::now() + MEMORY_WAIT).await?;
         Ok(permit)
     }

@@ -104,7 +104,7 @@ impl AccessRevalidator {
     async fn run(self: Arc<Self>) {
         loop {
             // Subscribe before reading, so that a change during the read triggers another check.
-            let changed = self.intake.next_access_change();
+            let changed = self.intake.credentials().next_access_change();
             let Some(proofs) = self.live_proofs() else { return };
             if let Err(error) = self.revalidate_proofs(&proofs).await {
                 tracing::warn!(%error, "cannot revalidate access of open streams; retrying");

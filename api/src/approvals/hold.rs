@@ -165,18 +165,18 @@ async fn store_held(
     store::approval::create(&mut batch, &held, sealed.to_vec(), replaced, &usage);
     let an_hour_ago = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN);
     let pending_lately = usage.pending_since.iter().filter(|since| **since > an_hour_ago).count();
-    let alert = (pending_lately < MAILED_PENDING_MAX).then(|| state.intake.alert_partition());
+    let alert = (pending_lately < MAILED_PENDING_MAX).then(|| state.intake.owner_alerts().choose_partition());
     if let Some(partition) = alert {
         let about = AlertSubject::Approval {
             approval: held.id,
             operation: held.request.operation.clone(),
             approval_url: approval_url(state, held.id),
         };
-        state.intake.put_owner_alert(&mut batch, partition, account, about);
+        state.intake.owner_alerts().put(&mut batch, partition, account, about);
     }
     match store.commit(batch).await {
         Ok(()) => {
-            alert.into_iter().for_each(|partition| state.intake.notify_owner_alert(partition));
+            alert.into_iter().for_each(|partition| state.intake.owner_alerts().notify(partition));
             Ok(true)
         }
         Err(CommitError::Conflict { .. }) => Ok(false),

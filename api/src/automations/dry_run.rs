@@ -103,6 +103,6 @@ pub async fn dry_run(
     let event = state.intake.product_events().with_id_and_time(&tenant, incoming);
     let (signal, mode) = (TriggerEvent::from(&event), RunMode::DryRun);
     let dry_run = DryRun { tenant: &tenant, mode, now: state.intake.clock().now() };
-    let run = state.intake.dry_run_definition(&dry_run, &automation, &definition, &signal).await;
+    let run = state.automation_runner.dry_run_definition(&dry_run, &automation, &definition, &signal).await;
     Ok(AutomationRunResponse { run: AutomationRunView::from_run_in_mode(&run, mode) })
 }

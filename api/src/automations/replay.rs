@@ -392,8 +392,8 @@ impl Replay {
             ReplayEffect::Run => {
                 let signal = TriggerEvent::from(&event);
                 let dry_run = DryRun { tenant: &self.tenant, mode: RunMode::DryRun, now: self.begun_at };
-                let intake = &self.state.intake;
-                Some(intake.dry_run_definition(&dry_run, &self.automation, &self.definition, &signal).await)
+                let runner = &self.state.automation_runner;
+                Some(runner.dry_run_definition(&dry_run, &self.automation, &self.definition, &signal).await)
             }
             ReplayEffect::Filtered | ReplayEffect::Repeated => None,
         };

@@ -121,6 +121,6 @@ pub async fn cancel(
 ) -> Result<AutomationRunResponse, Problem> {
     let automation = find(&state, &tenant, path).await?.automation;
     let run_key = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
-    let run = state.intake.cancel_run(run_key).await?.ok_or_else(run_not_found)?;
+    let run = state.automation_runner.cancel_run(run_key).await?.ok_or_else(run_not_found)?;
     Ok(AutomationRunResponse { run: AutomationRunView::from_run(&run) })
 }

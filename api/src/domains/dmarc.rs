@@ -308,7 +308,7 @@ async fn sent_by_day(
     domain: &SendingDomain,
     hours: Range<Hour>,
 ) -> Result<Option<BTreeMap<Hour, u64>>, Problem> {
-    state.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
+    state.intake.outbox().dispatch_within(OUTBOX_WAIT_MAX).await;
     let (store, by_domain) = (state.intake.store(), Some(Dimension::Domain));
     let rows = store::metric::read(store, domain.account, by_domain, hours, READ_MAX).await?;
     Ok(rows.map(|rows| {

@@ -162,7 +162,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Re
         let next = found.last().filter(|_| has_more).map(|last| paging::after_email(last.email.id));
         return list_response(&state, &tenant, found, next).await;
     }
-    let as_of = state.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await.map(JsonTimestamp);
+    let as_of = state.intake.outbox().dispatch_within(OUTBOX_WAIT_MAX).await.map(JsonTimestamp);
     let found = store::email_index::search::search(store, account, &filter, before, page.limit).await?;
     let is_short = found.emails.len() < page.limit;
     let searched_until = found.next.filter(|_| is_short).map(|next| JsonTimestamp(next.born_at()));

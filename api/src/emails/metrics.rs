@@ -374,7 +374,7 @@ fn too_many_rows(name: &str) -> Problem {
 /// The range is too long or yields too many rows; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, request: MetricsQuery) -> Result<MetricsResponse, Problem> {
     let hours = request.period.hour_range(state.intake.clock().now())?;
-    state.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
+    state.intake.outbox().dispatch_within(OUTBOX_WAIT_MAX).await;
     let by_period = sum_by_period(&state, &tenant, &request, None, hours.clone()).await?;
     let mut all = MetricCounts::default();
     by_period.values().for_each(|counts| all.add_all(counts));

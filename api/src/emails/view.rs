@@ -213,7 +213,7 @@ impl EmailDetail {
         };
         let recipient_counts = std::iter::once((email.id, found.recipients.len()));
         let tallies = store::tracking::list_tallies(state.intake().store(), email.account, recipient_counts).await?;
-        let waits = state.intake().explain_waits(found).await?;
+        let waits = state.queue_admin.explain_waits(found).await?;
         Ok(Self::from_contents(found, contents, &tallies.into_iter().next().unwrap_or_default(), &waits))
     }
 

@@ -304,7 +304,7 @@ async fn dry_run(
 ) -> Result<SendEventResponse, Problem> {
     let automation = automation.parse().map_err(|_| automation_not_found())?;
     let event = state.intake.product_events().with_id_and_time(tenant, incoming);
-    let run = state.intake.dry_run(tenant, automation, &TriggerEvent::from(&event), mode).await;
+    let run = state.automation_runner.dry_run(tenant, automation, &TriggerEvent::from(&event), mode).await;
     let run = run.map_err(|error| match error {
         DryRunError::NotFound => automation_not_found(),
         DryRunError::Read(error) => error.into(),

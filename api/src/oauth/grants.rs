@@ -132,7 +132,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, ListGrants(page): ListGr
     let next_cursor = found.last().filter(|_| has_more).map(|grant| after_id(KIND_GRANT, grant.id.to_bytes()));
     found.retain(|grant| now < grant.expires_at);
     let ids: Vec<_> = found.iter().map(|grant| grant.id.to_bytes()).collect();
-    let used = state.intake.last_used(account, &ids).await?;
+    let used = state.intake.credentials().last_used(account, &ids).await?;
     let grants = found.iter().zip(used).map(|(grant, used)| GrantView::new(grant, used)).collect();
     Ok(GrantList { grants, has_more, next_cursor })
 }
@@ -149,7 +149,7 @@ async fn find(state: &AppState, tenant: &Tenant, id: GrantId) -> Result<OAuthGra
 /// The grant does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, GrantPath(id): GrantPath) -> Result<GrantResponse, Problem> {
     let grant = find(&state, &tenant, id).await?;
-    let used = state.intake.last_used(tenant.account().id, &[id.to_bytes()]).await?;
+    let used = state.intake.credentials().last_used(tenant.account().id, &[id.to_bytes()]).await?;
     Ok(GrantResponse { grant: GrantView::new(&grant, used.into_iter().next().flatten()) })
 }
 
@@ -219,7 +219,7 @@ pub async fn update(state: Arc<AppState>, user: SignedInUser, request: UpdateGra
             Err(error) => return Err(Problem::outage(error)),
         }
     }
-    let used = state.intake.last_used(user.tenant().account().id, &[after.id.to_bytes()]).await?;
+    let used = state.intake.credentials().last_used(user.tenant().account().id, &[after.id.to_bytes()]).await?;
     Ok(GrantResponse { grant: GrantView::new(&after, used.into_iter().next().flatten()) })
 }
 

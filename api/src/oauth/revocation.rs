@@ -63,7 +63,7 @@ async fn revoke_token(state: &AppState, form: &OAuthParameters) -> Result<Revoca
             let mut batch = Batch::progress();
             store::oauth::token::delete(&mut batch, &secret);
             store.commit(batch).await?;
-            state.intake.notify_access_change(found.account);
+            state.intake.credentials().notify_access_change(found.account);
         }
     }
     Ok(RevocationResponse {})

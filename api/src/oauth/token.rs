@@ -244,8 +244,8 @@ pub(super) async fn end_grant(state: &AppState, account: AccountId, grant: Grant
     let mut batch = Batch::progress();
     store::oauth::grant::delete(&mut batch, account, grant);
     state.intake.store().commit(batch).await?;
-    state.intake.forget_last_used(grant.to_bytes());
-    state.intake.notify_access_change(account);
+    state.intake.credentials().forget_last_used(grant.to_bytes());
+    state.intake.credentials().notify_access_change(account);
     Ok(())
 }
 

@@ -221,7 +221,7 @@ pub async fn start(state: Arc<AppState>, tenant: Tenant, list: ImportSuppression
     store::suppression_import::create(&mut batch, &import, text.into());
     store::suppression_import::purge_oldest(store, &mut batch, account, IMPORTS_KEPT_MAX).await?;
     store.commit(batch).await.map_err(commit_error_problem)?;
-    state.intake.notify_suppression_import();
+    state.intake.suppression_importer().wake();
     Ok(ImportResponse::from_import(&import))
 }
 

@@ -40,7 +40,7 @@ pub(super) async fn start(
     input: ListWebhookEvents,
 ) -> Result<BodyStream, Problem> {
     let account = tenant.account().id;
-    let Some(subscriber) = state.intake.subscribe(account) else {
+    let Some(subscriber) = state.intake.webhooks().subscribe(account) else {
         let text = "Too many event streams are open: close one";
         return Err(Problem::new(ErrorCode::SERVICE_UNAVAILABLE, text));
     };
@@ -124,7 +124,7 @@ impl EventStreamWriter {
             let full = chosen.len() == CHUNK_EVENTS;
             self.last_sent = chosen.last().map(|entry| entry.number).filter(|_| full).unwrap_or(last);
             let mut chunk = String::new();
-            for dispatched in intake.dispatched_events(self.account, &chosen).await? {
+            for dispatched in intake.webhooks().dispatched_events(self.account, &chosen).await? {
                 let (cursor, kind) =
                     (paging::after_number(KIND_STREAM, dispatched.number), dispatched.event.kind.name());
                 let data = serde_json::to_string(&WebhookEventView::from(dispatched)).unwrap_or_default();

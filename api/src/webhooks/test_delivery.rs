@@ -68,7 +68,7 @@ pub async fn send_test(
     tenant: Tenant,
     input: TestWebhook,
 ) -> Result<QueuedDeliveryResponse, Problem> {
-    let webhook = state.intake.webhook(tenant.account().id, input.webhook).await;
+    let webhook = state.intake.webhooks().webhook(tenant.account().id, input.webhook).await;
     let webhook = webhook.map_err(|error| webhook_error_problem(error, &state))?;
     if !webhook.enabled {
         return Err(Problem::new(ErrorCode::CONFLICT, "The webhook endpoint is disabled: enable it first"));
@@ -80,7 +80,7 @@ pub async fn send_test(
     let envelope =
         mail::webhook::WebhookBody { r#type: &event, created_at: mail::timestamp::to_rfc3339(now), data: &data };
     let body = serde_json::to_string(&envelope).map_err(Problem::internal)?;
-    let queued = state.intake.send_test_deliveries(std::slice::from_ref(&webhook), id, &event, &body).await;
+    let queued = state.intake.webhooks().send_test_deliveries(std::slice::from_ref(&webhook), id, &event, &body).await;
     let queued = queued.map_err(|error| webhook_error_problem(error, &state))?;
     let delivery = queued.first().ok_or_else(webhook_not_found)?;
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(delivery) })

@@ -184,7 +184,7 @@ async fn postback_url_is_tested_and_removed() {
     program.change(&ada.to_string(), json!({"postback_url": null})).await;
     assert!(program.service.postbacks.send_test_postback(program.account, ada).await.is_err());
     program.create_referral("ada", "grace@example.net").await;
-    program.world.intake.dispatch_outbox().await.unwrap();
+    program.world.intake.outbox().dispatch_outbox().await.unwrap();
     assert_eq!(
         program.service.postbacks.list_postbacks(program.account, ada, None, 50).await.unwrap().0.len(),
         1,

@@ -208,7 +208,7 @@ async fn changes_emit_events() {
     world.call(Method::PATCH, &path, &json!({"company": "Engines"})).await;
     world.call(Method::PATCH, &path, &json!({"company": "Engines"})).await;
     world.call(Method::POST, &format!("{path}/suspend"), &json!({"reason": "spam"})).await;
-    world.intake.dispatch_outbox().await.unwrap();
+    world.intake.outbox().dispatch_outbox().await.unwrap();
     let response = world.get("/webhook-events?limit=50").await.json();
     let response = response["events"].as_array().or(response["data"].as_array()).unwrap().clone();
     let mut kinds: Vec<&str> = response.iter().map(|entry| entry["type"].as_str().unwrap()).collect();

@@ -140,7 +140,7 @@ async fn domain_bound_key_sees_only_its_domain() {
     let body = json!({"name": "bound", "scope": "full", "domain_id": domain});
     let (key, secret) = create(&world, &body).await;
     assert_eq!(key["domain_id"], json!(domain));
-    let tenant = world.intake.authenticate_api_key(&secret, None).await.unwrap();
+    let tenant = world.intake.credentials().authenticate_api_key(&secret, None).await.unwrap();
     assert_eq!(tenant.bound_to(), Some(domain));
     let mail = |from: &str| json!({"from": from, "to": "b@example.net", "subject": "s", "text": "t"});
     let sent = world.call_as(&secret, Method::POST, "/emails", &mail("a@example.com")).await;

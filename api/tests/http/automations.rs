@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use mail::credential::ApiKeyScope;
 use mail::id::{AccountId, ProductEventId};
 use mail::trigger_event::TriggerEvent;
-use queue::automations::SignalEffects;
+use queue::automations::{AutomationRunner, SignalEffects};
 use queue::intake::Intake;
 use serde_json::{Value, json};
 use store::engine::Batch;
@@ -64,14 +64,14 @@ impl<'a> Product<'a> {
 
     async fn ingest_for(&self, name: &str, identity: (Option<&str>, Option<&str>), data: Value) -> (u64, u64, u64) {
         let reaction = ingest_event(&self.world.intake, self.account, name, identity, data).await;
-        self.world.intake.run_due_automations().await;
+        AutomationRunner::new(&self.world.intake).run_due().await;
         (reaction.matched, reaction.resumed, reaction.cancelled)
     }
 
     async fn advance(&self, time: &str) {
         let span = mail::automation::time_span::TimeSpan::parse(time).unwrap();
         self.world.intake.clock().advance(Duration::from_secs(span.seconds()));
-        self.world.intake.run_due_automations().await;
+        AutomationRunner::new(&self.world.intake).run_due().await;
     }
 
     async fn runs(&self, automation: &str) -> Vec<Value> {
@@ -437,7 +437,7 @@ async fn runs_pause_resume_and_cancel() {
     // An edit creates a new version; the run stays on its own.
     post(&world, &path, json!({"steps": [email_step("x")]})).await;
     post(&world, &path, json!({"action": "activate"})).await;
-    world.intake.run_due_automations().await;
+    AutomationRunner::new(&world.intake).run_due().await;
     let run = product.runs(&id).await.remove(0);
     assert_eq!((&run["current_step_index"], &run["automation_version"]), (&json!(1), &json!(1)), "{run}");
     assert_eq!(product.ingest_for("stop", (Some("8"), None), json!({})).await, (0, 0, 0));
@@ -459,7 +459,7 @@ async fn runs_pause_resume_and_cancel() {
     let response = post(&world, &path, json!({"action": "cancel_runs"})).await;
     let counts = &response.json()["automation"]["counts"];
     assert_eq!((&counts["waiting"], &counts["cancelled"]), (&json!(0), &json!(4)), "{response:?}");
-    world.intake.run_due_automations().await;
+    AutomationRunner::new(&world.intake).run_due().await;
     assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 4]);
     for (query, count) in [
         ("status=cancelled", 4),
@@ -473,12 +473,12 @@ async fn runs_pause_resume_and_cancel() {
     }
     product.ingest("a", json!({})).await;
     post(&world, &path, json!({"action": "archive"})).await;
-    world.intake.run_due_automations().await;
+    AutomationRunner::new(&world.intake).run_due().await;
     assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 5]);
     assert_eq!(product.ingest("a", json!({})).await, (0, 0, 0));
     // Deletion leaves no rows behind.
     world.call(Method::DELETE, &path, &json!({})).await;
-    world.intake.run_due_automations().await;
+    AutomationRunner::new(&world.intake).run_due().await;
     let (account, automation) = (product.account, id.parse().unwrap());
     assert!(
         store::automation_run::list_oldest(world.intake.store(), account, automation, None, 9)
@@ -538,8 +538,8 @@ async fn events_about_emails_start_runs_but_not_endlessly() {
     let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "first", "text": "t"});
     post(&world, "/emails", mail).await;
     for _ in 0..6 {
-        world.intake.dispatch_outbox().await.unwrap();
-        world.intake.run_due_automations().await;
+        world.intake.outbox().dispatch_outbox().await.unwrap();
+        AutomationRunner::new(&world.intake).run_due().await;
     }
     // The first email starts one run; that run's email starts one run of the other; its email starts none.
     let (one, two) = (product.runs(&sent).await, product.runs(&other).await);
@@ -564,14 +564,14 @@ async fn run_survives_a_crash() {
         .await;
         ingest_event(&world.intake, product.account, "a", (Some("7"), Some("b@example.net")), json!({})).await;
         let cut = world.intake.clone();
-        let running = tokio::spawn(async move { cut.run_due_automations().await });
+        let running = tokio::spawn(async move { AutomationRunner::new(&cut).run_due().await });
         for _ in 0..patience {
             tokio::task::yield_now().await;
         }
         running.abort();
         let _ = running.await;
         let next = intake(store.clone()).await;
-        next.run_due_automations().await;
+        AutomationRunner::new(&next).run_due().await;
         let run = product.runs(&id).await.remove(0);
         assert_eq!(run["status"], "completed", "{patience}: {run}");
         assert_eq!(product.emitted_events(&run).await.len(), 5, "{patience}");
@@ -591,7 +591,7 @@ async fn many_waiting_runs_resume_in_slices() {
     for _ in 0..1_100 {
         ingest_event(&world.intake, product.account, "a", (Some("7"), None), json!({})).await;
     }
-    world.intake.run_due_automations().await;
+    AutomationRunner::new(&world.intake).run_due().await;
     assert_eq!(product.counts(&id).await, [0, 1_100, 0, 0, 0]);
     assert_eq!(product.ingest("go", json!({})).await, (0, 1_100, 0));
     assert_eq!(product.counts(&id).await, [0, 0, 1_100, 0, 0]);

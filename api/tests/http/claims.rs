@@ -116,7 +116,7 @@ async fn claimed_domain_owner_is_notified() {
     let notifications = async || world.get("/emails?to=owner1@example.com").await.json()["emails"].clone();
     // The process that found the record was killed before it sent the email.
     assert_eq!(notifications().await, json!([]));
-    world.intake.start_jobs();
+    queue::account_jobs::start_account_jobs(&world.intake, None);
     let sent = async {
         loop {
             let notifications = notifications().await;

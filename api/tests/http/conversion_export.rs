@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use queue::client::http::{HttpClient, HttpClientSettings, UrlRules};
-use queue::product_events::{ConversionExportSettings, ConversionExporter};
+use queue::product_events::{ConversionExportSettings, ConversionTarget};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -39,7 +39,7 @@ async fn start_platform(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, V
     (url, received)
 }
 
-fn exporter(url: String) -> ConversionExporter {
+fn exporter(url: String) -> ConversionTarget {
     let settings = dns::resolver::ResolverSettings {
         servers: vec!["127.0.0.1:9".parse().unwrap()],
         ..dns::resolver::ResolverSettings::default()
@@ -47,14 +47,14 @@ fn exporter(url: String) -> ConversionExporter {
     let rules = UrlRules { allow_private: true, allow_http: true };
     let resolver = dns::resolver::Resolver::new(&settings).unwrap();
     let poster = HttpClient::new(resolver, HttpClientSettings { rules, ..HttpClientSettings::default() }).unwrap();
-    ConversionExporter::new(ConversionExportSettings { url, token: Some("hush".into()), email_hash: true }, poster)
+    ConversionTarget::new(ConversionExportSettings { url, token: Some("hush".into()), email_hash: true }, poster)
 }
 
 #[tokio::test]
 async fn conversion_export_retries_until_accepted() {
     let (world, (url, received)) = (World::start().await, start_platform(vec![500, 429, 204, 400]).await);
     let events = world.intake.product_events();
-    events.set_exporter(exporter(url));
+    events.set_conversion_target(exporter(url));
     let send_event = async |id: &str, extra: Value| {
         let mut data = json!({"id": id});
         data.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());

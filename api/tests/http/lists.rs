@@ -199,10 +199,10 @@ async fn lists_are_isolated_between_accounts() {
 async fn lagging_filters_report_their_position() {
     let world = World::start().await;
     let before = world.intake.clock().now();
-    world.intake.dispatch_outbox().await.unwrap();
-    let (late, after) = (world.intake.dispatched_until(), world.intake.clock().now());
+    world.intake.outbox().dispatch_outbox().await.unwrap();
+    let (late, after) = (world.intake.outbox().dispatched_until(), world.intake.clock().now());
     assert!(late.as_millisecond() >= before.as_millisecond() && late <= after, "{before} {late} {after}");
-    assert_eq!(world.intake.dispatch_outbox_within(Duration::from_secs(60)).await, None);
+    assert_eq!(world.intake.outbox().dispatch_within(Duration::from_secs(60)).await, None);
     let as_of = Some(api::json_timestamp::JsonTimestamp(late));
     let list = api::emails::view::EmailList {
         emails: Vec::new(),

@@ -209,7 +209,7 @@ async fn all_deliveries_are_measured() {
     }
     world.intake.clock().advance(Duration::from_secs(600));
     record_event(&world, slow, EventKind::Delivered, json!({})).await;
-    world.intake.dispatch_outbox().await.unwrap();
+    world.intake.outbox().dispatch_outbox().await.unwrap();
     let time = |found: &Value| {
         let time = &found["delivery_time"];
         (time["measured"].as_u64().unwrap(), time["p50_seconds"].as_f64(), time["p99_seconds"].as_f64())

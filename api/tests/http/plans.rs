@@ -28,7 +28,7 @@ async fn concurrent_sends_stay_within_the_plan() {
     assert_eq!((&error["details"]["limit"], &error["details"]["cap"]), (&json!("daily"), &json!(100)));
     assert!(error["details"]["resets_at"].as_str().unwrap().ends_with("T00:00:00.000Z"));
     // The count is the same after the outbox was dispatched.
-    world.intake.dispatch_outbox().await.unwrap();
+    world.intake.outbox().dispatch_outbox().await.unwrap();
     assert_eq!(world.post("/emails", email_to(1)).await.code(), "plan_limit");
     let used = world.intake.plan_usage(&world.tenant().await).await.unwrap();
     assert_eq!((used.day, used.month), (100, 100));
@@ -52,7 +52,7 @@ async fn refused_or_cancelled_email_uses_no_quota() {
     let id = world.post("/emails", mail.to_string()).await.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(world.post("/emails", email_to(1)).await.code(), "plan_limit");
     assert_eq!(world.post(&format!("/emails/{id}/cancel"), "").await.status, StatusCode::OK);
-    world.intake.dispatch_outbox().await.unwrap();
+    world.intake.outbox().dispatch_outbox().await.unwrap();
     let again = world.post("/emails", email_to(1)).await;
     assert_eq!(again.status, StatusCode::OK, "{again:?}");
     world.end().await;
@@ -70,7 +70,7 @@ async fn remaining_included_amount_is_reported() {
         assert_eq!(response.status, StatusCode::OK, "{response:?}");
         assert_eq!(response.headers["x-quota-monthly-remaining"], remaining);
         assert!(!response.headers.contains_key("x-quota-daily-remaining"));
-        world.intake.dispatch_outbox().await.unwrap();
+        world.intake.outbox().dispatch_outbox().await.unwrap();
     }
     world.end().await;
     let unlimited = World::start().await.with_plan(Plan::Dedicated).await;
@@ -103,7 +103,7 @@ async fn blocked_scheduled_email_returns_its_quota() {
     assert_eq!(world.intake.plan_usage(&tenant).await.unwrap().month, 1);
     let suppressed = world.post("/suppressions", json!({"email": "b@example.net"}).to_string()).await;
     assert_eq!(suppressed.status, StatusCode::OK);
-    world.intake.start_jobs();
+    queue::account_jobs::start_account_jobs(&world.intake, None);
     world.intake.clock().advance(Duration::from_secs(3601));
     let path = format!("/emails/{id}");
     let released = async {

@@ -186,7 +186,7 @@ async fn partner_emails_count_and_honour_suppressions() {
     world.call(Method::POST, "/suppressions", &json!({"email": "bob@example.org"})).await;
     partner(&world, json!({"email": "bob@example.org"})).await;
     affiliate_service(&world).emails.send_due_emails(0..=63).await;
-    world.intake.dispatch_outbox().await.unwrap();
+    world.intake.outbox().dispatch_outbox().await.unwrap();
     let listed = world.get("/emails?to=bob@example.org").await.json();
     assert_eq!(listed["emails"][0]["last_event"], "email.suppressed", "{listed}");
     assert_eq!((emails_used(&world).await, count_emails(&world, 9).await), (1, 0));
@@ -228,7 +228,7 @@ async fn owner_is_notified_of_an_application() {
     join(&world, &key, "eve@example.org").await;
     let bob = world.get("/affiliates?email=bob@example.org").await.json()["data"][0].clone();
     assert_eq!(count_emails(&world, 9).await, 0, "the next process sends it");
-    world.intake.start_jobs();
+    queue::account_jobs::start_account_jobs(&world.intake, None);
     let sent = async {
         while count_emails(&world, 9).await == 0 {
             tokio::task::yield_now().await;

@@ -117,7 +117,7 @@ async fn late_bounce_and_complaint() {
         (&json!(true), &suppressed["id"])
     );
     assert_eq!(events[0]["detail"]["complaint"]["source"], "fbl");
-    world.intake.dispatch_outbox().await.unwrap();
+    world.intake.outbox().dispatch_outbox().await.unwrap();
     assert_eq!(world.get("/emails?status=bounced").await.json()["emails"][0]["id"], json!(email));
     let totals = world.get("/emails/metrics").await.json()["metrics"]["totals"].clone();
     assert_eq!((&totals["bounced"], &totals["complained"]), (&json!(1), &json!(1)));
@@ -206,7 +206,7 @@ async fn dmarc_reports_are_aggregated() {
     for _ in 0..2 {
         receive_message(&world, "dmarc@rp.example.net", &report).await;
     }
-    world.intake.dispatch_outbox().await.unwrap();
+    world.intake.outbox().dispatch_outbox().await.unwrap();
     let dmarc = world.get("/domains/example.com/dmarc").await.json()["dmarc"].clone();
     assert_eq!(dmarc["policy"], json!({"p": "reject", "sp": null, "adkim": "relaxed", "aspf": "relaxed"}));
     assert_eq!(

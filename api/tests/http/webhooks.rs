@@ -374,7 +374,7 @@ async fn owner_alert_survives_a_crash() {
     // It is not sent: the process that settled the delivery was killed.
     assert_eq!(world.get(owner_emails).await.json()["emails"], json!([]));
     assert_eq!(waiting().await, 1);
-    world.intake.start_jobs();
+    queue::account_jobs::start_account_jobs(&world.intake, None);
     let sent = async {
         loop {
             let page = world.get(owner_emails).await.json();
@@ -481,7 +481,7 @@ async fn receive_email(world: &World, address: &str) {
     let mut batch = Batch::intake();
     store::event::record(&mut batch, &event, 0);
     world.intake.store().commit(batch).await.unwrap();
-    world.intake.dispatch_outbox().await.unwrap();
+    world.intake.outbox().dispatch_outbox().await.unwrap();
 }
 
 #[tokio::test]

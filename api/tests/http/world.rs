@@ -22,15 +22,17 @@ use mail::verp::VerpKey;
 use queue::client::http::{HttpClient, HttpClientSettings, UrlRules};
 use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
+use queue::delivery_policy::DeliveryPolicy;
+use queue::dkim_signing::DkimSigning;
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
-use queue::intake::{DkimSigning, Intake, IntakeParts};
+use queue::intake::{Intake, IntakeParts};
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
+use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
 use queue::users::UserService;
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
-use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
 use serde_json::Value;
 use store::engine::{Batch, BatchPurpose, PostgresOptions, Store};
 use tokio::net::{TcpListener, TcpStream};
@@ -91,7 +93,7 @@ async fn intake_with(store: Store, change: impl FnOnce(&mut IntakeParts)) -> Int
     intake_and_worker(store, change).await.0
 }
 
-async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) -> (Intake, Arc<Worker>) {
+async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) -> (Intake, Subsystems) {
     let hostname: DomainName = "mx.example.test".parse().unwrap();
     let resolver = || {
         let servers = vec!["127.0.0.1:9".parse().unwrap()];
@@ -102,7 +104,7 @@ async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) 
         .unwrap()
     };
     let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
-    let parts = WorkerParts {
+    let parts = SubsystemParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
@@ -124,7 +126,7 @@ async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) 
         node: "test".to_owned(),
         predecessor_node: None,
     };
-    let settings = WorkerSettings {
+    let settings = DeliverySettings {
         hostname,
         delivery_policy: DeliveryPolicy {
             schedule: RetrySchedule::default(),
@@ -141,7 +143,7 @@ async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) 
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };
-    let parts = (Worker::new(parts, settings), dns::secrets::Vault::new(&[2; 32]).unwrap());
+    let parts = (Subsystems::new(parts, settings), dns::secrets::Vault::new(&[2; 32]).unwrap());
     let pool = dns::signing_pool::SigningPool::start(Some(1)).unwrap();
     let mut rest = IntakeParts {
         vault: Arc::new(parts.1),
@@ -155,8 +157,8 @@ async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) 
         domains: domains("127.0.0.1:9".parse().unwrap(), false),
     };
     change(&mut rest);
-    parts.0.join_cluster().await.unwrap();
-    (Intake::new(Arc::clone(&parts.0), rest), parts.0)
+    parts.0.cluster.join().await.unwrap();
+    (Intake::new(&parts.0, rest), parts.0)
 }
 
 /// The verified domain of the first account.
@@ -255,14 +257,14 @@ impl World {
 
     /// A working world with changed intake settings.
     pub(crate) async fn with_worker_settings(change: impl FnOnce(&mut IntakeParts)) -> Self {
-        let (intake, worker) = intake_and_worker(store().await, change).await;
-        worker.start();
+        let (intake, queue) = intake_and_worker(store().await, change).await;
+        queue.start();
         let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
-    /// A world with changed intake settings and a paused worker.
+    /// A world with changed intake settings and a paused queue.
     pub(crate) async fn with_intake(change: impl FnOnce(&mut IntakeParts)) -> Self {
         Self::with_existing_intake(intake_with(store().await, change).await).await
     }
@@ -436,7 +438,7 @@ impl World {
 
     /// The tenant of the world's key.
     pub(crate) async fn tenant(&self) -> store::access::Tenant {
-        self.intake.authenticate_api_key(&self.key, None).await.unwrap()
+        self.intake.credentials().authenticate_api_key(&self.key, None).await.unwrap()
     }
 
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> TestResponse {

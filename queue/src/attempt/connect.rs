@@ -15,7 +15,7 @@ use mail::reply::{Enhanced, SmtpReply};
 use mail::task::{Task, TaskTlsRequirement};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{HostConnectError, OpenConnection, attempt_tls};
+use super::{DeliveryAgent, HostConnectError, OpenConnection, attempt_tls};
 use crate::client::smtp::{DialFailure, DialReason, DialTarget, SmtpConnection, TlsSecurityLevel};
 use crate::outcome::AttemptResult;
 use crate::ready_queue::ReadyQueue;
@@ -24,7 +24,6 @@ use crate::smarthosts::{Smarthost, SmarthostEndpoint};
 use crate::source_pools::SourceAddresses;
 use crate::tls_session_stats::{self, TlsSession};
 use crate::transport_security::TransportSecurity;
-use crate::worker::Worker;
 
 /// Addresses tried for one connection (Postfix: `smtp_mx_address_limit`, 5).
 const ADDRESSES_MAX: usize = 5;
@@ -58,15 +57,16 @@ impl CandidateHost<'_> {
 /// Connects to the first host that accepts a connection (RFC 5321 5.1). Falls back to the smarthost, if the route has
 /// one and no host can be reached.
 pub(super) async fn connect(
-    worker: &Arc<Worker>,
+    agent: &Arc<DeliveryAgent>,
     site: &Arc<ReadyQueue>,
     task: &Task,
 ) -> Result<OpenConnection, HostConnectError> {
-    let began_at = worker.clock.now();
-    let seed = worker.entropy.u64();
-    let Ok(permit) = Arc::clone(&worker.connections).acquire_owned().await else {
+    let began_at = agent.services.clock.now();
+    let seed = agent.services.entropy.u64();
+    let Ok(permit) = Arc::clone(&agent.connections).acquire_owned().await else {
         let text = "shutting down: no new connections".to_owned();
-        let attempted = worker.no_connection_result(Outcome::Unreachable(text), AttemptPhase::Connect, began_at);
+        let attempted =
+            agent.outcomes.no_connection_result(Outcome::Unreachable(text), AttemptPhase::Connect, began_at);
         return Err(HostConnectError { result: attempted, is_queue_unreachable: false });
     };
     let route = site.route();
@@ -74,13 +74,13 @@ pub(super) async fn connect(
         NextHop::Smarthost(smarthost) => Some(&**smarthost),
         NextHop::Hosts { .. } => None,
     };
-    let addresses = worker.router.host_addresses(route, seed, ADDRESSES_MAX).await;
-    let dials_at = worker.clock.now();
-    let dialled = connect_any(worker, site, addresses, smarthost_hop, seed, task).await;
+    let addresses = agent.queues.routes.router.host_addresses(route, seed, ADDRESSES_MAX).await;
+    let dials_at = agent.services.clock.now();
+    let dialled = connect_any(agent, site, addresses, smarthost_hop, seed, task).await;
     let is_reached = dialled.as_ref().err().is_none_or(|failed| !failed.is_queue_unreachable);
-    site.record_dial(is_reached && is_faster_than(PROMPT_WITHIN, dials_at, worker.clock.now()));
+    site.record_dial(is_reached && is_faster_than(PROMPT_WITHIN, dials_at, agent.services.clock.now()));
     if let Some(smarthost) = smarthost_hop {
-        worker.note_smarthost(smarthost, dialled.as_ref().err());
+        agent.note_smarthost(smarthost, dialled.as_ref().err());
     }
     let failed = match dialled {
         Ok(open) => return Ok(open.into_open_connection(permit)),
@@ -89,9 +89,9 @@ pub(super) async fn connect(
     let Some(smarthost) = route.fail_over.as_deref().filter(|_| failed.is_queue_unreachable) else {
         return Err(failed);
     };
-    let addresses = worker.router.smarthost_addresses(smarthost, ADDRESSES_MAX).await;
-    let dialled = connect_any(worker, site, addresses, Some(smarthost), seed, task).await;
-    worker.note_smarthost(smarthost, dialled.as_ref().err());
+    let addresses = agent.queues.routes.router.smarthost_addresses(smarthost, ADDRESSES_MAX).await;
+    let dialled = connect_any(agent, site, addresses, Some(smarthost), seed, task).await;
+    agent.note_smarthost(smarthost, dialled.as_ref().err());
     match dialled {
         Ok(open) => Ok(open.into_open_connection(permit)),
         // Report the failure of the recipient's own hosts, not the smarthost's.
@@ -99,10 +99,10 @@ pub(super) async fn connect(
     }
 }
 
-impl Worker {
+impl DeliveryAgent {
     /// Logs that a smarthost is down, at most once a minute, and that it is up again.
     fn note_smarthost(&self, smarthost: &Smarthost, failed: Option<&HostConnectError>) {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let since_1970 = Duration::from_millis(u64::try_from(now.as_millisecond()).unwrap_or(0));
         let mut outages = self.smarthost_outages.lock().unwrap_or_else(PoisonError::into_inner);
         let name = &smarthost.name;
@@ -159,34 +159,41 @@ type HostAddresses = Result<Vec<(DomainName, SocketAddr)>, RouteError>;
 
 /// Connects to the first of the addresses that accepts a connection.
 async fn connect_any(
-    worker: &Arc<Worker>,
+    agent: &Arc<DeliveryAgent>,
     site: &Arc<ReadyQueue>,
     addresses: HostAddresses,
     smarthost: Option<&Smarthost>,
     seed: u64,
     task: &Task,
 ) -> Result<ConnectedHost, HostConnectError> {
-    let began_at = worker.clock.now();
+    let began_at = agent.services.clock.now();
     let addresses = addresses.map_err(|error| {
         let unreachable = matches!(error, RouteError::Transient(_));
-        HostConnectError { result: worker.route_error_result(error, began_at), is_queue_unreachable: unreachable }
+        HostConnectError {
+            result: agent.outcomes.route_error_result(error, began_at),
+            is_queue_unreachable: unreachable,
+        }
     })?;
     let (mut last, mut earlier_failures, mut lacks_source_family) = (None, String::new(), false);
     for (host, address) in addresses {
         let candidate = CandidateHost { host, address, smarthost };
-        let Some(target) = dial_target(worker, site, &candidate, seed) else {
+        let Some(target) = dial_target(agent, site, &candidate, seed) else {
             lacks_source_family = true;
             continue;
         };
         let DialOutcome { result: dialled, policy, tls_session: session } =
-            connect_host(worker, site, target, smarthost, began_at).await;
+            connect_host(agent, site, target, smarthost, began_at).await;
         let host = candidate.display_name();
         match dialled {
             Ok(mut connection) => {
-                connection.cancel_with(worker.abort.clone());
+                connection.cancel_with(agent.services.abort.clone());
                 if smarthost.is_none()
-                    && let Err(error) =
-                        worker.router.check_loop(task.address.domain(), &candidate.host, connection.ehlo_name()).await
+                    && let Err(error) = agent
+                        .queues
+                        .routes
+                        .router
+                        .check_loop(task.address.domain(), &candidate.host, connection.ehlo_name())
+                        .await
                 {
                     connection.quit().await;
                     if last.is_some() {
@@ -195,16 +202,17 @@ async fn connect_any(
                         break;
                     }
                     return Err(HostConnectError {
-                        result: worker.route_error_result(error, began_at),
+                        result: agent.outcomes.route_error_result(error, began_at),
                         is_queue_unreachable: false,
                     });
                 }
                 site.connection_opened();
-                let is_self = smarthost.is_none() && worker.router.is_self(&candidate.host, connection.ehlo_name());
+                let is_self =
+                    smarthost.is_none() && agent.queues.routes.router.is_self(&candidate.host, connection.ehlo_name());
                 return Ok(ConnectedHost { connection, host, ip: address.ip(), policy, tls_session: session, is_self });
             }
             Err(failure) => {
-                session.into_iter().for_each(|mut session| worker.count_tls_session(task, &mut session));
+                session.into_iter().for_each(|mut session| agent.tls_stats.count_session(task, &mut session));
                 if let Some((host, address, failure, _)) = last.replace((host, address, failure, policy)) {
                     earlier_failures += &earlier_failure_line(&host, address, &failure);
                 }
@@ -219,18 +227,18 @@ async fn connect_any(
         }
         None => {
             let (text, phase) = match lacks_source_family {
-                true => (no_source_address_text(worker, site, smarthost), AttemptPhase::Connect),
+                true => (no_source_address_text(agent, site, smarthost), AttemptPhase::Connect),
                 false => ("none of the mail hosts has an IP address".to_owned(), AttemptPhase::Dns),
             };
-            let attempted = worker.no_connection_result(Outcome::Unreachable(text), phase, began_at);
+            let attempted = agent.outcomes.no_connection_result(Outcome::Unreachable(text), phase, began_at);
             HostConnectError { result: attempted, is_queue_unreachable: true }
         }
     })
 }
 
 /// Error text: the hosts have addresses of one family only, and the source pool has only the other.
-fn no_source_address_text(worker: &Worker, site: &ReadyQueue, smarthost: Option<&Smarthost>) -> String {
-    let from = if smarthost.is_some() { worker.pools.smarthost_source() } else { site.source() };
+fn no_source_address_text(agent: &DeliveryAgent, site: &ReadyQueue, smarthost: Option<&Smarthost>) -> String {
+    let from = if smarthost.is_some() { agent.queues.pools.smarthost_source() } else { site.source() };
     let has_ipv4 = from.addresses.iter().any(IpAddr::is_ipv4);
     let (source_family, host_family) = if has_ipv4 { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
     format!(
@@ -249,7 +257,7 @@ struct DialOutcome {
 
 /// Dials a host under its own DANE records.
 async fn connect_host(
-    worker: &Worker,
+    agent: &DeliveryAgent,
     site: &ReadyQueue,
     target: DialTarget,
     smarthost: Option<&Smarthost>,
@@ -259,13 +267,13 @@ async fn connect_host(
     // A smarthost is protected as the operator configured, not by its DNS records.
     let dane = match smarthost {
         Some(_) => Ok(DaneRecords::None),
-        None => worker.router.lookup_dane(site.route(), &host, address.port(), began_at).await,
+        None => agent.queues.routes.router.lookup_dane(site.route(), &host, address.port(), began_at).await,
     };
     let session = TlsSession::new(host, address.ip(), &dane);
     let (dialled, policy) = match dane {
         Ok(dane) => {
             let (target, policy) = apply_tls_policy(target, dane, site.route().security);
-            (worker.dialer.connect(&target).await, policy)
+            (agent.dialer.connect(&target).await, policy)
         }
         Err(error) => {
             let fault = tls_session_stats::tlsa_lookup_fault(&error);
@@ -292,9 +300,14 @@ fn earlier_failure_line(host: &str, address: SocketAddr, failure: &DialFailure) 
 
 /// Builds the dial target. Returns `None` if sources are configured and none is of the address's family: mail must not
 /// leave from an address that no SPF record lists.
-fn dial_target(worker: &Worker, site: &ReadyQueue, candidate: &CandidateHost<'_>, seed: u64) -> Option<DialTarget> {
+fn dial_target(
+    agent: &DeliveryAgent,
+    site: &ReadyQueue,
+    candidate: &CandidateHost<'_>,
+    seed: u64,
+) -> Option<DialTarget> {
     let CandidateHost { host, address, smarthost } = candidate;
-    let from = if smarthost.is_some() { worker.pools.smarthost_source() } else { site.source() };
+    let from = if smarthost.is_some() { agent.queues.pools.smarthost_source() } else { site.source() };
     let SourceAddresses { addresses: sources, helo, .. } = from;
     let fitting: Vec<_> = sources.iter().filter(|s| s.is_ipv4() == address.is_ipv4()).copied().collect();
     if fitting.is_empty() && !sources.is_empty() && !address.ip().is_loopback() {
@@ -302,7 +315,7 @@ fn dial_target(worker: &Worker, site: &ReadyQueue, candidate: &CandidateHost<'_>
     }
     let count = u64::try_from(fitting.len()).unwrap_or(1).max(1);
     let source = usize::try_from(seed % count).ok().and_then(|n| fitting.get(n)).copied();
-    let configured = smarthost.and_then(|smarthost| smarthost.tls).unwrap_or(worker.settings.tls);
+    let configured = smarthost.and_then(|smarthost| smarthost.tls).unwrap_or(agent.tls);
     let protection = site.route().security;
     let tls = match (site.tls(), protection.sts, configured) {
         (TaskTlsRequirement::Verified, ..) | (_, Some(MtaStsMode::Enforce), _) => TlsSecurityLevel::Verified,
@@ -316,7 +329,7 @@ fn dial_target(worker: &Worker, site: &ReadyQueue, candidate: &CandidateHost<'_>
     };
     let credentials = smarthost.and_then(|smarthost| smarthost.credentials.clone());
     // Connections to ourselves may use private addresses.
-    let is_trusted = smarthost.is_some() || worker.router.is_own_host(host);
+    let is_trusted = smarthost.is_some() || agent.queues.routes.router.is_own_host(host);
     let (host, address) = (host.clone(), *address);
     Some(DialTarget { host, address, is_trusted, source, helo: helo.clone(), tls, dane: None, credentials })
 }

@@ -17,9 +17,9 @@ use store::engine::ReadError;
 use thiserror::Error;
 
 use super::render_email::{self, RenderEmailError};
-use super::sms_step::SmsMessage;
+use super::runner::AutomationRunner;
+use super::sms_provider::SmsMessage;
 use super::step;
-use crate::intake::Intake;
 use crate::submit_error::SubmitError;
 
 /// Why no dry run was made.
@@ -41,7 +41,7 @@ pub struct DryRun<'a> {
     pub now: Timestamp,
 }
 
-impl Intake {
+impl AutomationRunner {
     /// Executes a run that this signal would start, to its end.
     ///
     /// # Errors
@@ -54,12 +54,12 @@ impl Intake {
         mode: RunMode,
     ) -> Result<AutomationRun, DryRunError> {
         let account = tenant.account().id;
-        let found = store::automation::get(self.store(), account, automation).await?;
+        let found = store::automation::get(&self.services.store, account, automation).await?;
         let automation = found.ok_or(DryRunError::NotFound)?.automation;
         // The version of a draft can change: bypass the cache.
-        let version = store::automation::get_version(self.store(), account, automation.id, automation.version);
+        let version = store::automation::get_version(&self.services.store, account, automation.id, automation.version);
         let definition = version.await?.ok_or(DryRunError::NotFound)?.definition;
-        let dry_run = DryRun { tenant, mode, now: self.clock().now() };
+        let dry_run = DryRun { tenant, mode, now: self.services.clock.now() };
         Ok(self.dry_run_definition(&dry_run, &automation, &definition, signal).await)
     }
 
@@ -73,7 +73,7 @@ impl Intake {
     ) -> AutomationRun {
         let now = dry_run.now;
         let start = RunStart {
-            id: RunId::new(now, self.entropy().unique_bits()),
+            id: RunId::new(now, self.services.entropy.unique_bits()),
             partition: 0,
             source: ProductEventId::from_bytes(signal.id).to_string(),
             event_name: signal.name,
@@ -136,7 +136,7 @@ impl Intake {
         run_context: &RunContext,
     ) -> Result<Value, String> {
         let DryRun { tenant, mode, now } = *dry_run;
-        let rendered = render_email::render_email(self, tenant, run, email, run_context).await;
+        let rendered = render_email::render_email(&self.intake, tenant, run, email, run_context).await;
         let mut rendered = rendered.map_err(|error| match error {
             RenderEmailError::Permanent(error) | RenderEmailError::Transient(error) => error,
             // A dry run answers no received email.
@@ -144,7 +144,7 @@ impl Intake {
         })?;
         let mut preview = rendered.preview;
         if mode != RunMode::TestSend {
-            let suppressed = self.would_be_suppressed(run.account, &rendered.draft, now).await;
+            let suppressed = self.intake.would_be_suppressed(run.account, &rendered.draft, now).await;
             if suppressed.map_err(|error| error.to_string())? {
                 preview["suppressed"] = json!(true);
             }
@@ -152,7 +152,7 @@ impl Intake {
         }
         // The run is not stored, so the email cannot refer to it.
         rendered.draft.options.run = None;
-        match self.submit(tenant, rendered.draft).await {
+        match self.intake.submit(tenant, rendered.draft).await {
             Ok(accepted) => preview["email_id"] = json!(accepted.id),
             Err(SubmitError::Suppressed { id, .. }) => {
                 preview["suppressed"] = json!(true);
@@ -168,7 +168,7 @@ impl Intake {
         if mode != RunMode::TestSend {
             return Ok(preview);
         }
-        let provider = self.automations().0.sms_provider.get().ok_or("no SMS provider is configured (`[sms]`)")?;
+        let provider = self.automations.0.sms_provider.get().ok_or("no SMS provider is configured (`[sms]`)")?;
         let answer = provider.post_message(text, format!("{}-{}", run.id, run.index)).await;
         let answer = answer.map_err(|error| format!("the SMS provider did not respond: {error}"))?;
         if !(200..300).contains(&answer.status) {

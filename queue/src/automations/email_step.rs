@@ -21,8 +21,9 @@ use store::automation_run::run_indexes::LastAnswer;
 use store::engine::{Batch, ReadError};
 
 use super::render_email::{self, RenderEmailError, StepEmail};
+use super::runner::AutomationRunner;
 use super::step::{self, RunUpdate};
-use crate::intake::{Intake, SubmitReceipt};
+use crate::intake::SubmitReceipt;
 use crate::submit_error::SubmitError;
 
 /// Minimum time between two automatic replies to an author.
@@ -37,7 +38,7 @@ pub(super) enum StepCommit {
     Retry,
 }
 
-impl Intake {
+impl AutomationRunner {
     /// Executes a step that sends an email.
     pub(super) async fn run_email_step(
         &self,
@@ -45,11 +46,11 @@ impl Intake {
         email: &SendEmailStep,
         run_context: &RunContext,
     ) -> Result<StepCommit, ReadError> {
-        let now = self.clock().now();
+        let now = self.services.clock.now();
         let run = &found.run;
         let (run_context, last_answer) = self.limit_answer_rate(run, run_context, now).await?;
         let rendered = match self.run_tenant(run).await {
-            Ok(tenant) => render_email::render_email(self, &tenant, run, email, &run_context)
+            Ok(tenant) => render_email::render_email(&self.intake, &tenant, run, email, &run_context)
                 .await
                 .map(|rendered| (tenant, rendered)),
             Err(unwritten) => Err(unwritten),
@@ -69,13 +70,13 @@ impl Intake {
         };
         let extend_commit = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
             if let Some(outcome) = outcomes.first() {
-                self.automations().write_run_update(found, &email_step_update(run, outcome, withheld, now), now, batch);
+                self.automations.write_run_update(found, &email_step_update(run, outcome, withheld, now), now, batch);
                 if let (true, Ok(_), Some((author, previous))) = (answers, outcome, &last_answer) {
                     store::automation_run::run_indexes::put_last_answer(batch, run, *author, now, previous);
                 }
             }
         };
-        match self.submit_batch(&tenant, vec![draft], false, &extend_commit).await {
+        match self.intake.submit_batch(&tenant, vec![draft], false, &extend_commit).await {
             Ok(outcomes) if matches!(outcomes.first(), Some(Err(SubmitError::Unconfirmed { .. }))) => {
                 Ok(StepCommit::Retry)
             }
@@ -98,9 +99,13 @@ impl Intake {
             return Ok((Cow::Borrowed(run_context), None));
         };
         let author = person_key::email_key(&author.to_canonical().to_string());
-        let last_answer =
-            store::automation_run::run_indexes::find_last_answer(self.store(), run.account, run.automation, author)
-                .await?;
+        let last_answer = store::automation_run::run_indexes::find_last_answer(
+            &self.services.store,
+            run.account,
+            run.automation,
+            author,
+        )
+        .await?;
         let is_recent = last_answer
             .last
             .is_some_and(|last| last.run != run.id && now.duration_since(last.at).abs() < ANSWER_INTERVAL);
@@ -116,7 +121,7 @@ impl Intake {
     }
 
     pub(super) async fn run_tenant(&self, run: &AutomationRun) -> Result<Tenant, RenderEmailError> {
-        store::access::service_tenant(self.store(), run.account).await.map_err(|error| match error {
+        store::access::service_tenant(&self.services.store, run.account).await.map_err(|error| match error {
             AccessError::Unavailable(error) => RenderEmailError::Transient(error.to_string()),
             error => RenderEmailError::Permanent(error.to_string()),
         })

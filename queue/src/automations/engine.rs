@@ -1,323 +1,146 @@
-//! The automation engine: processes the due work of this node's partitions.
-//!
-//! ```text
-//! partition due? ─► pages of due work ─► round-robin by account, concurrently: run ─► step ─[ commit ]─► next step,
-//! while it is due
-//! ```
-//!
-//! Memory holds one timer for each partition and one page of work, however many runs wait. A run that changes
-//! concurrently causes a commit conflict and is read again.
+//! Shared state of the automations: cached definitions, triggers, the key that seals runs, and the SMS provider.
 
-use std::time::Duration;
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
 
-use futures_util::StreamExt as _;
+use dns::secrets::Vault;
 use jiff::Timestamp;
 use mail::automation::context::RunContext;
-use mail::automation::definition::StepAction;
-use mail::automation::run::{AutomationRun, CancelSource};
-use mail::automation::{Automation, AutomationStatus};
-use mail::id::{AccountId, AutomationId};
-use store::automation_run::due_work::DueWork;
-use store::automation_run::{RunKey, StoredRun};
-use store::engine::{Batch, CommitError, ReadError};
+use mail::automation::job::{AutomationJob, AutomationJobKind};
+use mail::automation::run::{AutomationRun, RunFact};
+use mail::event::Event;
+use mail::id::{AccountId, EventId, RunId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use store::automation_run::StoredRun;
+use store::engine::{Batch, ReadError};
+use store::task::PARTITIONS;
+use tokio::sync::Semaphore;
 
-use super::email_step::StepCommit;
-use super::round_robin;
-use super::step::{self, RunUpdate};
-use super::{AutomationEngine, corrupt};
-use crate::intake::Intake;
+use super::definition_cache::DefinitionCache;
+use super::sms_provider::SmsProvider;
+use super::step::RunUpdate;
+use super::trigger_index::TriggerIndex;
+use crate::services::Services;
 
-/// Due work read from a partition at once: this many of the oldest, and this many of the newest.
-const PAGE_WORK: usize = 256;
-/// Work of one round. The rest is read again in the next round.
-const ROUND_WORK: usize = 4_096;
-/// Concurrent runs and jobs: enough to share commits.
-const CONCURRENCY: usize = 128;
-/// Retry delay when the store cannot be read or written.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Delay before a run that cannot be read is tried again.
-const CORRUPT_RETRY_DELAY: Duration = Duration::from_secs(10 * 60);
-/// Poll interval on a shared store, since other nodes add work to our partitions.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Steps of a run executed in a row, conflicts included.
-const STEPS_IN_A_ROW_MAX: usize = 100;
-/// Number of counter deltas of an automation at which they are folded into its total.
-const FOLD_THRESHOLD: usize = 1_000;
-/// The counters are checked after one in this many finished runs.
-const FOLD_CHECK_EVERY: u64 = 200;
+/// Limit of concurrent requests to the SMS provider.
+const SMS_CONCURRENCY: usize = 64;
 
-impl Intake {
-    pub(crate) async fn run_automations(&self) {
-        let worker = &self.worker;
-        while !worker.stop.is_cancelled() {
-            // On a restored store, automations wait until the operator releases the queue: runs may have advanced after
-            // the backup.
-            worker.wait_until_released().await;
-            let (leases, changed) = (worker.leases.changed(), worker.trigger_index.timers.changed());
-            let (due, next) = worker.trigger_index.timers.due(&worker.leases.active(), self.clock().now());
-            if due.is_empty() {
-                tokio::select! {
-                    () = self.clock().sleep_until(next) => {}
-                    () = changed => {}
-                    () = leases => {}
-                    () = tokio::time::sleep(POLL_INTERVAL), if self.store().is_shared() => {
-                        worker.trigger_index.timers.reset_all();
-                    }
-                    () = worker.stop.cancelled() => {}
-                }
-                continue;
-            }
-            self.process_partitions(&due).await;
-        }
+/// Numbers of automations and runs that a signal affected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SignalEffects {
+    /// Automations whose trigger matched; each has a new run.
+    pub matched: u64,
+    /// Waiting runs that were resumed.
+    pub resumed: u64,
+    /// Runs that were cancelled.
+    pub cancelled: u64,
+}
+
+/// The automations of all accounts. Clones share one state.
+#[derive(Clone)]
+pub struct AutomationEngine(pub(super) Arc<AutomationState>);
+
+pub(super) struct AutomationState {
+    pub(super) services: Services,
+    pub(super) trigger_index: Arc<TriggerIndex>,
+    pub(super) vault: Arc<Vault>,
+    pub(super) definition_cache: DefinitionCache,
+    pub(super) sms_provider: OnceLock<SmsProvider>,
+    pub(super) sms_permits: Arc<Semaphore>,
+}
+
+impl AutomationEngine {
+    /// Creates the engine; `vault` seals the context of runs.
+    #[must_use]
+    pub(crate) fn new(services: Services, trigger_index: Arc<TriggerIndex>, vault: Arc<Vault>) -> Self {
+        Self(Arc::new(AutomationState {
+            services,
+            trigger_index,
+            vault,
+            definition_cache: DefinitionCache::default(),
+            sms_provider: OnceLock::new(),
+            sms_permits: Arc::new(Semaphore::new(SMS_CONCURRENCY)),
+        }))
     }
 
-    /// Processes all due work of this node's partitions until none is due.
-    pub async fn run_due_automations(&self) {
-        loop {
-            let (mut due, now) = (Vec::new(), self.clock().now());
-            for partition in self.worker.leases.active() {
-                let first = store::automation_run::due_work::list_due(self.store(), partition, now, 1).await;
-                if first.is_ok_and(|first| !first.due.is_empty()) {
-                    due.push(partition);
-                }
-            }
-            if due.is_empty() {
-                return;
-            }
-            self.process_partitions(&due).await;
-        }
+    /// Sets the SMS provider. Only the first call has an effect.
+    pub fn set_sms_provider(&self, gate: SmsProvider) {
+        let _ = self.0.sms_provider.set(gate);
     }
 
-    /// Processes a page of due work of these partitions, and reschedules those with more.
-    async fn process_partitions(&self, partitions: &[u16]) {
-        let mut work = Vec::new();
-        let now = self.clock().now();
-        for partition in partitions {
-            let timers = &self.worker.trigger_index.timers;
-            timers.begin_scan(*partition);
-            match store::automation_run::due_work::list_oldest_and_newest_due(self.store(), *partition, now, PAGE_WORK)
-                .await
-            {
-                Ok(first) => {
-                    if let Some(next) = if first.has_more { Some(now) } else { first.later } {
-                        timers.schedule(*partition, next);
-                    }
-                    work.extend(first.due.into_iter().map(|due| (*partition, due)));
-                }
-                Err(error) => {
-                    store::warn_unless_away!(self.store(), %error, "cannot read the due work of automations; retrying");
-                    timers.schedule(*partition, self.worker.after(RETRY_DELAY));
-                }
-            }
-        }
-        let (work, left) = round_robin::round_robin(work, ROUND_WORK);
-        left.iter().for_each(|(partition, _)| self.worker.trigger_index.timers.schedule(*partition, now));
-        let mut done = futures_util::stream::iter(work)
-            .map(|(partition, (at, due))| async move { (partition, self.process_due(partition, at, due).await) })
-            .buffer_unordered(CONCURRENCY);
-        let mut any = false;
-        while let Some((partition, outcome)) = done.next().await {
-            any |= matches!(outcome, Ok(StepCommit::Committed));
-            if !matches!(outcome, Ok(StepCommit::Committed | StepCommit::Conflict)) {
-                if let Err(error) = outcome {
-                    store::warn_unless_away!(self.store(), %error, "cannot advance an automation run; retrying");
-                }
-                self.worker.trigger_index.timers.schedule(partition, self.worker.after(RETRY_DELAY));
-            }
-        }
-        if any {
-            self.worker.outbox_wakeup.notify_one();
-        }
+    /// True if an SMS provider is configured.
+    #[must_use]
+    pub fn has_sms_provider(&self) -> bool {
+        self.0.sms_provider.get().is_some()
     }
 
-    async fn process_due(&self, partition: u16, at: Timestamp, due: DueWork) -> Result<StepCommit, ReadError> {
-        let run_key = match due {
-            DueWork::Step(run_key) => run_key,
-            DueWork::Job(job) => return self.run_job(&job).await,
-            DueWork::Damaged(key) => {
-                tracing::error!("removing a damaged row of due automation work");
-                let mut batch = Batch::progress();
-                store::automation_run::due_work::remove_damaged(&mut batch, key);
-                return self.commit_step(batch).await;
-            }
-        };
-        match self.advance_run(run_key).await {
-            // It is corrupt, or has a step of a newer release: then a newer node of the cluster can advance it.
-            Err(ReadError::Corrupt(error)) => {
-                tracing::error!(%error, run.id = %run_key.2, "cannot read an automation run; trying again later");
-                let mut batch = Batch::progress();
-                let until = self.worker.after(CORRUPT_RETRY_DELAY);
-                store::automation_run::due_work::postpone_step(&mut batch, partition, at, run_key, until);
-                self.commit_step(batch).await
-            }
-            Ok(None) => self.remove_stale(partition, at, run_key).await,
-            Ok(Some(committed)) => Ok(committed),
-            Err(error) => Err(error),
-        }
+    /// Wakes the engine for partitions that a committed batch added due work to ([`store::automation_run::due_work::partitions_of`]).
+    /// Call it after the commit: a scan before it finds nothing.
+    pub fn wake(&self, partitions: &HashSet<u16>) {
+        let state = &self.0;
+        state.trigger_index.wake_at(partitions, state.services.clock.now());
+        state.services.outbox_wakeup.notify_one();
     }
 
-    async fn remove_stale(&self, partition: u16, at: Timestamp, run_key: RunKey) -> Result<StepCommit, ReadError> {
-        let mut batch = Batch::progress();
-        store::automation_run::due_work::remove_stale_step(&mut batch, partition, at, run_key);
-        self.commit_step(batch).await
+    /// Invalidates the cached triggers of an account after an automation was created, changed or deleted.
+    pub fn invalidate(&self, account: AccountId) {
+        self.0.trigger_index.invalidate(account);
     }
 
-    /// Executes steps of a run for as long as one is due. Returns `None` if the run does not exist or has no due step.
-    async fn advance_run(&self, run_key: RunKey) -> Result<Option<StepCommit>, ReadError> {
-        let mut outcome = None;
-        for _ in 0..STEPS_IN_A_ROW_MAX {
-            let Some((found, sealed)) = store::automation_run::get_with_sealed(self.store(), run_key).await? else {
-                return Ok(outcome);
+    /// Adds a job that is due now to the batch.
+    pub fn enqueue_job(&self, batch: &mut Batch, account: AccountId, work: AutomationJobKind) {
+        let (id, due) = (EventId::new(self.now(), self.random_bits()), self.now());
+        let partition = self.choose_partition();
+        store::automation_run::due_work::put_job(batch, &AutomationJob { id, account, partition, due, work });
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.0.services.clock.now()
+    }
+
+    pub(super) fn random_bits(&self) -> u128 {
+        self.0.services.entropy.unique_bits()
+    }
+
+    /// Chooses a partition for a new row: a random one that this node holds, or any if it holds none.
+    pub(super) fn choose_partition(&self) -> u16 {
+        let (active, random) = (self.0.services.leases.active(), self.0.services.entropy.u64());
+        let at = |count: usize| usize::try_from(random % count.max(1) as u64).unwrap_or(0);
+        let partition = active.get(at(active.len())).copied();
+        partition.unwrap_or_else(|| u16::try_from(at(PARTITIONS.into())).unwrap_or(0))
+    }
+
+    /// Records facts of a run as events, in their order.
+    pub(super) fn record_facts(&self, batch: &mut Batch, run: &AutomationRun, facts: &[RunFact], at: Timestamp) {
+        let first = self.random_bits();
+        for (n, fact) in (0_u128..).zip(facts) {
+            let event = Event {
+                id: EventId::new(at, first + n),
+                account: run.account,
+                subject: run.id.into(),
+                kind: fact.kind,
+                recipient: None,
+                created_at: at,
+                detail: fact.detail.clone(),
             };
-            let run = &found.run;
-            if !run.status.is_active() || run.due.is_none() {
-                return Ok(outcome);
-            }
-            if run.due > Some(self.clock().now()) {
-                if let Some(due) = run.due {
-                    self.worker.trigger_index.timers.schedule(run.partition, due);
-                }
-                return Ok(Some(outcome.unwrap_or(StepCommit::Conflict)));
-            }
-            let committed = self.run_step(&found, sealed.as_deref()).await?;
-            if matches!(committed, StepCommit::Retry) || self.worker.stop.is_cancelled() {
-                return Ok(Some(committed));
-            }
-            outcome = Some(committed);
-        }
-        // Concurrent changes continue: retry later.
-        Ok(Some(StepCommit::Retry))
-    }
-
-    async fn run_step(&self, found: &StoredRun, sealed: Option<&[u8]>) -> Result<StepCommit, ReadError> {
-        let (run, now) = (&found.run, self.clock().now());
-        let automation = store::automation::get(self.store(), run.account, run.automation).await?;
-        let Some(automation) = automation else { return self.cancel_orphaned_run(found, now).await };
-        match automation.automation.status {
-            AutomationStatus::Active => {}
-            AutomationStatus::Archived => return self.cancel_orphaned_run(found, now).await,
-            AutomationStatus::Paused | AutomationStatus::Draft => {
-                let (mut held, mut batch) = (run.clone(), Batch::progress());
-                held.hold();
-                // Check the automation's row: if it is activated concurrently, this run would be missed among the held
-                // ones.
-                automation.check(&mut batch);
-                store::automation_run::update(&mut batch, found, &held);
-                return self.commit_step(batch).await;
-            }
-        }
-        let definition = self.automations().definition(run.account, run.automation, run.version).await?;
-        let definition = definition.ok_or_else(|| corrupt("the automation version of the run is missing"))?;
-        let run_context = sealed.ok_or_else(|| corrupt("the context of the run is missing"));
-        let run_context: RunContext = self.automations().unseal_json(&run.id.to_bytes(), run_context?)?;
-        let Some(action) = definition.steps.get(run.index).map(|step| &step.action) else {
-            return self.commit_run_update(found, step::fail_step(run.clone(), "the step does not exist", now)).await;
-        };
-        let is_sending = matches!(action, StepAction::SendEmail(_) | StepAction::Sms(_));
-        if is_sending && self.worker.is_account_held(run.account) {
-            return self.commit_run_update(found, step::hold_step(run.clone(), now)).await;
-        }
-        let update = match action {
-            StepAction::SendEmail(email) => return self.run_email_step(found, email, &run_context).await,
-            StepAction::Sms(sms) => return self.run_sms_step(found, sms, &run_context).await,
-            StepAction::Delay(delay) => step::delay_step(run.clone(), delay, &run_context, now),
-            StepAction::WaitForEvent(wait) => step::wait_step(run.clone(), wait, &run_context, now),
-            StepAction::Condition(gate) => step::condition_step(run.clone(), gate, &run_context, now),
-        };
-        self.commit_run_update(found, update).await
-    }
-
-    /// Cancels a run whose automation was deleted or archived.
-    async fn cancel_orphaned_run(&self, found: &StoredRun, now: Timestamp) -> Result<StepCommit, ReadError> {
-        let mut run = found.run.clone();
-        run.cancel(CancelSource::Api, now);
-        self.commit_run_update(found, RunUpdate { run, facts: Vec::new(), run_context: None }).await
-    }
-
-    /// Commits the run's state after a step.
-    pub(super) async fn commit_run_update(
-        &self,
-        found: &StoredRun,
-        update: RunUpdate,
-    ) -> Result<StepCommit, ReadError> {
-        let mut batch = Batch::progress();
-        self.automations().write_run_update(found, &update, self.clock().now(), &mut batch);
-        let committed = self.commit_step(batch).await?;
-        if let (StepCommit::Committed, Some(due)) = (&committed, update.run.due) {
-            // Schedule the partition for this run, whatever else is due there.
-            self.worker.trigger_index.timers.schedule(update.run.partition, due);
-        }
-        if !update.run.status.is_active() && self.worker.entropy.u64().is_multiple_of(FOLD_CHECK_EVERY) {
-            self.fold_run_counts(update.run.account, update.run.automation).await?;
-        }
-        Ok(committed)
-    }
-
-    pub(super) async fn commit_step(&self, batch: Batch) -> Result<StepCommit, ReadError> {
-        match self.store().commit(batch).await {
-            Ok(()) => {
-                self.worker.outbox_wakeup.notify_one();
-                Ok(StepCommit::Committed)
-            }
-            Err(CommitError::Conflict { .. }) => Ok(StepCommit::Conflict),
-            Err(error) => {
-                store::warn_unless_away!(self.store(), %error, "cannot commit automation work; retrying");
-                Ok(StepCommit::Retry)
-            }
+            store::event::record(batch, &event, run.partition);
         }
     }
 
-    /// Folds the counter deltas of an automation into its total if there are many.
-    async fn fold_run_counts(&self, account: AccountId, automation: AutomationId) -> Result<(), ReadError> {
-        let counted = store::automation_run::counts::read(self.store(), account, automation).await?;
-        if counted.changes() >= FOLD_THRESHOLD {
-            let mut batch = Batch::progress();
-            counted.fold(&mut batch, account, automation);
-            self.commit_step(batch).await?;
-        }
-        Ok(())
+    /// Seals the context of a run.
+    pub(super) fn seal_context(&self, run: RunId, context: &RunContext) -> Result<Vec<u8>, ReadError> {
+        self.seal_json(&run.to_bytes(), context)
     }
 
-    /// Counts the runs of an automation by status.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn count_runs(&self, automation: &Automation) -> Result<mail::automation::RunCounts, ReadError> {
-        let (account, id) = (automation.account, automation.id);
-        loop {
-            let counted = store::automation_run::counts::read(self.store(), account, id).await?;
-            if !counted.has_more {
-                return Ok(counted.counts);
-            }
-            // More deltas than one read returns: fold these and read on.
-            let mut batch = Batch::progress();
-            counted.fold(&mut batch, account, id);
-            if matches!(self.commit_step(batch).await?, StepCommit::Retry) {
-                return Ok(counted.counts);
-            }
-        }
+    pub(super) fn seal_json<T: Serialize>(&self, row: &[u8], value: &T) -> Result<Vec<u8>, ReadError> {
+        let text = serde_json::to_vec(value).map_err(corrupt)?;
+        self.0.vault.seal(row, &text).map_err(corrupt)
     }
 
-    /// Cancels a run. Returns `None` if it does not exist, and an ended run unchanged.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub async fn cancel_run(&self, run_key: RunKey) -> Result<Option<AutomationRun>, ReadError> {
-        for _ in 0..STEPS_IN_A_ROW_MAX {
-            let Some(found) = store::automation_run::get(self.store(), run_key).await? else { return Ok(None) };
-            if !found.run.status.is_active() {
-                return Ok(Some(found.run));
-            }
-            let mut run = found.run.clone();
-            run.cancel(CancelSource::Api, self.clock().now());
-            let update = RunUpdate { run: run.clone(), facts: Vec::new(), run_context: None };
-            match self.commit_run_update(&found, update).await? {
-                StepCommit::Committed => return Ok(Some(run)),
-                StepCommit::Conflict => {}
-                StepCommit::Retry => break,
-            }
-        }
-        Err(corrupt("the run cannot be changed now; try again"))
+    pub(super) fn unseal_json<T: DeserializeOwned>(&self, row: &[u8], sealed: &[u8]) -> Result<T, ReadError> {
+        let text = self.0.vault.open(row, sealed).map_err(corrupt)?;
+        serde_json::from_slice(&text).map_err(corrupt)
     }
 }
 
@@ -326,7 +149,7 @@ impl AutomationEngine {
     /// another node.
     pub(super) fn write_run_update(&self, found: &StoredRun, update: &RunUpdate, now: Timestamp, batch: &mut Batch) {
         let run = &update.run;
-        let _fenced = self.0.worker.leases.fence_partitions(batch, std::iter::once(run.partition));
+        let _fenced = self.0.services.leases.fence_partitions(batch, std::iter::once(run.partition));
         store::automation_run::update(batch, found, run);
         if let Some(run_context) = &update.run_context {
             match self.seal_context(run.id, run_context) {
@@ -337,4 +160,8 @@ impl AutomationEngine {
         }
         self.record_facts(batch, run, &update.facts, now);
     }
+}
+
+pub(super) fn corrupt(error: impl std::fmt::Display) -> ReadError {
+    ReadError::Corrupt(Arc::from(error.to_string()))
 }

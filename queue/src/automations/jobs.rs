@@ -18,10 +18,10 @@ use store::automation_run::due_work::{StoredJob, replace_job};
 use store::engine::{Batch, ReadError};
 
 use super::email_step::StepCommit;
-use super::retention::RUN_EVENTS_MAX;
+use super::runner::AutomationRunner;
 use super::signal_matching::{CommitBudget, MatchedRuns};
 use super::trigger_signal::TriggerSignal;
-use crate::intake::Intake;
+use crate::retention::automation_runs::RUN_EVENTS_MAX;
 
 /// Runs changed in one batch.
 const BATCH_RUNS: usize = 200;
@@ -32,7 +32,7 @@ const BATCH_ROWS: usize = 1_000;
 /// Versions deleted in one batch; a version may be large.
 const BATCH_VERSIONS: usize = 10;
 
-impl Intake {
+impl AutomationRunner {
     /// Executes one batch of a job.
     pub(super) async fn run_job(&self, found: &StoredJob) -> Result<StepCommit, ReadError> {
         let job = &found.job;
@@ -54,15 +54,15 @@ impl Intake {
             }
         };
         // Due now, which orders the rest behind work that became due meanwhile.
-        let after = left.map(|work| AutomationJob { due: self.clock().now(), work, ..job.clone() });
+        let after = left.map(|work| AutomationJob { due: self.services.clock.now(), work, ..job.clone() });
         if let Some(after) = &after {
-            self.worker.trigger_index.timers.schedule(after.partition, after.due);
+            self.trigger_index.timers.schedule(after.partition, after.due);
         }
         replace_job(&mut batch, found, after.as_ref());
         let partitions = store::automation_run::due_work::partitions_of(&batch);
         let committed = self.commit_step(batch).await?;
         if matches!(committed, StepCommit::Committed) {
-            self.automations().wake(&partitions);
+            self.automations.wake(&partitions);
         }
         // A run changed concurrently: repeat the batch.
         Ok(if matches!(committed, StepCommit::Conflict) { StepCommit::Retry } else { committed })
@@ -75,9 +75,11 @@ impl Intake {
         event: mail::id::EventId,
         batch: &mut Batch,
     ) -> Result<(), ReadError> {
-        let Some(event) = store::event::get(self.store(), job.account, subject, event).await? else { return Ok(()) };
+        let Some(event) = store::event::get(&self.services.store, job.account, subject, event).await? else {
+            return Ok(());
+        };
         if let Some(trigger_signal) = self.signal_from_event(&event).await? {
-            self.automations().apply_signal(&trigger_signal, batch).await?;
+            self.automations.apply_signal(&trigger_signal, batch).await?;
         }
         Ok(())
     }
@@ -88,7 +90,7 @@ impl Intake {
         let mut answering = None;
         let (data, email, lineage) = match event.subject {
             Subject::Email(id) => {
-                let Some(found) = store::email::get(self.store(), event.account, id).await? else {
+                let Some(found) = store::email::get(&self.services.store, event.account, id).await? else {
                     return Ok(None);
                 };
                 let status = EmailRollup::from_recipients(&found.recipients).status;
@@ -117,7 +119,7 @@ impl Intake {
     /// Facts for the automatic reply to a received email. An author at an address that the same account receives mail
     /// for is not answered: the reply would be received in turn, a loop.
     async fn answering_context(&self, account: AccountId, id: ReceivedId) -> Result<AutoReplyContext, ReadError> {
-        let Some(received) = store::received_email::get(self.store(), account, id).await? else {
+        let Some(received) = store::received_email::get(&self.services.store, account, id).await? else {
             return Ok(AutoReplyContext::for_deleted());
         };
         let mut answering = AutoReplyContext::from_received(&received);
@@ -125,7 +127,7 @@ impl Intake {
             answering.is_ours = self.is_own_message(&received).await?;
         }
         if let (None, Some(author)) = (answering.unanswerable, &answering.author) {
-            let domain = store::domain::find_by_name(self.store(), author.domain()).await?;
+            let domain = store::domain::find_by_name(&self.services.store, author.domain()).await?;
             let is_own = |domain: &SendingDomain| domain.account == account && domain.accepts_inbound();
             if domain.is_some_and(|domain| is_own(&domain) && domain.accepts_address(author)) {
                 answering.unanswerable = Some(AutoReplyRefusal::OwnAddress);
@@ -141,10 +143,10 @@ impl Intake {
         let Some(Ok(domain)) = id.rsplit_once('@').map(|(_, domain)| domain.parse::<DomainName>()) else {
             return Ok(false);
         };
-        if self.service_domain().is_some_and(|service_domain| service_domain == domain) {
+        if self.intake.service_domain().is_some_and(|service_domain| service_domain == domain) {
             return Ok(true);
         }
-        Ok(store::domain::find_by_name(self.store(), &domain).await?.is_some())
+        Ok(store::domain::find_by_name(&self.services.store, &domain).await?.is_some())
     }
 
     /// Automations that caused an email: the one of its run and that run's own lineage.
@@ -154,7 +156,7 @@ impl Intake {
         run: Option<(AutomationId, mail::id::RunId)>,
     ) -> Result<Vec<AutomationId>, ReadError> {
         let Some((automation, run)) = run else { return Ok(Vec::new()) };
-        let found = store::automation_run::get(self.store(), (account, automation, run)).await?;
+        let found = store::automation_run::get(&self.services.store, (account, automation, run)).await?;
         let mut lineage = found.map(|found| found.run.lineage).unwrap_or_default();
         lineage.push(automation);
         Ok(lineage)
@@ -166,12 +168,15 @@ impl Intake {
         batch: &mut Batch,
     ) -> Result<Option<AutomationJobKind>, ReadError> {
         let AutomationJobKind::Rest { signal, cancels, after } = &job.work else { return Ok(None) };
-        let (trigger_signal, automations) = (self.automations().unseal_signal(signal)?, self.automations());
+        let (trigger_signal, automations) = (self.automations.unseal_signal(signal)?, &self.automations);
         let (mut budget, mut done) = (CommitBudget::new(), HashSet::new());
         let MatchedRuns { left, .. } = if *cancels {
-            let triggered =
-                store::automation::list_triggered(self.store(), trigger_signal.account, &trigger_signal.facts.name)
-                    .await?;
+            let triggered = store::automation::list_triggered(
+                &self.services.store,
+                trigger_signal.account,
+                &trigger_signal.facts.name,
+            )
+            .await?;
             let ids: Vec<_> = triggered
                 .into_iter()
                 .filter(|(role, _)| *role == store::automation::TriggerRole::Cancels)
@@ -193,7 +198,7 @@ impl Intake {
         change: impl Fn(&mut AutomationRun),
     ) -> Result<(), ReadError> {
         let runs: Vec<RunKey> = ids.into_iter().map(|id| (account, automation, id)).collect();
-        for (found, _) in store::automation_run::get_each(self.store(), &runs).await? {
+        for (found, _) in store::automation_run::get_each(&self.services.store, &runs).await? {
             // The run may have ended since the list was read.
             if !found.run.status.is_active() {
                 continue;
@@ -201,7 +206,7 @@ impl Intake {
             let mut after = found.run.clone();
             change(&mut after);
             if let Some(due) = after.due {
-                self.worker.trigger_index.timers.schedule(after.partition, due);
+                self.trigger_index.timers.schedule(after.partition, due);
             }
             store::automation_run::update(batch, &found, &after);
         }
@@ -215,10 +220,10 @@ impl Intake {
         before: mail::id::RunId,
         batch: &mut Batch,
     ) -> Result<bool, ReadError> {
-        let now = self.clock().now();
+        let now = self.services.clock.now();
         for status in [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting] {
             let ids = store::automation_run::run_indexes::list_in_state(
-                self.store(),
+                &self.services.store,
                 account,
                 automation,
                 status,
@@ -258,8 +263,9 @@ impl Intake {
         automation: AutomationId,
         batch: &mut Batch,
     ) -> Result<bool, ReadError> {
-        let now = self.clock().now();
-        let ids = store::automation_run::run_indexes::list_held(self.store(), account, automation, BATCH_RUNS).await?;
+        let now = self.services.clock.now();
+        let ids = store::automation_run::run_indexes::list_held(&self.services.store, account, automation, BATCH_RUNS)
+            .await?;
         let is_incomplete = ids.len() == BATCH_RUNS;
         self.update_runs(account, automation, ids, batch, |run| run.release(now)).await?;
         Ok(is_incomplete)
@@ -271,20 +277,23 @@ impl Intake {
         automation: AutomationId,
         batch: &mut Batch,
     ) -> Result<bool, ReadError> {
-        let runs = store::automation_run::list_oldest(self.store(), account, automation, None, BATCH_RUNS).await?;
+        let runs =
+            store::automation_run::list_oldest(&self.services.store, account, automation, None, BATCH_RUNS).await?;
         for found in &runs {
             store::automation_run::delete(batch, found);
-            store::event::delete_by_subject(self.store(), batch, account, found.run.id.into(), RUN_EVENTS_MAX).await?;
+            store::event::delete_by_subject(&self.services.store, batch, account, found.run.id.into(), RUN_EVENTS_MAX)
+                .await?;
         }
         if !runs.is_empty() {
             return Ok(true);
         }
         let versions =
-            store::automation::purge_versions(self.store(), batch, account, automation, BATCH_VERSIONS).await?;
+            store::automation::purge_versions(&self.services.store, batch, account, automation, BATCH_VERSIONS).await?;
         if !batch.is_empty() || versions {
-            self.automations().invalidate(account);
+            self.automations.invalidate(account);
             return Ok(true);
         }
-        store::automation_run::run_indexes::purge_indexes(self.store(), batch, account, automation, BATCH_ROWS).await
+        store::automation_run::run_indexes::purge_indexes(&self.services.store, batch, account, automation, BATCH_ROWS)
+            .await
     }
 }

@@ -23,8 +23,8 @@ use store::automation::TriggerRole;
 use store::automation_run::{RunKey, StoredRun, run_indexes, wait};
 use store::engine::{Batch, ReadError, Store};
 
+use super::engine::{AutomationEngine, SignalEffects};
 use super::trigger_signal::TriggerSignal;
-use super::{AutomationEngine, SignalEffects};
 
 /// Limit of the runs of a person, or waiting for an event about a person, that a signal is matched against.
 const MATCHED_MAX: usize = 10_000;
@@ -70,7 +70,7 @@ pub(super) struct MatchedRuns {
 
 impl AutomationEngine {
     fn store(&self) -> &Store {
-        &self.0.worker.store
+        &self.0.services.store
     }
 
     /// Writes the effects of an event into `batch`. The batch checks what was read: after a conflict, build a new batch
@@ -79,7 +79,7 @@ impl AutomationEngine {
     /// # Errors
     /// The store cannot be read.
     pub async fn apply_event(&self, signal: &TriggerEvent<'_>, batch: &mut Batch) -> Result<SignalEffects, ReadError> {
-        if !self.0.worker.trigger_index.has_trigger(self.store(), signal.account, signal.name, self.now()).await? {
+        if !self.0.trigger_index.has_trigger(self.store(), signal.account, signal.name, self.now()).await? {
             return Ok(SignalEffects::default());
         }
         self.apply_signal(&TriggerSignal::from_product_event(signal), batch).await
@@ -133,7 +133,8 @@ impl AutomationEngine {
             let (length, rest) = bytes.split_first()?;
             rest.split_at_checked(usize::from(*length))
         };
-        let (source, sealed) = cut().ok_or_else(|| super::corrupt("the stored signal of a job is truncated"))?;
+        let (source, sealed) =
+            cut().ok_or_else(|| super::engine::corrupt("the stored signal of a job is truncated"))?;
         self.unseal_json(source, sealed)
     }
 

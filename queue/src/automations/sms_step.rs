@@ -9,22 +9,20 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use jiff::Timestamp;
-use mail::automation::context::{self, RunContext};
+use mail::automation::context::RunContext;
 use mail::automation::definition::{SmsStep, StepAction};
 use mail::automation::run::AutomationRun;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::automation_run::{RunKey, StoredRun};
 use store::engine::ReadError;
 
 use super::email_step::StepCommit;
+use super::runner::AutomationRunner;
+use super::sms_provider::SmsMessage;
 use super::step::{self, RunUpdate};
-use crate::client::http::{HttpClient, HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
-use crate::intake::Intake;
+use crate::client::http::{HttpClientError, HttpResponse};
 
-/// Timeout of a request to the provider.
-const TIMEOUT: Duration = Duration::from_secs(15);
 /// Retry delay of an attempt whose result is unknown.
 const UNCONFIRMED_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// Retry delay when all request permits are taken.
@@ -32,65 +30,12 @@ const PERMIT_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Commits tried when the run changes concurrently.
 const TRIES_MAX: usize = 5;
 
-/// The operator's SMS provider.
-#[derive(Clone)]
-pub struct SmsProvider {
-    /// HTTP client; private addresses are allowed.
-    pub client: HttpClient,
-    pub url: String,
-    /// Bearer token.
-    pub token: String,
-    /// Sender: a telephone number or a name.
-    pub from: String,
-}
-
-/// A rendered text message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SmsMessage {
-    pub(super) to: String,
-    pub(super) body: String,
-}
-
-impl SmsMessage {
-    pub(super) fn render(sms: &SmsStep, run_context: &RunContext) -> Result<Self, String> {
-        let root = run_context.to_json();
-        let fill = |field: &str, text: &str| {
-            context::render_text(text, &root).map(|text| text.trim().to_owned()).map_err(|e| format!("`{field}`: {e}"))
-        };
-        let (to, body) = (fill("to", &sms.to)?, fill("body", &sms.body)?);
-        let number = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | ' ' | '(' | ')' | '.');
-        if !(3..=32).contains(&to.len()) || !to.chars().all(number) {
-            return Err("`to` is not a telephone number".to_owned());
-        }
-        if body.is_empty() {
-            return Err("`body` is empty".to_owned());
-        }
-        Ok(Self { to, body })
-    }
-
-    pub(super) fn preview(&self) -> Value {
-        json!({"to": self.to, "body": self.body})
-    }
-}
-
-impl SmsProvider {
-    pub(super) async fn post_message(&self, text: &SmsMessage, key: String) -> Result<HttpResponse, HttpClientError> {
-        let body = json!({"to": text.to, "from": self.from, "body": text.body});
-        let headers = vec![("authorization", format!("Bearer {}", self.token)), ("idempotency-key", key)];
-        let body = Bytes::from(body.to_string());
-        // The engine retries when the result is unknown. A retry by the HTTP client could send a second text if the
-        // provider ignores the key.
-        let (url, idempotency) = (self.url.clone(), RequestIdempotency::NonIdempotent);
-        self.client.post(HttpPost { url, headers, body, timeout: TIMEOUT, idempotency }).await
-    }
-}
-
 /// Idempotency key of all attempts of a step.
 fn step_idempotency_key(run: &AutomationRun) -> String {
     format!("{}-{}", run.id, run.index)
 }
 
-impl Intake {
+impl AutomationRunner {
     /// Executes a step that sends a text message: commits the attempt, then posts in the background.
     pub(super) async fn run_sms_step(
         &self,
@@ -98,28 +43,28 @@ impl Intake {
         sms: &SmsStep,
         run_context: &RunContext,
     ) -> Result<StepCommit, ReadError> {
-        let now = self.clock().now();
+        let now = self.services.clock.now();
         let run = &found.run;
         let text = match SmsMessage::render(sms, run_context) {
             Ok(text) => text,
             Err(reason) => return self.commit_run_update(found, step::fail_step(run.clone(), &reason, now)).await,
         };
-        let Some(provider) = self.automations().0.sms_provider.get().cloned() else {
+        let Some(provider) = self.automations.0.sms_provider.get().cloned() else {
             let reason = "no SMS provider is configured (`[sms]`)";
             return self.commit_run_update(found, step::fail_step(run.clone(), reason, now)).await;
         };
-        let permit = std::sync::Arc::clone(&self.automations().0.sms_permits).try_acquire_owned();
+        let permit = std::sync::Arc::clone(&self.automations.0.sms_permits).try_acquire_owned();
         let wait = if permit.is_ok() { UNCONFIRMED_RETRY_DELAY } else { PERMIT_RETRY_DELAY };
         let update = self.defer_step(run, wait, now);
         let tries = update.run.tries;
         let committed = self.commit_run_update(found, update).await?;
         if let (StepCommit::Committed, Ok(permit)) = (&committed, permit) {
-            let (intake, run_key, key) = (self.clone(), store::automation_run::run_key(run), step_idempotency_key(run));
-            self.worker.spawn(async move {
+            let (runner, run_key, key) = (self.clone(), store::automation_run::run_key(run), step_idempotency_key(run));
+            self.services.spawn(async move {
                 let outcome = provider.post_message(&text, key).await;
-                if let Err(error) = intake.commit_sms_result(run_key, tries, &outcome).await {
+                if let Err(error) = runner.commit_sms_result(run_key, tries, &outcome).await {
                     // The next attempt repeats the request with the same key.
-                    store::warn_unless_away!(intake.store(), %error, run.id = %run_key.2, "cannot commit the result of a text message; it will be retried");
+                    store::warn_unless_away!(runner.services.store, %error, run.id = %run_key.2, "cannot commit the result of a text message; it will be retried");
                 }
                 drop(permit);
             });
@@ -145,13 +90,13 @@ impl Intake {
         outcome: &Result<HttpResponse, HttpClientError>,
     ) -> Result<(), ReadError> {
         for _ in 0..TRIES_MAX {
-            let Some(found) = store::automation_run::get(self.store(), run_key).await? else { return Ok(()) };
+            let Some(found) = store::automation_run::get(&self.services.store, run_key).await? else { return Ok(()) };
             let run = &found.run;
             // Cancelled, or already retried as unconfirmed.
             if !run.status.is_active() || run.tries != tries {
                 return Ok(());
             }
-            let now = self.clock().now();
+            let now = self.services.clock.now();
             let update = match outcome {
                 Ok(answer) if (200..300).contains(&answer.status) => {
                     step::complete_step(run.clone(), json!({"status": "sent"}), now)

@@ -27,6 +27,7 @@ use store::engine::{Batch, CommitError};
 use store::task::PARTITIONS;
 
 use super::{BounceError, BounceProcessor, BouncedRecipient, is_recent};
+use crate::suppressions::SuppressionService;
 use crate::{delivery_metrics, dsn_request};
 
 /// Commit tries on conflicts; each conflict means that another writer succeeded.
@@ -58,32 +59,33 @@ impl BounceProcessor {
         report: &BounceReport,
         received_at: Timestamp,
     ) -> Result<&'static str, BounceError> {
-        let worker = &self.worker;
+        let services = &self.services;
         let mut tries_left = COMMIT_TRIES_MAX;
         loop {
-            let Some(found) = store::email::get_stored_recipient(&worker.store, bounced.account, bounced.task).await?
+            let Some(found) =
+                store::email::get_stored_recipient(&services.store, bounced.account, bounced.task).await?
             else {
                 return Ok("unknown");
             };
-            let now = worker.clock.now();
+            let now = services.clock.now();
             let Some(step) = decide_effect(&found.recipient, report, received_at, now)? else {
                 return Ok("changed_nothing");
             };
             let mut batch = self.build_batch(bounced, &found, &step, report, now).await?;
             let dsn_partition = self.request_dsn(&mut batch, bounced, &step, report, now).await?;
-            match worker.store.commit(batch).await {
+            match services.store.commit(batch).await {
                 Ok(()) => {
                     if let Some(partition) = dsn_partition {
                         // If there is no memory for it now, it is found on disk later.
-                        let _ = worker.dsn_reporter.add((bounced.account, bounced.task.email), partition, now);
+                        let _ = self.pending_dsns.add((bounced.account, bounced.task.email), partition, now);
                     }
                     tracing::info!(email.id = %bounced.task.email, recipient = bounced.task.recipient,
                         event = step.kind.name(), "bounce report applied");
                     if let (EventKind::Bounced, BounceReport::Failed(failure)) = (step.kind, report) {
                         delivery_metrics::bounced(failure.class(), "later");
                     }
-                    worker.outbox_wakeup.notify_one();
-                    worker.outcome_recorded.notify_waiters();
+                    services.outbox_wakeup.notify_one();
+                    services.outcome_recorded.notify_waiters();
                     return Ok(step.kind.name());
                 }
                 Err(CommitError::Conflict { key })
@@ -105,7 +107,7 @@ impl BounceProcessor {
         report: &BounceReport,
         now: Timestamp,
     ) -> Result<Batch, BounceError> {
-        let (worker, email) = (&self.worker, recipient.task.email);
+        let (services, email) = (&self.services, recipient.task.email);
         let mut batch = Batch::progress();
         store::email::update_recipient(&mut batch, recipient.account, email, found, &step.after);
         let mut current = None;
@@ -115,18 +117,18 @@ impl BounceProcessor {
             let target = found.recipient.address.clone();
             let mut grounds = SuppressionCause::new(target, reason, SuppressionSource::System).with_email(email);
             grounds.detail = suppression_detail(report);
-            let before = store::suppression::get(&worker.store, recipient.account, &grounds.target).await?;
-            let id = SuppressionId::new(now, worker.entropy.unique_bits());
+            let before = store::suppression::get(&services.store, recipient.account, &grounds.target).await?;
+            let id = SuppressionId::new(now, services.entropy.unique_bits());
             let held = before.as_ref().map(|found| &found.suppression);
             let after = Suppression::apply_cause(held, grounds, recipient.account, id, now);
             if let Some(after) = &after {
                 store::suppression::put(&mut batch, before.as_ref(), after);
-                worker.suppressions().record_created(&mut batch, before.as_ref(), after);
+                SuppressionService::new(services).record_created(&mut batch, before.as_ref(), after);
             }
             current = after.or(before.map(|found| found.suppression));
         }
         let event = Event {
-            id: EventId::new(now, worker.entropy.unique_bits()),
+            id: EventId::new(now, services.entropy.unique_bits()),
             account: recipient.account,
             subject: email.into(),
             kind: step.kind,
@@ -149,15 +151,15 @@ impl BounceProcessor {
         report: &BounceReport,
         now: Timestamp,
     ) -> Result<Option<u16>, BounceError> {
-        let (BounceReport::Failed(failure), worker) = (report, &self.worker) else { return Ok(None) };
+        let (BounceReport::Failed(failure), services) = (report, &self.services) else { return Ok(None) };
         let email =
-            store::email::get_without_recipients(&worker.store, recipient.account, recipient.task.email).await?;
+            store::email::get_without_recipients(&services.store, recipient.account, recipient.task.email).await?;
         let notice = email.and_then(|email| dsn_request::dsn_for_bounce(&email, &step.after, failure, now));
         let Some(notice) = notice else { return Ok(None) };
         // A DSN in an owned partition is sent at once; in another one, after its owner scans it.
         let any = partition_of(recipient);
-        let owned = worker.leases.choose_by_hash(any.into());
-        let owned = owned.filter(|partition| worker.leases.fence_partitions(batch, [*partition].into_iter()));
+        let owned = services.leases.choose_by_hash(any.into());
+        let owned = owned.filter(|partition| services.leases.fence_partitions(batch, [*partition].into_iter()));
         let partition = owned.unwrap_or(any);
         store::pending_dsn::put(batch, partition, (recipient.account, recipient.task.email), &notice);
         Ok(owned)

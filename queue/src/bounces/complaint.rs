@@ -84,7 +84,7 @@ impl BounceProcessor {
             return Ok(None);
         };
         let Some(account) = self.find_account(domain.parse().ok()).await? else { return Ok(None) };
-        Ok(store::email::get(&self.worker.store, account, email).await?)
+        Ok(store::email::get(&self.services.store, account, email).await?)
     }
 
     async fn find_proof(
@@ -100,7 +100,7 @@ impl BounceProcessor {
         if complaint.signatures.is_empty() {
             return Ok(None);
         }
-        let (store, email) = (&self.worker.store, &found.email);
+        let (store, email) = (&self.services.store, &found.email);
         let sent = store::email::get_body(store, email.account, email.id).await?;
         let sent_signatures = sent.as_ref().map(header_bytes).map(dkim_signature_values).unwrap_or_default();
         let has_signature =

@@ -134,7 +134,7 @@ impl BounceProcessor {
                 return Ok("nothing");
             }
             let domain_key = (part.domain.account, part.domain.id);
-            if store::dmarc::is_counted(&self.worker.store, domain_key, &part.report).await? {
+            if store::dmarc::is_counted(&self.services.store, domain_key, &part.report).await? {
                 result = "changed_nothing";
             } else {
                 parts.push(part);
@@ -149,14 +149,14 @@ impl BounceProcessor {
 
     /// Returns the domain of this name if an account has verified it.
     pub(super) async fn verified_domain(&self, name: &DomainName) -> Result<Option<SendingDomain>, BounceError> {
-        let found = store::domain::find_by_name(&self.worker.store, name).await?;
+        let found = store::domain::find_by_name(&self.services.store, name).await?;
         Ok(found.filter(|domain| domain.state == DomainState::Verified))
     }
 
     /// Marks the addresses of this service: those that pass the SPF record which customers include.
     async fn mark_own_sources(&self, parts: &mut [DomainDmarcReport]) {
-        let resolver = self.worker.router.resolver();
-        let (host, hello) = (&self.facts.spf_include_host, &self.worker.settings.hostname);
+        let resolver = &self.resolver;
+        let (host, hello) = (&self.facts.spf_include_host, &self.hostname);
         let look = async {
             // The resolver caches the result for the same address in another part.
             for source in parts.iter_mut().flat_map(|part| &mut part.sources) {
@@ -178,7 +178,7 @@ impl BounceProcessor {
         &self,
         DomainDmarcReport { domain, report, sources }: &DomainDmarcReport,
     ) -> Result<&'static str, BounceError> {
-        let (store, domain_key) = (&self.worker.store, (domain.account, domain.id));
+        let (store, domain_key) = (&self.services.store, (domain.account, domain.id));
         for tries in 1.. {
             let mut batch = Batch::intake();
             if !store::dmarc::record_report(store, &mut batch, domain_key, report, sources.as_slice()).await? {

@@ -43,7 +43,7 @@ impl BounceProcessor {
 
     /// Returns a PTR name of the address that resolves back to it.
     async fn verified_host_name(&self, ip: IpAddr) -> Option<DomainName> {
-        let resolver = self.worker.router.resolver();
+        let resolver = &self.resolver;
         let names = resolver.ptr(ip).await.ok()?.data;
         for name in names.into_iter().take(NAMES_MAX) {
             if resolver.addresses(&name).await.is_ok_and(|answer| answer.data.contains(&ip)) {

@@ -28,7 +28,8 @@ pub(super) fn node(store: Store) -> BounceProcessor {
         mail_host: "mx.service.example".parse().unwrap(),
         pages_host: None,
     };
-    BounceProcessor::new(crate::worker::tests::idle(store), facts)
+    let queue = crate::subsystems::tests::idle(store);
+    BounceProcessor::new(queue.services.clone(), &queue.delivery, facts)
 }
 
 /// An email to two recipients with given states.
@@ -91,7 +92,7 @@ impl Ground {
 
     fn path(&self, recipient: u16) -> Address {
         let task = TaskId { email: self.email, recipient };
-        self.returned.worker.verp.address(task, &"rp.acme.example".parse().unwrap()).unwrap()
+        self.returned.verp.address(task, &"rp.acme.example".parse().unwrap()).unwrap()
     }
 
     fn arrival(&self, recipient: u16, message: &str, hours: i64) -> InboundMessage {

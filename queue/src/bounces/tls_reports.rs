@@ -54,8 +54,8 @@ impl BounceProcessor {
             let mut batch = Batch::intake();
             let received = ReceivedTlsReport { policies, ..empty.clone() };
             result = "changed_nothing";
-            if store::tls_report_received::save(&self.worker.store, &mut batch, &name, &received).await? {
-                match self.worker.store.commit(batch).await {
+            if store::tls_report_received::save(&self.services.store, &mut batch, &name, &received).await? {
+                match self.services.store.commit(batch).await {
                     Ok(()) => result = "kept",
                     // The same report was stored concurrently.
                     Err(CommitError::Conflict { .. }) => {}

@@ -72,7 +72,7 @@ impl SendingDomains {
             if let Some(open) = self.check_can_claim(account, &name).await? {
                 return Ok(open);
             }
-            let now = self.worker.clock.now();
+            let now = self.services.clock.now();
             let mut batch = Batch::progress();
             if let Some(open) = store::domain_claim::find_open(self.store(), account, &name).await? {
                 // It has expired.
@@ -81,7 +81,7 @@ impl SendingDomains {
                 continue;
             }
             let claim = DomainClaim {
-                id: ClaimId::new(now, self.worker.entropy.unique_bits()),
+                id: ClaimId::new(now, self.services.entropy.unique_bits()),
                 account,
                 name: name.clone(),
                 status: ClaimStatus::Pending,
@@ -111,7 +111,7 @@ impl SendingDomains {
             Some(owner) if owner.account == account => return Err(DomainError::Exists(name.clone()).into()),
             Some(_) => {}
         }
-        let now = self.worker.clock.now();
+        let now = self.services.clock.now();
         let open = store::domain_claim::find_open(self.store(), account, name).await?;
         Ok(open.filter(|open| open.status_at(now) != ClaimStatus::Expired))
     }
@@ -130,7 +130,7 @@ impl SendingDomains {
         Box::pin(async move {
             for _ in 0..COMMIT_TRIES_MAX {
                 let claim = store::domain_claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
-                let now = self.worker.clock.now();
+                let now = self.services.clock.now();
                 if !claim.is_open() || claim.status_at(now) == ClaimStatus::Expired {
                     return Ok(ClaimResult { claim, finding: None });
                 }
@@ -189,7 +189,7 @@ impl SendingDomains {
     pub async fn cancel_claim(&self, account: AccountId, id: ClaimId) -> Result<DomainClaim, ClaimError> {
         for _ in 0..COMMIT_TRIES_MAX {
             let claim = store::domain_claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
-            match claim.status_at(self.worker.clock.now()) {
+            match claim.status_at(self.services.clock.now()) {
                 ClaimStatus::Cancelled => return Ok(claim),
                 final_status @ (ClaimStatus::Completed | ClaimStatus::Expired) => {
                     return Err(ClaimError::Ended(final_status));
@@ -236,18 +236,18 @@ impl SendingDomains {
         let (None, Some(grace_ends_at)) = (before.proven_at, after.grace_ends_at()) else {
             return self.save_claim(before, after).await;
         };
-        let now = self.worker.clock.now();
-        let id = EventId::new(now, self.worker.entropy.unique_bits());
+        let now = self.services.clock.now();
+        let id = EventId::new(now, self.services.entropy.unique_bits());
         let subject = AlertSubject::Claim { claimed: after.name.clone(), grace_ends_at };
         let notice = OwnerAlert { id, account: other, about: subject, since: now };
         let [.., last] = after.id.to_bytes();
-        let partition = self.worker.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
+        let partition = self.services.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
         let mut batch = Batch::progress();
         store::domain_claim::update(&mut batch, before, after);
         store::owner_alert::enqueue(&mut batch, partition, &notice);
         let booked = self.commit_unless_changed(batch).await?;
         if booked {
-            self.worker.owner_alert_timers.schedule(partition, now);
+            self.owner_alert_timers.schedule(partition, now);
         }
         Ok(booked)
     }
@@ -279,7 +279,7 @@ impl SendingDomains {
     /// The store cannot be read.
     pub async fn has_scheduled(&self, domain: &SendingDomain) -> Result<bool, DomainError> {
         // Emails accepted a moment ago are not indexed yet.
-        if let Err(error) = self.worker.dispatch_outbox().await {
+        if let Err(error) = self.outbox.dispatch_outbox().await {
             tracing::warn!(%error, "the list of scheduled emails may be stale");
         }
         let filter = EmailFilter {
@@ -310,8 +310,8 @@ impl SendingDomains {
         limit: Option<u32>,
     ) -> Result<bool, DomainError> {
         let limit_check = self.check_domain_limit(before.account, limit).await?;
-        let now = self.worker.clock.now();
-        let id = DomainId::new(now, self.worker.entropy.unique_bits());
+        let now = self.services.clock.now();
+        let id = DomainId::new(now, self.services.entropy.unique_bits());
         let new = NewDomain::with_name(before.name.clone());
         let domain = SendingDomain {
             id,
@@ -347,23 +347,23 @@ impl SendingDomains {
         self.commit_domain(batch, &setup.domain).await
     }
 
-    /// Checks proven claims until the worker stops. `limit` returns the domain limit of an account.
+    /// Checks proven claims until shutdown. `limit` returns the domain limit of an account.
     pub(crate) async fn run_claim_checks<L, Limited>(self: Arc<Self>, limit: L)
     where
         L: Fn(AccountId) -> Limited,
         Limited: Future<Output = Option<u32>>,
     {
-        while !self.worker.stop.is_cancelled() {
+        while !self.services.stop.is_cancelled() {
             // One node is enough: the one that holds partition 0.
-            if self.worker.leases.is_active(0)
+            if self.services.leases.is_active(0)
                 && let Err(error) = self.check_proven_claims(&limit).await
             {
-                store::warn_unless_away!(self.worker.store, %error, "cannot check domain claims; retrying");
+                store::warn_unless_away!(self.services.store, %error, "cannot check domain claims; retrying");
             }
-            let next = self.worker.after(CHECK_INTERVAL);
+            let next = self.services.clock.after(CHECK_INTERVAL);
             tokio::select! {
-                () = self.worker.clock.sleep_until(next) => {}
-                () = self.worker.stop.cancelled() => {}
+                () = self.services.clock.sleep_until(next) => {}
+                () = self.services.stop.cancelled() => {}
             }
         }
     }
@@ -377,7 +377,7 @@ impl SendingDomains {
         loop {
             let (claims, next) = store::domain_claim::list_open(self.store(), after, PAGE_CLAIMS).await?;
             for claim in claims {
-                let now = self.worker.clock.now();
+                let now = self.services.clock.now();
                 if claim.status_at(now) == ClaimStatus::Expired {
                     self.save_claim(&claim, &claim.with_status(ClaimStatus::Expired)).await?;
                 } else if matches!(claim.status, ClaimStatus::Blocked | ClaimStatus::Verified) {
@@ -393,7 +393,7 @@ impl SendingDomains {
                 }
             }
             after = next;
-            if after.is_none() || self.worker.stop.is_cancelled() {
+            if after.is_none() || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }

@@ -129,12 +129,12 @@ impl SendingDomains {
     ) -> Result<InspectionResult, DomainError> {
         let key = (account, name.clone());
         let _domain_permit = self.checks_by_domain.acquire(key.clone()).await;
-        if let Some(found) = self.recent_inspections.get(&key, &records, self.worker.clock.now()) {
+        if let Some(found) = self.recent_inspections.get(&key, &records, self.services.clock.now()) {
             return Ok(found);
         }
         let _account_permit = self.checks_by_account.acquire(account).await;
         self.acquire_queries(account, TYPICAL_QUERIES, priority).await?;
-        let at = self.worker.clock.now();
+        let at = self.services.clock.now();
         let count = DnsQueryCounter { domains: self, account, queries: AtomicU32::new(0) };
         let found = self.parts.inspector.check_counting(name, &records, at, &count.queries).await;
         drop(count);
@@ -153,20 +153,20 @@ impl SendingDomains {
         questions: u32,
         priority: InspectionPriority,
     ) -> Result<(), DomainError> {
-        let started_at = self.worker.clock.now();
+        let started_at = self.services.clock.now();
         loop {
             let Err(wait) =
                 self.dns_query_limiter.acquire(&account, questions, self.node_query_rate(), self.nanoseconds())
             else {
                 return Ok(());
             };
-            let waited = Duration::try_from(self.worker.clock.now().duration_since(started_at)).unwrap_or_default();
-            if waited + wait > priority.wait_max() || self.worker.stop.is_cancelled() {
+            let waited = Duration::try_from(self.services.clock.now().duration_since(started_at)).unwrap_or_default();
+            if waited + wait > priority.wait_max() || self.services.stop.is_cancelled() {
                 return Err(DomainError::TooManyDnsQueries { retry_after: wait });
             }
             tokio::select! {
-                () = self.worker.clock.sleep_until(self.worker.after(wait)) => {}
-                () = self.worker.stop.cancelled() => {}
+                () = self.services.clock.sleep_until(self.services.clock.after(wait)) => {}
+                () = self.services.stop.cancelled() => {}
             }
         }
     }
@@ -180,11 +180,11 @@ impl SendingDomains {
 
     /// This node's share of the rate.
     fn node_query_rate(&self) -> QueryRate {
-        let nodes = self.worker.leases.nodes().max(1);
+        let nodes = self.services.leases.nodes().max(1);
         QueryRate { per_second: QUERY_RATE.per_second.div_ceil(nodes), burst: QUERY_RATE.burst.div_ceil(nodes) }
     }
 
     fn nanoseconds(&self) -> u64 {
-        u64::try_from(self.worker.clock.now().as_nanosecond()).unwrap_or_default()
+        u64::try_from(self.services.clock.now().as_nanosecond()).unwrap_or_default()
     }
 }

@@ -66,7 +66,7 @@ impl SendingDomains {
         let (keys, rsa_bits) = generated.map_err(|error| failed(&error))?;
         let seal = |key| sender_authorization::seal_key(&self.parts.vault, id, key).map_err(|error| failed(&error));
         Ok(SealedDkimKeys {
-            selector: selector.unwrap_or_else(|| own_selector(self.worker.entropy.u64())),
+            selector: selector.unwrap_or_else(|| own_selector(self.services.entropy.u64())),
             rsa_record: keys.rsa.txt_record(),
             rsa: seal(&keys.rsa)?,
             ed25519_record: keys.ed25519.txt_record(),
@@ -104,7 +104,7 @@ impl SendingDomains {
                 None => self.make_keys(id, None, None).await?,
             };
             new_keys = Some(dkim.clone());
-            let now = self.worker.clock.now();
+            let now = self.services.clock.now();
             if self.parts.auto_verify {
                 after.domain.dkim = SealedDkimKeys { ed25519_published: true, ..dkim };
             } else if before.state == DomainState::Unverified && before.verified_at.is_none() {
@@ -115,7 +115,7 @@ impl SendingDomains {
             after.domain.updated_at = now;
             if !self.parts.auto_verify {
                 after.setup.since = now;
-                after.setup.due = next_check(&after.domain, &after.setup, now, self.worker.entropy.u64());
+                after.setup.due = next_check(&after.domain, &after.setup, now, self.services.entropy.u64());
             }
             if self.save_domain(&before, found.as_ref(), &after).await? {
                 return Ok(after);
@@ -137,7 +137,7 @@ impl SendingDomains {
             if after.domain.next_dkim.take().is_none() {
                 return Ok(after);
             }
-            after.domain.updated_at = self.worker.clock.now();
+            after.domain.updated_at = self.services.clock.now();
             if self.save_domain(&before, found.as_ref(), &after).await? {
                 return Ok(after);
             }

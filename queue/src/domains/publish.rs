@@ -87,7 +87,7 @@ impl SendingDomains {
                 records: &wanted,
                 merge: MergePolicy { spf: merge_spf, mx: false },
                 dry_run,
-                now: self.worker.clock.now(),
+                now: self.services.clock.now(),
             };
             let report = self.parts.publisher.apply(&credentials, &request).await?;
             let domain_setup =
@@ -133,9 +133,9 @@ impl SendingDomains {
             if self.parts.auto_verify || after.setup.operator_verified {
                 return Ok(after);
             }
-            let now = self.worker.clock.now();
+            let now = self.services.clock.now();
             after.setup.since = now;
-            after.setup.due = next_check(&after.domain, &after.setup, now, self.worker.entropy.u64());
+            after.setup.due = next_check(&after.domain, &after.setup, now, self.services.entropy.u64());
             if self.save_domain(&before, found.as_ref(), &after).await? {
                 return Ok(after);
             }
@@ -153,7 +153,7 @@ impl SendingDomains {
         account: AccountId,
         credentials: &ProviderCredentials,
     ) -> Result<Timestamp, DomainError> {
-        let (provider, saved_at) = (credentials.provider(), self.worker.clock.now());
+        let (provider, saved_at) = (credentials.provider(), self.services.clock.now());
         let secret = credentials.secret_json();
         let sealed = self.parts.vault.seal(&credential_seal_context(account, provider), secret.expose().as_bytes());
         let sealed = STANDARD.encode(sealed.map_err(|error| DomainError::Keys(error.to_string()))?);

@@ -68,7 +68,7 @@ impl SendingDomains {
             for _ in 0..COMMIT_TRIES_MAX {
                 let before = store::domain::find_by_name(self.store(), name).await?.ok_or(DomainError::Unknown)?;
                 let (mut after, found) = self.load_setup(before.clone()).await?;
-                let (domain, now) = (&mut after.domain, self.worker.clock.now());
+                let (domain, now) = (&mut after.domain, self.services.clock.now());
                 domain.state = DomainState::Verified;
                 domain.verified_at = domain.verified_at.or(Some(now));
                 domain.dkim.ed25519_published = true;
@@ -85,7 +85,7 @@ impl SendingDomains {
 
     /// Returns whether all currently required records were checked a moment ago.
     fn is_recently_checked(&self, domain: &DomainWithSetup) -> bool {
-        let now = self.worker.clock.now();
+        let now = self.services.clock.now();
         domain.setup.last_checked_at.is_some_and(|at| is_fresh(at, now))
             && self
                 .parts
@@ -155,7 +155,7 @@ impl SendingDomains {
                 // The owner is working on the records: check again soon.
                 setup.since = observation.at;
             }
-            setup.due = next_check(&domain, &setup, observation.at, self.worker.entropy.u64());
+            setup.due = next_check(&domain, &setup, observation.at, self.services.entropy.u64());
             let after = DomainWithSetup { domain, setup };
             if self.save_domain(&before, found.as_ref(), &after).await? {
                 log_changes(&before, &stored, &after);
@@ -165,21 +165,21 @@ impl SendingDomains {
         Err(DomainError::Conflict)
     }
 
-    /// Checks due domains until the worker stops. An unfinished check stays due.
+    /// Checks due domains until shutdown. An unfinished check stays due.
     pub(crate) async fn run_domain_checks(self: Arc<Self>) {
         if self.parts.auto_verify {
             return;
         }
         let (mut queue, mut checks) = (CheckQueue::default(), FuturesUnordered::new());
-        let (mut reads_at, mut has_more) = (self.worker.clock.now(), false);
+        let (mut reads_at, mut has_more) = (self.services.clock.now(), false);
         loop {
-            let now = self.worker.clock.now();
+            let now = self.services.clock.now();
             if reads_at <= now {
                 has_more = self.load_due(&mut queue, now).await.unwrap_or_else(|error| {
-                    store::warn_unless_away!(self.worker.store, %error, "cannot read the domains due for a check; retrying");
+                    store::warn_unless_away!(self.services.store, %error, "cannot read the domains due for a check; retrying");
                     false
                 });
-                reads_at = self.worker.after(POLL_INTERVAL);
+                reads_at = self.services.clock.after(POLL_INTERVAL);
             }
             while let Some(key) = queue.dequeue() {
                 checks.push(self.recheck(key));
@@ -188,16 +188,16 @@ impl SendingDomains {
                 Some((key, result)) = checks.next() => {
                     queue.finish(key, matches!(result, Ok(true)));
                     if let Err(error) = result {
-                        store::warn_unless_away!(self.worker.store, %error, "cannot check domain records; retrying");
+                        store::warn_unless_away!(self.services.store, %error, "cannot check domain records; retrying");
                         // They are still due and will be read again.
                         queue.clear();
                     }
                     if has_more && queue.is_empty() {
-                        (reads_at, has_more) = (reads_at.min(self.worker.after(BACKLOG_POLL_INTERVAL)), false);
+                        (reads_at, has_more) = (reads_at.min(self.services.clock.after(BACKLOG_POLL_INTERVAL)), false);
                     }
                 }
-                () = self.worker.clock.sleep_until(reads_at) => {}
-                () = self.worker.stop.cancelled() => return,
+                () = self.services.clock.sleep_until(reads_at) => {}
+                () = self.services.stop.cancelled() => return,
             }
         }
     }
@@ -205,7 +205,7 @@ impl SendingDomains {
     /// Enqueues the due domains of this node's partitions. Returns whether more are due.
     async fn load_due(&self, queue: &mut CheckQueue, now: Timestamp) -> Result<bool, DomainError> {
         let mut has_more = false;
-        for partition in self.worker.leases.active() {
+        for partition in self.services.leases.active() {
             let (due, _) = store::domain_setup::list_due(self.store(), partition, now, PAGE_DOMAINS).await?;
             has_more |= due.len() == PAGE_DOMAINS;
             for key in due {
@@ -217,10 +217,10 @@ impl SendingDomains {
 
     /// Checks a due domain and stores the result. Returns whether the check was slow.
     async fn recheck(&self, key: DomainSetupKey) -> (DomainSetupKey, Result<bool, DomainError>) {
-        let started_at = self.worker.clock.now();
+        let started_at = self.services.clock.now();
         let result = match self.check_if_due(key, started_at).await {
             Ok(()) | Err(DomainError::Unknown | DomainError::Conflict) => {
-                let elapsed = self.worker.clock.now().duration_since(started_at);
+                let elapsed = self.services.clock.now().duration_since(started_at);
                 Ok(Duration::try_from(elapsed).is_ok_and(|elapsed| elapsed >= SLOW_CHECK))
             }
             // It is still due. Count it as slow, so that the account's other domains are throttled too.

@@ -18,7 +18,8 @@ use store::task::PARTITIONS;
 use tokio::sync::oneshot;
 
 use super::InboundRejection;
-use crate::worker::Worker;
+use crate::outbox::recent_events::RecentEvents;
+use crate::services::Services;
 
 /// Messages in one commit.
 const MESSAGES_MAX: usize = 256;
@@ -51,13 +52,14 @@ struct WriteQueue {
 /// The group-commit writer. Clones share one queue.
 #[derive(Clone)]
 pub(super) struct BatchWriter {
-    worker: Arc<Worker>,
+    services: Services,
+    recent_events: Arc<RecentEvents>,
     queue: Arc<Mutex<WriteQueue>>,
 }
 
 impl BatchWriter {
-    pub(super) fn new(worker: Arc<Worker>) -> Self {
-        Self { worker, queue: Arc::default() }
+    pub(super) fn new(services: Services, recent_events: Arc<RecentEvents>) -> Self {
+        Self { services, recent_events, queue: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, WriteQueue> {
@@ -100,22 +102,22 @@ impl BatchWriter {
         accounts.sort_unstable();
         accounts.dedup();
         for _ in 0..COMMIT_TRIES_MAX {
-            let sequences = received_email::get_sequences(&self.worker.store, &accounts).await.map_err(|error| {
-                store::error_unless_away!(self.worker.store, %error, "cannot accept received mail: reading sequence numbers failed");
+            let sequences = received_email::get_sequences(&self.services.store, &accounts).await.map_err(|error| {
+                store::error_unless_away!(self.services.store, %error, "cannot accept received mail: reading sequence numbers failed");
                 InboundRejection::Unavailable
             })?;
             let (batch, events) = self.batch(intakes(), sequences);
-            match self.worker.store.commit(batch).await {
+            match self.services.store.commit(batch).await {
                 Ok(()) => {
                     intakes().for_each(log_received);
-                    events.into_iter().for_each(|event| self.worker.recent_events.insert(event, None));
-                    self.worker.outbox_wakeup.notify_one();
+                    events.into_iter().for_each(|event| self.recent_events.insert(event, None));
+                    self.services.outbox_wakeup.notify_one();
                     return Ok(());
                 }
                 Err(CommitError::Conflict { key }) if received_email::is_order_conflict(&key) => {}
                 Err(CommitError::Full) => return Err(InboundRejection::InsufficientStorage),
                 Err(error) => {
-                    store::error_unless_away!(self.worker.store, %error, "cannot commit received mail");
+                    store::error_unless_away!(self.services.store, %error, "cannot commit received mail");
                     return Err(InboundRejection::Unavailable);
                 }
             }
@@ -147,7 +149,7 @@ impl BatchWriter {
 
     fn record(&self, batch: &mut Batch, received: &ReceivedEmail) -> Event {
         let event = Event {
-            id: EventId::new(received.received_at, self.worker.entropy.unique_bits()),
+            id: EventId::new(received.received_at, self.services.entropy.unique_bits()),
             account: received.account,
             subject: received.id.into(),
             kind: EventKind::Received,
@@ -157,7 +159,7 @@ impl BatchWriter {
         };
         // Prefer a partition of this node, which dispatches the event at once; any other is dispatched by its owner.
         let [.., last] = received.id.to_bytes();
-        let partition = self.worker.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
+        let partition = self.services.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
         store::event::record(batch, &event, partition);
         event
     }

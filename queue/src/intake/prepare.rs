@@ -22,7 +22,8 @@ use store::email::RECIPIENTS_MAX;
 
 use super::build_message::{BuiltMessage, build_message, envelope_recipients};
 use super::suppression_check::suppressed_disposition;
-use super::{ADDED_HEADER_BYTES_MAX, DkimSigning, Intake};
+use super::{ADDED_HEADER_BYTES_MAX, Intake};
+use crate::dkim_signing::DkimSigning;
 use crate::prepared_message::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage};
 use crate::quota_tracker::{QuotaDecision, QuotaReservation};
 use crate::sender_authorization::SendingIdentity;
@@ -40,7 +41,7 @@ impl Intake {
         mut draft: Draft,
         now: Timestamp,
     ) -> Result<PreparedMessage, PrepareError> {
-        let id = EmailId::new(now, self.worker.entropy.unique_bits());
+        let id = EmailId::new(now, self.services.entropy.unique_bits());
         check_acceptable(tenant, &draft, now)?;
         let (scheduled_at, late_in_s) = (draft.options.scheduled_at, draft.envelope.late_in_s());
         let is_metered = draft.is_metered();
@@ -121,9 +122,9 @@ impl Intake {
     /// # Errors
     /// Returns a [`SubmitError`] if the draft would be refused, or the store cannot be read.
     pub async fn check_draft(&self, tenant: &Tenant, draft: &Draft) -> Result<(), SubmitError> {
-        let now = self.worker.clock.now();
+        let now = self.services.clock.now();
         validate_draft(draft, now)?;
-        let id = EmailId::new(now, self.worker.entropy.unique_bits());
+        let id = EmailId::new(now, self.services.entropy.unique_bits());
         let built = build_message(id, draft, now)?;
         let sender = self.sender_authorization.authorize(tenant, &built.from.address, now).await?;
         self.sender_authorization.check_sender_domains(tenant, &built.sender_domains).await?;
@@ -174,7 +175,7 @@ impl Intake {
         let count = addressees.iter().filter(|to| !to.suppressed).count();
         let sends = u32::try_from(count).unwrap_or(u32::MAX);
         let client = LimitedClient { account: tenant.account().id, id, limit };
-        match client_sends::reserve(&self.worker.store, client, sends, now).await {
+        match client_sends::reserve(&self.services.store, client, sends, now).await {
             Ok(SendReservation::Reserved(_)) => Ok(()),
             Ok(SendReservation::LimitReached { used }) => Err(PolicyViolation::SendsPerDay { limit, used }.into()),
             Err(ReserveSendsError::Read(error)) => Err(error.into()),
@@ -197,7 +198,7 @@ impl Intake {
         let account = sender.account();
         let limits = self.plans().of(account.plan);
         let count = addressees.iter().filter(|to| !to.suppressed).count() as u64;
-        let (meter, store) = (&self.worker.quota_tracker, &self.worker.store);
+        let (meter, store) = (&self.events.quota_tracker, &self.services.store);
         match meter.reserve(store, account.id, &limits, id, count, now).await? {
             QuotaDecision::Reserved(reserved) => Ok(Some(reserved)),
             QuotaDecision::CapReached(cap) => Err(SubmitError::PlanLimit(cap)),
@@ -225,7 +226,7 @@ impl Intake {
 
     /// Deadline of an email that is sent now: after `expires_in` or `give_up_after`, whichever is shorter.
     pub(super) fn expires_at(&self, email: &Email, now: Timestamp) -> Timestamp {
-        let give_up_after = self.worker.delivery_policy().schedule.give_up_after;
+        let give_up_after = self.delivery.policy.current().schedule.give_up_after;
         let after = email.expires_in.map_or(give_up_after, |after| after.min(give_up_after));
         now.checked_add(after).unwrap_or(Timestamp::MAX)
     }

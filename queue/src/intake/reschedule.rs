@@ -60,7 +60,7 @@ impl Intake {
         let (mut batch, partition) = self.begin_change()?;
         let after = Schedule { scheduled_at: at, due: at, partition, ..found.schedule.clone() };
         store::schedule::update(&mut batch, (tenant.account().id, id), &found, &after);
-        self.worker.store.commit(batch).await?;
+        self.services.store.commit(batch).await?;
         self.release_timers.schedule(partition, at);
         Ok(())
     }
@@ -100,8 +100,8 @@ impl Intake {
             }),
         };
         store::event::record(&mut batch, &event, partition);
-        self.worker.store.commit(batch).await?;
-        self.worker.outbox_wakeup.notify_one();
+        self.services.store.commit(batch).await?;
+        self.services.outbox_wakeup.notify_one();
         Ok(())
     }
 
@@ -112,7 +112,7 @@ impl Intake {
         id: EmailId,
         is_allowed: impl Fn(&Schedule) -> bool,
     ) -> Result<(EmailWithRecipients, StoredSchedule), RescheduleError> {
-        let (store, account) = (&self.worker.store, tenant.account().id);
+        let (store, account) = (&self.services.store, tenant.account().id);
         // Read the schedule first: if it changes before the email is read, the commit detects it.
         let found = store::schedule::get(store, (account, id)).await?;
         let email = store::email::get(store, account, id).await?.ok_or(RescheduleError::Unknown)?;
@@ -124,7 +124,7 @@ impl Intake {
 
     /// Starts a batch with a partition that this node holds.
     fn begin_change(&self) -> Result<(Batch, u16), SubmitError> {
-        let leases = &self.worker.leases;
+        let leases = &self.services.leases;
         let mut batch = Batch::progress();
         let partition = leases.any().ok_or(SubmitError::Unavailable)?;
         let is_fenced = leases.fence_partitions(&mut batch, std::iter::once(partition));

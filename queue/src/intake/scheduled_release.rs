@@ -1,7 +1,7 @@
 //! Release of scheduled emails when they are due.
 //!
 //! ```text
-//! due ─► authorize again ─► date ─► sign ─►[ tasks + recipients + body + schedule + event ]─► delivery worker
+//! due ─► authorize again ─► date ─► sign ─►[ tasks + recipients + body + schedule + event ]─► dispatcher
 //!                  └─ refused: held, retried for as long as a delivery would be; then it fails
 //! ```
 //!
@@ -10,7 +10,6 @@
 //! another account's. Memory holds one timer for each partition, however many emails wait.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -44,47 +43,24 @@ const HOLD_RETRY_DELAY: Duration = Duration::from_secs(300);
 const TRANSIENT_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 impl Intake {
-    /// Starts the background jobs: release of scheduled emails, automations, domain checks, owner alerts, TLS reports
-    /// and domain claims.
-    pub fn start_jobs(&self) {
-        let intake = self.clone();
-        self.worker.spawn(async move { intake.run_scheduled_release().await });
-        let intake = self.clone();
-        self.worker.spawn(async move { intake.run_automations().await });
-        self.worker.spawn(Arc::clone(&self.domains).run_domain_checks());
-        let intake = self.clone();
-        self.worker.spawn(async move { intake.run_owner_alerts().await });
-        let intake = self.clone();
-        self.worker.spawn(async move { intake.run_tls_reporter().await });
-        let (intake, domains) = (self.clone(), Arc::clone(&self.domains));
-        self.worker.spawn(async move { domains.run_claim_checks(|account| intake.domains_max(account)).await });
-    }
-
-    /// Number of domains that an account's plan includes; 0 for a deleted account.
-    async fn domains_max(&self, account: AccountId) -> Option<u32> {
-        match store::account::get(&self.worker.store, account).await {
-            Ok(Some(account)) => self.plans().of(account.plan).domains,
-            _ => Some(0),
-        }
-    }
-
-    async fn run_scheduled_release(&self) {
-        while !self.worker.stop.is_cancelled() {
-            let leases = self.worker.leases.changed();
+    /// Releases due emails until shutdown.
+    pub(crate) async fn run_scheduled_release(self) {
+        while !self.services.stop.is_cancelled() {
+            let leases = self.services.leases.changed();
             let changed = self.release_timers.changed();
-            let (due, next) = self.release_timers.due(&self.worker.leases.active(), self.clock().now());
+            let (due, next) = self.release_timers.due(&self.services.leases.active(), self.clock().now());
             if due.is_empty() {
                 tokio::select! {
                     () = self.clock().sleep_until(next) => {}
                     () = changed => {}
                     () = leases => {}
-                    () = self.worker.stop.cancelled() => {}
+                    () = self.services.stop.cancelled() => {}
                 }
             }
             for partition in due {
                 if let Err(refusal) = self.release_partition(partition).await {
                     tracing::warn!(%refusal, "cannot release scheduled email; retrying");
-                    self.release_timers.schedule(partition, self.worker.after(STORE_RETRY_DELAY));
+                    self.release_timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY));
                 }
             }
         }
@@ -94,10 +70,10 @@ impl Intake {
     async fn release_partition(&self, partition: u16) -> Result<(), SubmitError> {
         self.release_timers.begin_scan(partition);
         let now = self.clock().now();
-        let first = store::schedule::list_due(&self.worker.store, partition, now).await;
+        let first = store::schedule::list_due(&self.services.store, partition, now).await;
         // On a read error, look at the partition again later.
-        let first =
-            first.inspect_err(|_| self.release_timers.schedule(partition, self.worker.after(STORE_RETRY_DELAY)))?;
+        let first = first
+            .inspect_err(|_| self.release_timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY)))?;
         let has_more = first.has_more || first.due.len() > ROUND_EMAILS;
         let next = if has_more { Some(now) } else { first.later };
         let releases =
@@ -116,7 +92,7 @@ impl Intake {
 
     /// Releases one email if it is still open and due.
     async fn release_email(&self, key: ScheduleKey) -> Result<(), SubmitError> {
-        let store = &self.worker.store;
+        let store = &self.services.store;
         let Some(found) = store::schedule::get(store, key).await? else { return Ok(()) };
         if !found.schedule.is_open() || found.schedule.due > self.clock().now() {
             return Ok(());
@@ -157,7 +133,7 @@ impl Intake {
     ) -> Result<(), SubmitError> {
         let now = self.clock().now();
         let email = &found.email;
-        let tenant = store::access::service_tenant(&self.worker.store, email.account).await;
+        let tenant = store::access::service_tenant(&self.services.store, email.account).await;
         let tenant = tenant.map_err(|_| SubmitError::Unavailable)?;
         let sender = self.sender_authorization.authorize(&tenant, &email.from.address, now).await?;
         let recipients = found.recipients.iter().map(|r| &r.address);
@@ -227,9 +203,9 @@ impl Intake {
         found: &StoredSchedule,
         due: Timestamp,
     ) -> Result<(), SubmitError> {
-        let Some(partition) = self.worker.leases.any() else { return Err(SubmitError::Unavailable) };
+        let Some(partition) = self.services.leases.any() else { return Err(SubmitError::Unavailable) };
         let mut batch = Batch::progress();
-        if !self.worker.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
+        if !self.services.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
             return Err(SubmitError::Unavailable);
         }
         let key = (email.email.account, email.email.id);
@@ -240,9 +216,9 @@ impl Intake {
             let held = Recipient { state: RecipientState::Held, ..recipient.clone() };
             store::email::put_recipient(&mut batch, key.0, key.1, &held);
         }
-        self.worker.store.commit(batch).await?;
+        self.services.store.commit(batch).await?;
         self.release_timers.schedule(partition, due);
-        self.worker.outcome_recorded.notify_waiters();
+        self.services.outcome_recorded.notify_waiters();
         Ok(())
     }
 
@@ -266,7 +242,7 @@ impl Intake {
     }
 
     pub(super) fn new_event_id(&self) -> EventId {
-        EventId::new(self.clock().now(), self.worker.entropy.unique_bits())
+        EventId::new(self.clock().now(), self.services.entropy.unique_bits())
     }
 }
 

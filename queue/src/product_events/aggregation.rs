@@ -14,10 +14,12 @@ use std::time::Duration;
 use store::engine::{Batch, CommitError, ReadError};
 use store::pending_analytics::PendingAnalyticsEvent;
 use thiserror::Error;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::analytics_batch::AnalyticsBatch;
-use crate::worker::Worker;
+use super::conversion_export::ConversionExporter;
+use crate::services::Services;
 
 /// Delay in which events are gathered for one commit.
 const GATHER_DELAY: Duration = Duration::from_millis(100);
@@ -39,15 +41,33 @@ pub enum AnalyticsError {
     Commit(#[from] CommitError),
 }
 
-impl Worker {
-    /// Aggregates pending events until the worker stops.
-    pub(crate) async fn run_aggregation(self: Arc<Self>) {
+/// Aggregates product events and visits into the rows that accounts share.
+pub(crate) struct AnalyticsAggregator {
+    services: Services,
+    exporter: Arc<ConversionExporter>,
+    /// Serialises aggregation.
+    lock: tokio::sync::Mutex<()>,
+    wakeup: Notify,
+}
+
+impl AnalyticsAggregator {
+    pub(crate) fn new(services: Services, exporter: Arc<ConversionExporter>) -> Self {
+        Self { services, exporter, lock: tokio::sync::Mutex::default(), wakeup: Notify::new() }
+    }
+
+    /// Wakes the aggregation: an event or a visit was recorded.
+    pub(crate) fn wake(&self) {
+        self.wakeup.notify_one();
+    }
+
+    /// Aggregates pending events until shutdown.
+    pub(crate) async fn run(self: Arc<Self>) {
         let mut failing = false;
-        while !self.stop.is_cancelled() {
+        while !self.services.stop.is_cancelled() {
             tokio::select! {
-                () = self.analytics_wakeup.notified() => {}
-                () = tokio::time::sleep(POLL_INTERVAL), if self.store.is_shared() => {}
-                () = self.stop.cancelled() => return,
+                () = self.wakeup.notified() => {}
+                () = tokio::time::sleep(POLL_INTERVAL), if self.services.store.is_shared() => {}
+                () = self.services.stop.cancelled() => return,
             }
             tokio::time::sleep(GATHER_DELAY).await;
             let counted = self.aggregate_with_backoff().await;
@@ -55,10 +75,10 @@ impl Worker {
             if let Err(error) = counted {
                 // Log a continuing failure once.
                 if !failed_before {
-                    store::warn_unless_away!(self.store, %error, "cannot aggregate product events; retrying");
+                    store::warn_unless_away!(self.services.store, %error, "cannot aggregate product events; retrying");
                 }
                 tokio::time::sleep(POLL_INTERVAL).await;
-                self.analytics_wakeup.notify_one();
+                self.wake();
             }
         }
     }
@@ -67,7 +87,7 @@ impl Worker {
     async fn aggregate_with_backoff(&self) -> Result<(), AnalyticsError> {
         loop {
             let started = Instant::now();
-            if !self.aggregate_round().await? || self.stop.is_cancelled() {
+            if !self.aggregate_round().await? || self.services.stop.is_cancelled() {
                 return Ok(());
             }
             tokio::time::sleep(started.elapsed() * IDLE_FACTOR).await;
@@ -85,9 +105,9 @@ impl Worker {
 
     /// Aggregates one batch of each range of owned partitions. Returns true if there may be more.
     async fn aggregate_round(&self) -> Result<bool, AnalyticsError> {
-        let _counting = self.aggregation_lock.lock().await;
+        let _counting = self.lock.lock().await;
         let mut has_more = false;
-        for partitions in self.leases.owned_ranges() {
+        for partitions in self.services.leases.owned_ranges() {
             has_more |= self.aggregate_some(partitions).await?;
         }
         Ok(has_more)
@@ -96,7 +116,7 @@ impl Worker {
     /// Returns true if there may be more.
     async fn aggregate_some(&self, partitions: RangeInclusive<u16>) -> Result<bool, AnalyticsError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let uncounted = store::pending_analytics::list(&self.store, partitions.clone(), BATCH_MAX).await?;
+            let uncounted = store::pending_analytics::list(&self.services.store, partitions.clone(), BATCH_MAX).await?;
             if uncounted.is_empty() {
                 return Ok(false);
             }
@@ -113,17 +133,17 @@ impl Worker {
     /// Returns false when another node took over one of the partitions.
     async fn commit_aggregated(&self, uncounted: &[PendingAnalyticsEvent]) -> Result<bool, AnalyticsError> {
         let mut batch = Batch::progress();
-        if !self.leases.fence_partitions(&mut batch, uncounted.iter().map(|row| row.partition)) {
+        if !self.services.leases.fence_partitions(&mut batch, uncounted.iter().map(|row| row.partition)) {
             return Ok(false);
         }
-        let slice = AnalyticsBatch::load(&self.store, uncounted).await?;
-        let exported = self.exporter().is_some().then(|| self.clock.now());
-        let conversions = slice.write(&self.store, &self.entropy, exported, &mut batch).await?;
+        let slice = AnalyticsBatch::load(&self.services.store, uncounted).await?;
+        let exported = self.exporter.is_enabled().then(|| self.services.clock.now());
+        let conversions = slice.write(&self.services.store, &self.services.entropy, exported, &mut batch).await?;
         uncounted.iter().for_each(|row| row.remove(&mut batch));
-        self.store.commit(batch).await?;
+        self.services.store.commit(batch).await?;
         if conversions > 0 {
             metrics::counter!("postrider_conversions_total").increment(conversions);
-            self.export_wakeup.notify_one();
+            self.exporter.wake();
         }
         Ok(true)
     }

@@ -9,7 +9,7 @@
 //! the outcome with a fence. After a crash an open export is posted again with the same id.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,10 +20,11 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use store::conversion_export::QueuedConversionExport;
 use store::engine::{Batch, CommitError};
+use tokio::sync::Notify;
 
 use super::aggregation::AnalyticsError;
 use crate::client::http::{HttpClient, HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
-use crate::worker::Worker;
+use crate::services::Services;
 
 /// Timeout of one POST.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -50,9 +51,9 @@ pub struct ConversionExportSettings {
     pub email_hash: bool,
 }
 
-/// Posts conversions.
+/// Target of the export, with the client that posts to it.
 #[derive(Clone)]
-pub struct ConversionExporter {
+pub struct ConversionTarget {
     settings: ConversionExportSettings,
     client: HttpClient,
 }
@@ -65,8 +66,8 @@ enum ExportDecision {
     Retry(Timestamp),
 }
 
-impl ConversionExporter {
-    /// Creates an exporter. The URL is configured by the operator, so it may be a private address.
+impl ConversionTarget {
+    /// Creates a target. The URL is configured by the operator, so it may be a private address.
     #[must_use]
     pub fn new(settings: ConversionExportSettings, client: HttpClient) -> Self {
         Self { settings, client }
@@ -143,43 +144,60 @@ fn decide_export(
     }
 }
 
-impl Worker {
-    /// Returns the exporter, or `None` if the export is disabled.
-    pub(crate) fn exporter(&self) -> Option<&ConversionExporter> {
-        self.exporter.get()
+/// Posts conversions to the target.
+pub(crate) struct ConversionExporter {
+    services: Services,
+    /// Empty if the export is disabled.
+    target: OnceLock<ConversionTarget>,
+    wakeup: Notify,
+}
+
+impl ConversionExporter {
+    pub(crate) fn new(services: Services) -> Self {
+        Self { services, target: OnceLock::new(), wakeup: Notify::new() }
+    }
+
+    /// Returns whether conversions are exported.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.target.get().is_some()
     }
 
     /// Enables the export of conversions. Only the first call has an effect.
-    pub fn set_conversion_exporter(&self, exporter: ConversionExporter) {
-        let _ = self.exporter.set(exporter);
+    pub(crate) fn set_target(&self, target: ConversionTarget) {
+        let _ = self.target.set(target);
     }
 
-    /// Exports due conversions until the worker stops.
-    pub(crate) async fn run_conversion_exports(self: Arc<Self>) {
-        while !self.stop.is_cancelled() && self.exporter().is_some() {
-            let next = match self.export_due_conversions().await {
+    /// Wakes the export: a conversion was recorded.
+    pub(crate) fn wake(&self) {
+        self.wakeup.notify_one();
+    }
+
+    /// Exports due conversions until shutdown.
+    pub(crate) async fn run(self: Arc<Self>) {
+        while !self.services.stop.is_cancelled() && self.is_enabled() {
+            let next = match self.export_due().await {
                 Ok((_, next)) => next,
                 Err(error) => {
-                    store::warn_unless_away!(self.store, %error, "cannot export conversions; retrying");
+                    store::warn_unless_away!(self.services.store, %error, "cannot export conversions; retrying");
                     None
                 }
             };
-            let look = self.clock.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
+            let look = self.services.clock.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
             tokio::select! {
-                () = self.export_wakeup.notified() => {}
-                () = self.clock.sleep_until(next.map_or(look, |next| next.min(look))) => {}
-                () = self.stop.cancelled() => return,
+                () = self.wakeup.notified() => {}
+                () = self.services.clock.sleep_until(next.map_or(look, |next| next.min(look))) => {}
+                () = self.services.stop.cancelled() => return,
             }
         }
     }
 
     /// Posts all due exports of the owned partitions. Returns their number and the next due time.
-    pub(crate) async fn export_due_conversions(&self) -> Result<(usize, Option<Timestamp>), AnalyticsError> {
+    pub(crate) async fn export_due(&self) -> Result<(usize, Option<Timestamp>), AnalyticsError> {
         let (mut attempted, mut soonest) = (0, None);
-        for partition in self.leases.active() {
+        for partition in self.services.leases.active() {
             loop {
-                let found = store::conversion_export::list_first(&self.store, partition, ROUND_MAX).await?;
-                let (now, full) = (self.clock.now(), found.len() == ROUND_MAX);
+                let found = store::conversion_export::list_first(&self.services.store, partition, ROUND_MAX).await?;
+                let (now, full) = (self.services.clock.now(), found.len() == ROUND_MAX);
                 let (due, not_due): (Vec<QueuedConversionExport>, Vec<QueuedConversionExport>) =
                     found.into_iter().partition(|export| export.due <= now);
                 soonest = not_due.first().map(|export| export.due).into_iter().chain(soonest).min();
@@ -191,7 +209,7 @@ impl Worker {
                     outcome?;
                 }
                 // A next page can be due only if this one was full and completely due.
-                if !full || count < ROUND_MAX || self.stop.is_cancelled() {
+                if !full || count < ROUND_MAX || self.services.stop.is_cancelled() {
                     break;
                 }
             }
@@ -200,12 +218,12 @@ impl Worker {
     }
 
     async fn export_conversion(&self, found: QueuedConversionExport) -> Result<(), AnalyticsError> {
-        let Some(exporter) = self.exporter() else { return Ok(()) };
-        let outcome = match found.conversion(&self.store).await? {
+        let Some(target) = self.target.get() else { return Ok(()) };
+        let outcome = match found.conversion(&self.services.store).await? {
             None => ExportDecision::GivenUp,
             Some(conversion) => {
-                let answer = exporter.post_conversion(&conversion).await;
-                let outcome = decide_export(&answer, found.export.tries, found.export.since, self.clock.now());
+                let answer = target.post_conversion(&conversion).await;
+                let outcome = decide_export(&answer, found.export.tries, found.export.since, self.services.clock.now());
                 if outcome != ExportDecision::Done {
                     let status = answer.map(|answer| answer.status);
                     let id = found.export.event;
@@ -215,7 +233,7 @@ impl Worker {
             }
         };
         let mut batch = Batch::progress();
-        if !self.leases.fence_partitions(&mut batch, std::iter::once(found.partition)) {
+        if !self.services.leases.fence_partitions(&mut batch, std::iter::once(found.partition)) {
             return Ok(());
         }
         let word = match outcome {
@@ -228,7 +246,7 @@ impl Worker {
             ExportDecision::Retry(at) => found.retry(&mut batch, at),
         }
         metrics::counter!("postrider_conversion_exports_total", "outcome" => word).increment(1);
-        match self.store.commit(batch).await {
+        match self.services.store.commit(batch).await {
             // On a conflict another node owns the export now.
             Ok(()) | Err(CommitError::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.into()),

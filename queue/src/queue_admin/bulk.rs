@@ -21,9 +21,8 @@ use mail::task_filter::TaskFilter;
 use store::engine::{Batch, CommitError, ReadError, Value};
 use store::queue_command::{self, BulkQueueCommand, PendingQueueCommand};
 
-use super::{QueueAdminError, QueuedRecipient};
+use super::{QueueAdmin, QueueAdminError, QueuedRecipient};
 use crate::queue_command::QueueCommand;
-use crate::worker::Worker;
 
 /// Pending commands read in one pass.
 const PENDING_MAX: usize = 10_000;
@@ -82,7 +81,7 @@ pub struct CommandProgress {
 
 /// Handle of a submitted bulk command. The command runs to its end even if the handle is dropped.
 pub struct BulkCommandHandle {
-    worker: Arc<Worker>,
+    admin: Arc<QueueAdmin>,
     id: [u8; 16],
 }
 
@@ -92,8 +91,8 @@ impl BulkCommandHandle {
     /// # Errors
     /// The store cannot be read.
     pub async fn progress(&self) -> Result<CommandProgress, ReadError> {
-        let left = queue_command::count_pending(&self.worker.store, self.id).await?;
-        let progress = self.worker.watched_commands.with(|watched| watched.get(&self.id).cloned()).unwrap_or_default();
+        let left = queue_command::count_pending(&self.admin.services.store, self.id).await?;
+        let progress = self.admin.watched_commands.with(|watched| watched.get(&self.id).cloned()).unwrap_or_default();
         let busy = progress.busy.values().map(HashSet::len).sum();
         Ok(CommandProgress {
             done: progress.done,
@@ -105,13 +104,13 @@ impl BulkCommandHandle {
 
     /// Waits for progress, or for `BUSY_RETRY_DELAY` at most.
     pub async fn wait_for_progress(&self) {
-        let _ = tokio::time::timeout(BUSY_RETRY_DELAY, self.worker.bulk_command_progressed.notified()).await;
+        let _ = tokio::time::timeout(BUSY_RETRY_DELAY, self.admin.command_progressed.notified()).await;
     }
 }
 
 impl Drop for BulkCommandHandle {
     fn drop(&mut self) {
-        self.worker.watched_commands.with(|watched| {
+        self.admin.watched_commands.with(|watched| {
             watched.entry(self.id).and_modify(|progress| progress.is_watched = false);
         });
     }
@@ -127,7 +126,7 @@ enum PartitionProgress {
     Unknown,
 }
 
-impl Worker {
+impl QueueAdmin {
     /// Submits a command for all tasks that match a filter.
     ///
     /// # Errors
@@ -139,54 +138,54 @@ impl Worker {
     ) -> BoxFuture<'a, Result<BulkCommandHandle, QueueAdminError>> {
         Box::pin(async move {
             self.validate_command(order)?;
-            let now = self.after(Duration::from_millis(1));
+            let now = self.services.clock.after(Duration::from_millis(1));
             let before = filter.accepted_before.map_or(now, |before| before.min(now));
             let filter = TaskFilter { accepted_before: Some(before), ..filter };
             // The id starts with the time, so commands are executed in the order in which they were given.
-            let id = EventId::new(self.clock.now(), self.entropy.unique_bits()).to_bytes();
+            let id = EventId::new(self.services.clock.now(), self.services.entropy.unique_bits()).to_bytes();
             let mut batch = Batch::progress();
             queue_command::put(&mut batch, id, &BulkQueueCommand { order: order.word(), filter });
             self.watched_commands
                 .with(|watched| watched.insert(id, LocalProgress { is_watched: true, ..LocalProgress::default() }));
-            let handle = BulkCommandHandle { worker: Arc::clone(self), id };
-            self.store.commit(batch).await?;
-            self.bulk_command_wakeup.notify_one();
+            let handle = BulkCommandHandle { admin: Arc::clone(self), id };
+            self.services.store.commit(batch).await?;
+            self.command_wakeup.notify_one();
             Ok(handle)
         })
     }
 
-    /// Executes pending bulk commands until the worker stops.
-    pub(crate) async fn run_bulk_commands(self: Arc<Self>) {
+    /// Executes pending bulk commands until shutdown.
+    pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let delay = match self.execute_pending_commands().await {
                 Ok(PartitionProgress::Busy) => BUSY_RETRY_DELAY,
-                Ok(_) if self.store.is_shared() => BUSY_RETRY_DELAY,
+                Ok(_) if self.services.store.is_shared() => BUSY_RETRY_DELAY,
                 Ok(_) => Duration::MAX,
                 Err(error) => {
-                    store::warn_unless_away!(self.store, %error, "cannot execute a queue command; retrying");
+                    store::warn_unless_away!(self.services.store, %error, "cannot execute a queue command; retrying");
                     BUSY_RETRY_DELAY
                 }
             };
             tokio::select! {
-                () = self.bulk_command_wakeup.notified() => {}
+                () = self.command_wakeup.notified() => {}
                 () = tokio::time::sleep(delay) => {}
-                () = self.stop.cancelled() => return,
+                () = self.services.stop.cancelled() => return,
             }
         }
     }
 
     async fn execute_pending_commands(self: &Arc<Self>) -> Result<PartitionProgress, QueueAdminError> {
-        let pending = queue_command::list_pending(&self.store, PENDING_MAX).await?;
+        let pending = queue_command::list_pending(&self.services.store, PENDING_MAX).await?;
         let is_pending = |id| pending.iter().any(|pending| pending.id == id);
         self.watched_commands.with(|watched| watched.retain(|id, progress| progress.is_watched || is_pending(*id)));
         let (mut total, mut failed) = (PartitionProgress::Done, None);
         let mut failures: HashMap<[u8; 16], String> = HashMap::new();
         let ids: HashSet<_> = pending.iter().map(|pending| pending.id).collect();
         for (index, command) in pending.iter().enumerate() {
-            if self.stop.is_cancelled() {
+            if self.services.stop.is_cancelled() {
                 return Ok(PartitionProgress::Busy);
             }
-            if !self.leases.is_active(command.partition) {
+            if !self.services.leases.is_active(command.partition) {
                 continue;
             }
             match self.execute_and_complete(command).await {
@@ -200,14 +199,14 @@ impl Worker {
                     if is_store_unavailable {
                         // The commands behind it wait for the same store.
                         let rest = pending.get(index..).unwrap_or_default().iter();
-                        let own = rest.filter(|command| self.leases.is_active(command.partition));
+                        let own = rest.filter(|command| self.services.leases.is_active(command.partition));
                         failures.extend(own.map(|command| (command.id, text.clone())));
                         break;
                     }
                     failures.insert(command.id, text);
                 }
             }
-            self.bulk_command_progressed.notify_waiters();
+            self.command_progressed.notify_waiters();
         }
         self.note_failures(&ids, failures);
         failed.map_or(Ok(total), Err)
@@ -222,7 +221,7 @@ impl Worker {
         if progress == PartitionProgress::Done {
             let mut batch = Batch::progress();
             queue_command::complete(&mut batch, pending.partition, pending.id);
-            self.store.commit(batch).await?;
+            self.services.store.commit(batch).await?;
         }
         Ok(progress)
     }
@@ -235,7 +234,7 @@ impl Worker {
                 progress.failure = failures.remove(id).map(|error| CommandFailure { passes, error });
             }
         });
-        self.bulk_command_progressed.notify_waiters();
+        self.command_progressed.notify_waiters();
     }
 
     async fn execute_in_partition(
@@ -248,7 +247,9 @@ impl Worker {
         let before =
             self.watched_commands.with(|watched| watched.get(&pending.id)?.busy.get(&pending.partition).cloned());
         let (mut busy, mut from) = (HashSet::new(), None);
-        while let Some((queue, _, next)) = store::task::next_queue(&self.store, pending.partition, from).await? {
+        while let Some((queue, _, next)) =
+            store::task::next_queue(&self.services.store, pending.partition, from).await?
+        {
             if filter.may_match_queue(&queue) {
                 let is_match = |task: &Task| {
                     // Skip tasks that were changed in an earlier pass: a later command may have changed them again.
@@ -259,7 +260,7 @@ impl Worker {
             }
             from = Some(next);
         }
-        if self.stop.is_cancelled() {
+        if self.services.stop.is_cancelled() {
             return Ok(PartitionProgress::Busy);
         }
         self.watched_commands.with(|watched| {
@@ -276,7 +277,7 @@ impl Worker {
 
     /// Keeps a command of a newer release, with an action or a filter that this one does not know, for a node that understands it, until it expires. Logs each once.
     fn keep_unknown_command(&self, pending: &PendingQueueCommand) -> PartitionProgress {
-        let age = self.clock.now().duration_since(EventId::from_bytes(pending.id).born_at());
+        let age = self.services.clock.now().duration_since(EventId::from_bytes(pending.id).born_at());
         let is_expired = Duration::try_from(age).is_ok_and(|age| age > UNKNOWN_COMMAND_RETENTION);
         let logged = self
             .watched_commands
@@ -303,8 +304,8 @@ impl Worker {
     ) -> Result<HashSet<TaskId>, QueueAdminError> {
         let mut busy = HashSet::new();
         let mut from = Some(store::task::due_start(queue, Timestamp::UNIX_EPOCH));
-        while let Some(start) = from.filter(|_| !self.stop.is_cancelled()) {
-            let slice = store::task::list(&self.store, queue, start, PAGE_TASKS).await?;
+        while let Some(start) = from.filter(|_| !self.services.stop.is_cancelled()) {
+            let slice = store::task::list(&self.services.store, queue, start, PAGE_TASKS).await?;
             from = slice.next;
             let matching = slice.tasks.into_iter().filter(|(task, _)| is_match(task));
             let changed: Vec<(TaskId, Result<(), QueueAdminError>)> = futures_util::stream::iter(matching)
@@ -314,7 +315,7 @@ impl Worker {
                 .await;
             let done = changed.iter().filter(|(_, done)| done.is_ok()).count();
             self.watched_commands.with(|watched| watched.entry(id).or_default().done += done as u64);
-            self.bulk_command_progressed.notify_waiters();
+            self.command_progressed.notify_waiters();
             for (task, done) in changed {
                 match done {
                     Ok(()) => {}
@@ -335,7 +336,7 @@ impl Worker {
         row: Value,
         order: &QueueCommand,
     ) -> Result<(), QueueAdminError> {
-        let found = store::email::get_stored_recipient(&self.store, task.account, task.id).await?;
+        let found = store::email::get_stored_recipient(&self.services.store, task.account, task.id).await?;
         // The email was purged meanwhile, and its task with it.
         let Some(found) = found else { return Ok(()) };
         self.execute_for_recipient(&QueuedRecipient { recipient: found.recipient, task, row }, order).await
@@ -350,7 +351,7 @@ mod tests {
 
     use super::*;
     use crate::outcome::tests::{queued_recipient, task};
-    use crate::worker::tests::idle;
+    use crate::subsystems::tests::idle;
 
     /// A queued task with its recipient.
     fn queued(batch: &mut Batch) -> Task {
@@ -386,61 +387,68 @@ mod tests {
             faults: Some(faults.clone()),
             ..RedbOptions::new(directory.path())
         };
-        let worker = idle(Store::open(&options).unwrap());
-        worker.poll_cluster().await.unwrap();
+        let queue = idle(Store::open(&options).unwrap());
+        queue.cluster.poll().await.unwrap();
         let mut batch = Batch::intake();
         let task = queued(&mut batch);
-        worker.store.commit(batch).await.unwrap();
-        let command = worker.command_matching(TaskFilter::default(), &QueueCommand::Fail).await.unwrap();
-        let behind = worker.command_matching(TaskFilter::default(), &QueueCommand::Release).await.unwrap();
-        fill(&worker.store, &faults).await;
+        queue.services.store.commit(batch).await.unwrap();
+        let command = queue.delivery.admin.command_matching(TaskFilter::default(), &QueueCommand::Fail).await.unwrap();
+        let behind =
+            queue.delivery.admin.command_matching(TaskFilter::default(), &QueueCommand::Release).await.unwrap();
+        fill(&queue.services.store, &faults).await;
 
         for passes in 1..=2 {
-            let error = worker.execute_pending_commands().await.err().unwrap();
+            let error = queue.delivery.admin.execute_pending_commands().await.err().unwrap();
             assert!(error.is_store_unavailable(), "{error}");
             let progress = command.progress().await.unwrap();
             assert_eq!((progress.done, progress.failure.unwrap().passes), (0, passes));
             let progress = behind.progress().await.unwrap();
             assert_eq!(progress.failure.unwrap().passes, passes, "the command behind it waits for the same store");
         }
-        let open = store::task::list_all(&worker.store, None, 10).await.unwrap().tasks;
+        let open = store::task::list_all(&queue.services.store, None, 10).await.unwrap().tasks;
         assert_eq!(open[0].0, task, "the task stays as it is");
 
         faults.set_free_bytes(None);
-        while !matches!(worker.execute_pending_commands().await, Ok(PartitionProgress::Done)) {
+        while !matches!(queue.delivery.admin.execute_pending_commands().await, Ok(PartitionProgress::Done)) {
             tokio::task::yield_now().await;
         }
         let progress = command.progress().await.unwrap();
         assert_eq!((progress.done, progress.partitions_left, progress.failure), (1, 0, None));
         let progress = behind.progress().await.unwrap();
         assert_eq!((progress.partitions_left, progress.failure), (0, None));
-        assert!(store::task::list_all(&worker.store, None, 10).await.unwrap().tasks.is_empty());
+        assert!(store::task::list_all(&queue.services.store, None, 10).await.unwrap().tasks.is_empty());
     }
 
     #[tokio::test]
     async fn a_command_of_a_newer_release_stays_until_it_expires() {
-        let worker = idle(Store::memory());
-        worker.poll_cluster().await.unwrap();
-        let id = EventId::new(worker.clock.now(), 1).to_bytes();
+        let queue = idle(Store::memory());
+        queue.cluster.poll().await.unwrap();
+        let id = EventId::new(queue.services.clock.now(), 1).to_bytes();
         let mut batch = Batch::progress();
         let order = BulkQueueCommand { order: "quarantine".to_owned(), filter: TaskFilter::default() };
         queue_command::put(&mut batch, id, &order);
-        worker.store.commit(batch).await.unwrap();
-        let logged = || worker.watched_commands.with(|watched| watched.get(&id).and_then(|state| state.unknown_logged));
+        queue.services.store.commit(batch).await.unwrap();
+        let logged = || {
+            queue
+                .delivery
+                .admin
+                .watched_commands
+                .with(|watched| watched.get(&id).and_then(|state| state.unknown_logged))
+        };
 
         for _ in 0..2 {
-            assert!(worker.execute_pending_commands().await.is_ok());
-            let pending = queue_command::count_pending(&worker.store, id).await.unwrap();
+            assert!(queue.delivery.admin.execute_pending_commands().await.is_ok());
+            let pending = queue_command::count_pending(&queue.services.store, id).await.unwrap();
             assert_eq!((pending, logged()), (usize::from(PARTITIONS), Some(false)));
         }
         // Other commands are executed meanwhile.
-        let hold = worker.command_matching(TaskFilter::default(), &QueueCommand::Hold).await.unwrap();
-        assert!(worker.execute_pending_commands().await.is_ok());
+        let hold = queue.delivery.admin.command_matching(TaskFilter::default(), &QueueCommand::Hold).await.unwrap();
+        assert!(queue.delivery.admin.execute_pending_commands().await.is_ok());
         assert_eq!(hold.progress().await.unwrap().partitions_left, 0);
 
-        worker.clock.advance(UNKNOWN_COMMAND_RETENTION + Duration::from_secs(1));
-        assert!(worker.execute_pending_commands().await.is_ok());
+        queue.services.clock.advance(UNKNOWN_COMMAND_RETENTION + Duration::from_secs(1));
+        assert!(queue.delivery.admin.execute_pending_commands().await.is_ok());
         assert_eq!(logged(), Some(true));
-        assert_eq!(queue_command::count_pending(&worker.store, id).await.unwrap(), 0);
+        assert_eq!(queue_command::count_pending(&queue.services.store, id).await.unwrap(), 0);
     }
 }

@@ -14,10 +14,8 @@ use mail::task::Task;
 use store::email::EmailWithRecipients;
 use store::engine::ReadError;
 
-use super::QueueAdminError;
-use crate::intake::Intake;
+use super::{QueueAdmin, QueueAdminError};
 use crate::ready_queue::SiteStanding;
-use crate::worker::Worker;
 
 /// Largest number of attempts, and of events, listed for one email.
 const SHOWN_MAX: usize = 1_000;
@@ -203,18 +201,19 @@ pub struct EmailTrace {
     pub waits: Vec<WaitStatus>,
 }
 
-impl Worker {
+impl QueueAdmin {
     /// Returns the events, attempts and waiting recipients of an email.
     ///
     /// # Errors
     /// `Unknown` when the email does not exist; the store cannot be read.
     pub fn trace_email(&self, id: EmailId) -> BoxFuture<'_, Result<EmailTrace, QueueAdminError>> {
         Box::pin(async move {
-            let email =
-                store::email::find_in_any_account(&self.store, id).await?.ok_or(QueueAdminError::Unknown(id))?;
+            let email = store::email::find_in_any_account(&self.services.store, id)
+                .await?
+                .ok_or(QueueAdminError::Unknown(id))?;
             let account = email.email.account;
-            let events = store::event::list(&self.store, account, id, SHOWN_MAX).await?;
-            let attempts = store::attempt::list(&self.store, account, id, SHOWN_MAX).await?;
+            let events = store::event::list(&self.services.store, account, id, SHOWN_MAX).await?;
+            let attempts = store::attempt::list(&self.services.store, account, id, SHOWN_MAX).await?;
             let waiting = self.explain_waits(&email).await?;
             Ok(EmailTrace { email, events, attempts, waits: waiting })
         })
@@ -225,6 +224,9 @@ impl Worker {
     /// # Errors
     /// The store cannot be read.
     pub async fn explain_waits(&self, email: &EmailWithRecipients) -> Result<Vec<WaitStatus>, ReadError> {
+        if email.recipients.iter().all(|recipient| recipient.state.is_terminal()) {
+            return Ok(Vec::new());
+        }
         let mut waiting = self.unreleased_waits(email).await?;
         for open in self.queued_recipients(email).await? {
             waiting.push(self.wait_status(open.recipient.index, &open.task).await?);
@@ -239,7 +241,7 @@ impl Worker {
         if !email.recipients.iter().any(|recipient| retry_wait(&recipient)) {
             return Ok(Vec::new());
         }
-        let found = store::schedule::get(&self.store, (email.email.account, email.email.id)).await?;
+        let found = store::schedule::get(&self.services.store, (email.email.account, email.email.id)).await?;
         let until = found.map(|found| found.schedule.due);
         let waiting = |recipient: &Recipient| WaitStatus {
             recipient: recipient.index,
@@ -256,20 +258,22 @@ impl Worker {
     }
 
     async fn wait_status(&self, recipient: u16, task: &Task) -> Result<WaitStatus, ReadError> {
-        let now = self.clock.now();
-        let route = self.last_route(task);
+        let now = self.services.clock.now();
+        let route = self.queues.routes.last_route(task);
         let destination = route.as_ref().map(|route| route.queue_name.clone());
-        let site = route.as_ref().and_then(|route| self.ready_queue_of(task, route));
+        let site = route.as_ref().and_then(|route| self.queues.ready_queue_of(task, route));
         let standing = site.as_ref().map(|site| site.status(now));
         let (cause, until) = self.wait_cause(task, standing.as_ref(), now);
         let position = match cause {
             WaitCause::Rate | WaitCause::WarmUp { .. } | WaitCause::Connections { .. } | WaitCause::Turn => {
                 site.and_then(|site| site.position(task))
             }
-            WaitCause::Memory => Some(store::task::count_due_before(&self.store, task, COUNTED_AHEAD_MAX).await?),
+            WaitCause::Memory => {
+                Some(store::task::count_due_before(&self.services.store, task, COUNTED_AHEAD_MAX).await?)
+            }
             _ => None,
         };
-        let destination_error = self.last_error(task);
+        let destination_error = self.queues.last_error(task);
         Ok(WaitStatus { recipient, cause, destination, position, until, destination_error })
     }
 
@@ -278,23 +282,23 @@ impl Worker {
         if task.held {
             return (WaitCause::Held, None);
         }
-        if self.in_flight.is_attempting(task.id) {
+        if self.scheduler.in_flight.is_attempting(task.id) {
             return (WaitCause::Reply, None);
         }
-        if self.holds.is_account_held(task.account) {
+        if self.scheduler.holds.is_account_held(task.account) {
             return (WaitCause::AccountSuspended, None);
         }
-        if self.holds.is_queue_held() {
+        if self.scheduler.holds.is_queue_held() {
             return (WaitCause::QueueHeld, None);
         }
-        if self.is_paused() {
+        if self.pause.is_paused() {
             return (WaitCause::Paused, None);
         }
-        if !self.leases.is_active(task.partition) {
+        if !self.services.leases.is_active(task.partition) {
             return if task.due > now { (next, Some(task.due)) } else { (WaitCause::OtherNode, None) };
         }
-        let route = self.last_route(task);
-        if let Some((destination, suspension)) = self.suspension(task, route.as_deref()) {
+        let route = self.queues.routes.last_route(task);
+        if let Some((destination, suspension)) = self.queues.routes.suspension(task, route.as_deref()) {
             return (WaitCause::Suspended { destination, because: suspension.because }, suspension.until);
         }
         if let Some((error, until)) = site.and_then(|site| site.backoff_description(now)) {
@@ -306,13 +310,13 @@ impl Worker {
             let error = site.last_error.clone().unwrap_or_default();
             return (WaitCause::Unreachable { reason: error }, Some(until.max(task.due)));
         }
-        match (self.in_flight.contains(task.id), site) {
+        match (self.scheduler.in_flight.contains(task.id), site) {
             (false, _) if task.due > now => (next, Some(task.due)),
             (_, Some(SiteStanding { warm_up: Some((until, per_day)), pool, .. })) => {
                 (WaitCause::WarmUp { pool: pool.clone(), per_day: *per_day }, Some(*until))
             }
             (false, _) => (WaitCause::Memory, None),
-            (true, _) if self.awaits_lookup(task) => (WaitCause::LookUp, None),
+            (true, _) if self.dispatcher.awaits_lookup(task) => (WaitCause::LookUp, None),
             (true, None) => (WaitCause::LookUp, None),
             (true, Some(site)) if site.rate_until.is_some() => (WaitCause::Rate, site.rate_until),
             (true, Some(SiteStanding { provider_busy: Some(max), .. })) => {
@@ -329,18 +333,5 @@ impl Worker {
             }
             (true, Some(_)) => (WaitCause::Turn, None),
         }
-    }
-}
-
-impl Intake {
-    /// Returns what the unfinished recipients of an email wait for.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn explain_waits(&self, email: &EmailWithRecipients) -> Result<Vec<WaitStatus>, ReadError> {
-        if email.recipients.iter().all(|recipient| recipient.state.is_terminal()) {
-            return Ok(Vec::new());
-        }
-        self.worker.explain_waits(email).await
     }
 }

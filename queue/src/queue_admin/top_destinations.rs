@@ -20,9 +20,9 @@ use store::queue_counts::DomainCounts;
 use store::queue_walk::QueueWalk;
 use store::task::PARTITIONS;
 
+use super::QueueAdmin;
 use crate::ready_queue::SiteStanding;
 use crate::routing::MailRoute;
-use crate::worker::Worker;
 
 /// Rows that are read. A longer queue is counted in memory.
 const READ_ROWS_MAX: usize = 100_000;
@@ -235,7 +235,7 @@ fn longest<C>(counts: HashMap<String, C>, limit: usize, tasks: impl Fn(&C) -> u6
     (longest, count, sum)
 }
 
-impl Worker {
+impl QueueAdmin {
     /// Returns the `limit` destinations with the longest queues. Reads at most [`READ_ROWS_MAX`] rows of the queue, and
     /// calls `report_progress` with the number of tasks read after each page; a longer queue is counted in memory.
     ///
@@ -265,7 +265,7 @@ impl Worker {
 
     /// The number of recipients in this node's partitions; `None` until they are counted.
     fn counted_in_memory(&self) -> Option<u64> {
-        let counts = self.store.queue_counts();
+        let counts = self.services.store.queue_counts();
         let sum = || counts.summary(0).recipients.iter().map(|(.., recipients)| recipients).sum();
         (!counts.is_incomplete()).then(sum)
     }
@@ -282,13 +282,13 @@ impl Worker {
         report_progress: impl Fn(u64),
     ) -> Result<(HashMap<String, DestinationCount>, bool), ReadError> {
         let mut counts: HashMap<String, DestinationCount> = HashMap::new();
-        let (mut tasks, now) = (0, self.clock.now());
-        let mut walk = QueueWalk::new(&self.store, TaskFilter::default(), rows_max);
+        let (mut tasks, now) = (0, self.services.clock.now());
+        let mut walk = QueueWalk::new(&self.services.store, TaskFilter::default(), rows_max);
         while let Some(page) = walk.next_page().await? {
             for (task, _) in page.tasks {
                 tasks += 1;
-                let name = Self::destination_name(self.last_route(&task).as_ref(), task.address.domain());
-                let is_held = task.held || self.holds.is_account_held(task.account);
+                let name = Self::destination_name(self.queues.routes.last_route(&task).as_ref(), task.address.domain());
+                let is_held = task.held || self.scheduler.holds.is_account_held(task.account);
                 let name = counted_name(&counts, name);
                 counts
                     .entry(name)
@@ -300,18 +300,19 @@ impl Worker {
         Ok((counts, walk.rest().is_none()))
     }
 
-    /// As [`Worker::top_destinations`], by the counts in memory. Reads [`SAMPLED_ROWS`] rows of a few domains of each
+    /// As [`QueueAdmin::top_destinations`], by the counts in memory. Reads [`SAMPLED_ROWS`] rows of a few domains of each
     /// destination that is shown.
     async fn top_destinations_in_memory(&self, limit: usize) -> Result<TopDestinations, ReadError> {
         let mut counts: HashMap<String, MemoryCount> = HashMap::new();
-        let partitions = self.leases.held();
+        let partitions = self.services.leases.held();
         for partition in &partitions {
-            for (position, of_domain) in self.store.queue_counts().domains(*partition).into_iter().enumerate() {
+            for (position, of_domain) in self.services.store.queue_counts().domains(*partition).into_iter().enumerate()
+            {
                 if position.is_multiple_of(COUNTED_AT_ONCE) {
                     tokio::task::yield_now().await;
                 }
                 let Ok(domain) = of_domain.domain.parse::<DomainName>() else { continue };
-                let route = self.cached_domain_route(&domain, Timestamp::MIN);
+                let route = self.queues.routes.cached_domain_route(&domain, Timestamp::MIN);
                 let name = counted_name(&counts, Self::destination_name(route.as_ref(), &domain));
                 counts.entry(name).or_default().add(*partition, domain, &of_domain);
             }
@@ -333,7 +334,7 @@ impl Worker {
     async fn sample(&self, in_memory: &MemoryCount) -> Result<Option<DestinationCount>, ReadError> {
         let mut sample: Option<DestinationCount> = None;
         for (_, partition, domain) in &in_memory.largest {
-            let page = store::task::list_domain(&self.store, *partition, domain, SAMPLED_ROWS).await?;
+            let page = store::task::list_domain(&self.services.store, *partition, domain, SAMPLED_ROWS).await?;
             for (task, _) in &page.tasks {
                 let count = sample.get_or_insert_with(|| DestinationCount::from_task(task.clone()));
                 count.add(task, task.held, Timestamp::MIN);
@@ -349,13 +350,13 @@ impl Worker {
     }
 
     async fn top_destination(&self, name: String, count: &DestinationCount) -> Result<TopDestination, ReadError> {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let (oldest, account, id) = count.oldest;
-        let found = store::email::get_stored_recipient(&self.store, account, id).await?;
-        let route = self.last_route(&count.sample);
-        let site = route.as_ref().and_then(|route| self.ready_queue_of(&count.sample, route));
+        let found = store::email::get_stored_recipient(&self.services.store, account, id).await?;
+        let route = self.queues.routes.last_route(&count.sample);
+        let site = route.as_ref().and_then(|route| self.queues.ready_queue_of(&count.sample, route));
         let site = site.map(|site| site.status(now));
-        let last_reply = self.last_error(&count.sample);
+        let last_reply = self.queues.last_error(&count.sample);
         let slowed = site.as_ref().and_then(SiteStanding::slowed);
         // Fall back to the stored response of the oldest recipient if no error was seen since the start.
         let stored_reply = || {
@@ -388,21 +389,21 @@ impl Worker {
         site: Option<&SiteStanding>,
         now: Timestamp,
     ) -> (LimitingFactor, Option<Timestamp>) {
-        if count.held == count.tasks || self.holds.is_queue_held() {
+        if count.held == count.tasks || self.scheduler.holds.is_queue_held() {
             return (LimitingFactor::Held, None);
         }
-        if self.is_paused() {
+        if self.pause.is_paused() {
             return (LimitingFactor::Paused, None);
         }
-        let route = self.last_route(&count.sample);
-        if let Some((_, suspension)) = self.suspension(&count.sample, route.as_deref()) {
+        let route = self.queues.routes.last_route(&count.sample);
+        if let Some((_, suspension)) = self.queues.routes.suspension(&count.sample, route.as_deref()) {
             return (LimitingFactor::Suspended, suspension.until);
         }
         if let Some((_, until)) = site.and_then(|site| site.backoff_description(now)) {
             return (LimitingFactor::BackingOff, Some(until));
         }
         let domain = count.sample.address.domain();
-        if self.is_domain_looked_up(domain) || self.is_lookup_failing(&count.sample) {
+        if self.dispatcher.is_domain_looked_up(domain) || self.queues.is_lookup_failing(&count.sample) {
             return (LimitingFactor::Dns, Some(count.next_due).filter(|due| *due > now));
         }
         match site {
@@ -433,46 +434,50 @@ mod tests {
 
     use super::*;
     use crate::outcome::tests::task;
-    use crate::worker::tests::idle;
+    use crate::subsystems::Subsystems;
+    use crate::subsystems::tests::idle;
 
-    /// A worker with `counts` queued tasks of each domain: the first of a domain is held, the second was attempted.
-    async fn worker_with(counts: &[(&str, u128)]) -> Arc<Worker> {
-        let worker = idle(Store::memory());
-        worker.poll_cluster().await.unwrap();
+    /// A queue with `counts` queued tasks of each domain: the first of a domain is held, the second was attempted.
+    async fn queue_with(counts: &[(&str, u128)]) -> Subsystems {
+        let queue = idle(Store::memory());
+        queue.cluster.poll().await.unwrap();
         let mut batch = Batch::intake();
         for (domain, count) in counts {
             for number in 0..*count {
                 let mut task = task();
-                task.id.email = mail::id::EmailId::new(worker.clock.now(), number + domain.len() as u128 * 1_000);
+                task.id.email =
+                    mail::id::EmailId::new(queue.services.clock.now(), number + domain.len() as u128 * 1_000);
                 task.address = format!("a@{domain}").parse().unwrap();
                 (task.held, task.attempts) = (number == 0, u32::from(number == 1));
                 store::task::put_new(&mut batch, &task);
             }
         }
-        worker.store.commit(batch).await.unwrap();
-        while worker.store.queue_counts().read(&worker.store, worker.clock.now()).await.unwrap() {}
-        worker
+        queue.services.store.commit(batch).await.unwrap();
+        while queue.services.store.queue_counts().read(&queue.services.store, queue.services.clock.now()).await.unwrap()
+        {
+        }
+        queue
     }
 
     #[tokio::test]
     async fn a_long_queue_is_counted_in_memory() {
-        let worker = worker_with(&[("a.example", 300), ("bb.example", 5), ("ccc.example", 20)]).await;
-        let top = worker.top_destinations_in_memory(2).await.unwrap();
+        let queue = queue_with(&[("a.example", 300), ("bb.example", 5), ("ccc.example", 20)]).await;
+        let top = queue.delivery.admin.top_destinations_in_memory(2).await.unwrap();
         assert_eq!((top.tasks, top.count, top.counted), (325, 3, CountingMethod::Memory));
         let shown: Vec<_> =
             top.destinations.iter().map(|one| (one.name.as_str(), one.tasks, one.due, one.later, one.held)).collect();
         assert_eq!(shown, [("a.example", 300, 298, 1, 1), ("ccc.example", 20, 18, 1, 1)]);
         assert_eq!(top.destinations[0].domain.as_ref().unwrap().as_str(), "a.example");
-        let read = worker.top_destinations(2, |_| {}).await.unwrap();
+        let read = queue.delivery.admin.top_destinations(2, |_| {}).await.unwrap();
         assert_eq!((read.tasks, read.counted), (325, CountingMethod::Rows), "a short one is read");
     }
 
     #[tokio::test]
     async fn rows_are_read_up_to_the_limit() {
-        let worker = worker_with(&[("a.example", 30)]).await;
-        let (counts, is_whole) = worker.count_rows(10, |_| {}).await.unwrap();
+        let queue = queue_with(&[("a.example", 30)]).await;
+        let (counts, is_whole) = queue.delivery.admin.count_rows(10, |_| {}).await.unwrap();
         assert_eq!((counts["a.example"].tasks, is_whole), (10, false));
-        let (counts, is_whole) = worker.count_rows(31, |_| {}).await.unwrap();
+        let (counts, is_whole) = queue.delivery.admin.count_rows(31, |_| {}).await.unwrap();
         assert_eq!((counts["a.example"].tasks, is_whole), (30, true));
     }
 }

@@ -9,8 +9,7 @@ use mail::quota::Noun;
 use mail::suppression::{SuppressionCause, SuppressionReason};
 use store::engine::ReadError;
 
-use super::BATCH_RECORDS;
-use crate::intake::Intake;
+use super::{BATCH_RECORDS, SuppressionImporter};
 
 /// Maximum number of lines that a forecast lists, of those left out and of the others.
 pub const LINES_MAX: usize = 100;
@@ -79,18 +78,18 @@ impl ImportForecast {
     }
 }
 
-impl Intake {
+impl SuppressionImporter {
     /// Reads a list as an import would, and changes nothing.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn forecast_suppression_import(
+    pub async fn forecast(
         &self,
         account: &Account,
         text: &str,
         columns: &ImportColumns,
     ) -> Result<ImportForecast, ReadError> {
-        let (service, now) = (self.suppressions(), self.clock().now());
+        let (service, now) = (&self.suppressions, self.services.clock.now());
         let mut records = CsvReader::new(text).skip(usize::from(columns.has_header));
         let (mut forecast, mut seen, mut added) = (ImportForecast::default(), BTreeSet::new(), 0);
         loop {
@@ -130,7 +129,7 @@ impl Intake {
         }
         forecast.counts.total = forecast.counts.processed;
         // The reservation ends here: it only shows how much room the plan has.
-        let room = self.storage_quotas().reserve_up_to(account, Noun::Suppressions, added, now).await?.amount();
+        let room = self.quotas.reserve_up_to(account, Noun::Suppressions, added, now).await?.amount();
         forecast.counts.refused = added.saturating_sub(room);
         forecast.counts.created -= forecast.counts.refused;
         Ok(forecast)

@@ -17,16 +17,16 @@ use store::engine::{Batch, CommitError, ReadError};
 use store::webhook::WebhookSetVersion;
 use store::webhook_delivery::{DueDelivery, EndpointQueueName};
 
+use super::WebhookSender;
 use super::delivery_target::DeliveryTarget;
 use super::endpoint_worker::EndpointAttempt;
-use crate::worker::Worker;
 
 /// Commit tries on concurrent changes of the endpoint.
 const COMMIT_TRIES_MAX: usize = 5;
 /// Status by which an endpoint unsubscribes.
 const STATUS_GONE: u16 = 410;
 
-impl Worker {
+impl WebhookSender {
     /// Commits attempts of one endpoint. Deliveries whose attempt could not be committed stay due.
     pub(super) async fn commit_attempts(
         &self,
@@ -63,25 +63,25 @@ impl Worker {
     ) -> Result<bool, CommitError> {
         let unread = |error: ReadError| CommitError::Unknown(error.to_string().into());
         for _ in 0..COMMIT_TRIES_MAX {
-            let found = DeliveryTarget::load(&self.store, queue_name).await.map_err(unread)?;
+            let found = DeliveryTarget::load(&self.services.store, queue_name).await.map_err(unread)?;
             let mut batch = Batch::progress();
-            if !self.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
+            if !self.services.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
                 return Ok(false);
             }
-            let ladder = found.as_ref().map(|found| self.webhooks.retry_schedule_for(found)).unwrap_or_default();
-            let mut outcome = EndpointOutcome::new(found, ladder, self.clock.now());
+            let ladder = found.as_ref().map(|found| self.retry_schedule_for(found)).unwrap_or_default();
+            let mut outcome = EndpointOutcome::new(found, ladder, self.services.clock.now());
             let mut next = Vec::new();
             for attempt in attempts {
                 next.extend(self.write_attempt(&mut batch, attempt, &mut outcome));
             }
             let notice = self.write_endpoint_outcome(&mut batch, queue_name, outcome);
-            match self.store.commit(batch).await {
+            match self.services.store.commit(batch).await {
                 Ok(()) => {
                     for due in next {
-                        self.webhooks.endpoint_queues.add(queue_name, due);
+                        self.endpoint_queues.add(queue_name, due);
                     }
                     self.attempts_committed(attempts, queue_name, notice);
-                    self.outcome_recorded.notify_waiters();
+                    self.services.outcome_recorded.notify_waiters();
                     return Ok(true);
                 }
                 Err(CommitError::Conflict { .. }) => {}
@@ -146,7 +146,8 @@ impl Worker {
         }
         let alert = match (after.disabled_reason, before.failing_since, after.failing_since) {
             (Some(reason), since, _) => {
-                let event = disabled_event(&after, reason, since, EventId::new(now, self.entropy.unique_bits()), now);
+                let event =
+                    disabled_event(&after, reason, since, EventId::new(now, self.services.entropy.unique_bits()), now);
                 store::event::record(batch, &event, queue_name.partition);
                 Some(WebhookAlert::from_disabled_reason(reason))
             }
@@ -154,7 +155,7 @@ impl Worker {
             _ => None,
         };
         store::webhook::update(batch, &before, &after, &version);
-        let id = EventId::new(now, self.entropy.unique_bits());
+        let id = EventId::new(now, self.services.entropy.unique_bits());
         let subject = AlertSubject::Endpoint { webhook: after.id, url: after.url, what: alert? };
         let notice = OwnerAlert { id, account: after.account, about: subject, since: now };
         store::owner_alert::enqueue(batch, queue_name.partition, &notice);
@@ -174,7 +175,7 @@ impl Worker {
         if let Some(notice) = notice {
             self.owner_alert_timers.schedule(queue_name.partition, notice.since);
             // Dispatches the event of a disabled endpoint.
-            self.outbox_wakeup.notify_one();
+            self.services.outbox_wakeup.notify_one();
         }
     }
 
@@ -186,10 +187,10 @@ impl Worker {
         is_deleted: bool,
     ) -> bool {
         let mut batch = Batch::progress();
-        if !self.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
+        if !self.services.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
             return false;
         }
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         for (due, delivery) in due {
             due.complete(&mut batch);
             match delivery {
@@ -198,7 +199,7 @@ impl Worker {
                 None => {}
             }
         }
-        self.store.commit(batch).await.is_ok()
+        self.services.store.commit(batch).await.is_ok()
     }
 }
 

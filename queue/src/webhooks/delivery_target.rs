@@ -14,9 +14,8 @@ use store::engine::{Batch, ReadError, Store};
 use store::webhook::WebhookSetVersion;
 use store::webhook_delivery::EndpointQueueName;
 
-use super::endpoints::WebhookError;
+use super::endpoints::{WebhookError, WebhookService};
 use super::{ATTEMPT_MAX, WebhookSender};
-use crate::intake::Intake;
 
 /// Postback URL of a partner.
 #[derive(Debug, Clone)]
@@ -106,7 +105,7 @@ impl WebhookSender {
     }
 }
 
-impl Intake {
+impl WebhookService {
     /// Queues a given body to a partner's postback URL as a test, delivered like any other.
     ///
     /// # Errors
@@ -119,9 +118,9 @@ impl Intake {
         kind: &str,
         body: &str,
     ) -> Result<WebhookDelivery, WebhookError> {
-        let (worker, now) = (&self.worker, self.clock().now());
+        let (sender, now) = (&self.sender, self.services.clock.now());
         let webhook = postback_endpoint_id(partner);
-        let due = worker.new_due_delivery(account, webhook, now).ok_or(WebhookError::Unavailable)?;
+        let due = sender.new_due_delivery(account, webhook, now).ok_or(WebhookError::Unavailable)?;
         let delivery = WebhookDelivery {
             id: due.delivery,
             account,
@@ -140,11 +139,11 @@ impl Intake {
         };
         let mut batch = Batch::intake();
         store::webhook_delivery::create(&mut batch, &delivery, &due);
-        if !worker.leases.fence_partitions(&mut batch, std::iter::once(due.queue.partition)) {
+        if !self.services.leases.fence_partitions(&mut batch, std::iter::once(due.queue.partition)) {
             return Err(WebhookError::Unavailable);
         }
-        self.store().commit(batch).await?;
-        worker.webhooks.endpoint_queues.add(due.queue, now);
+        self.services.store.commit(batch).await?;
+        sender.endpoint_queues.add(due.queue, now);
         Ok(delivery)
     }
 
@@ -160,6 +159,6 @@ impl Intake {
         limit: usize,
     ) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
         let endpoint = postback_endpoint_id(partner);
-        store::webhook_delivery::list(self.store(), account, endpoint, before, limit, limit, |_| true).await
+        store::webhook_delivery::list(&self.services.store, account, endpoint, before, limit, limit, |_| true).await
     }
 }

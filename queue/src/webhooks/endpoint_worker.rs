@@ -22,7 +22,6 @@ use super::WebhookSender;
 use super::delivery_target::DeliveryTarget;
 use crate::client::http::{HttpPost, RequestIdempotency};
 use crate::clock::Clock;
-use crate::worker::Worker;
 
 /// Deliveries of an endpoint read per page.
 const PAGE_DELIVERIES: usize = 64;
@@ -52,19 +51,19 @@ impl EndpointAttempt {
     }
 }
 
-impl Worker {
-    /// Serves due endpoint queues until the worker stops.
-    pub(crate) async fn run_webhook_sender(self: Arc<Self>) {
-        while !self.stop.is_cancelled() {
-            let (due, next) = self.webhooks.endpoint_queues.take_due(self.clock.now());
+impl WebhookSender {
+    /// Serves due endpoint queues until shutdown.
+    pub(crate) async fn run(self: Arc<Self>) {
+        while !self.services.stop.is_cancelled() {
+            let (due, next) = self.endpoint_queues.take_due(self.services.clock.now());
             for (queue_name, wake) in due {
-                let worker = Arc::clone(&self);
-                self.spawn(async move { worker.serve_endpoint(queue_name, &wake).await });
+                let sender = Arc::clone(&self);
+                self.services.spawn(async move { sender.serve_endpoint(queue_name, &wake).await });
             }
             tokio::select! {
-                () = self.webhooks.endpoint_queues.changed() => {}
-                () = self.clock.sleep_until(next) => {}
-                () = self.stop.cancelled() => return,
+                () = self.endpoint_queues.changed() => {}
+                () = self.services.clock.sleep_until(next) => {}
+                () = self.services.stop.cancelled() => return,
             }
         }
     }
@@ -73,9 +72,9 @@ impl Worker {
     pub(crate) async fn load_endpoint_queues(&self, partition: u16) -> Result<(), ReadError> {
         let mut from = None;
         while let Some((queue_name, due, next)) =
-            store::webhook_delivery::next_endpoint_queue(&self.store, partition, from).await?
+            store::webhook_delivery::next_endpoint_queue(&self.services.store, partition, from).await?
         {
-            self.webhooks.endpoint_queues.add(queue_name, due);
+            self.endpoint_queues.add(queue_name, due);
             from = Some(next);
         }
         Ok(())
@@ -85,13 +84,13 @@ impl Worker {
         let next = match self.serve_due_deliveries(queue_name, wake).await {
             Ok(next) => next,
             Err(error) => {
-                store::warn_unless_away!(self.store, %error, webhook.id = %queue_name.webhook, "cannot read webhook deliveries; retrying");
-                Some(self.after(RETRY_DELAY))
+                store::warn_unless_away!(self.services.store, %error, webhook.id = %queue_name.webhook, "cannot read webhook deliveries; retrying");
+                Some(self.services.clock.after(RETRY_DELAY))
             }
         };
         // If another node took over the partition, it loads the queue.
-        let is_owned = self.leases.is_active(queue_name.partition);
-        self.webhooks.endpoint_queues.finish_serving(queue_name, next.filter(|_| is_owned));
+        let is_owned = self.services.leases.is_active(queue_name.partition);
+        self.endpoint_queues.finish_serving(queue_name, next.filter(|_| is_owned));
     }
 
     /// Posts all due deliveries and returns the next due time.
@@ -103,7 +102,7 @@ impl Worker {
         let mut service = EndpointSession { concurrency: CONCURRENCY_FIRST, ..EndpointSession::default() };
         let (mut posting, mut settling) = (FuturesUnordered::new(), FuturesUnordered::new());
         loop {
-            let is_active = !self.stop.is_cancelled() && self.leases.is_active(queue_name.partition);
+            let is_active = !self.services.stop.is_cancelled() && self.services.leases.is_active(queue_name.partition);
             if is_active && service.waiting.is_empty() && !service.is_done {
                 self.load_due_deliveries(queue_name, &mut service).await?;
             }
@@ -136,7 +135,7 @@ impl Worker {
                     service.is_done = false;
                 }
                 () = wake.notified() => service.is_done = false,
-                () = self.clock.sleep_until(service.next_due.unwrap_or(Timestamp::MAX)), if service.is_done => {
+                () = self.services.clock.sleep_until(service.next_due.unwrap_or(Timestamp::MAX)), if service.is_done => {
                     service.is_done = false;
                 }
             }
@@ -149,16 +148,18 @@ impl Worker {
         queue_name: EndpointQueueName,
         service: &mut EndpointSession,
     ) -> Result<(), ReadError> {
-        self.webhooks.endpoint_queues.mark_seen(queue_name);
+        self.endpoint_queues.mark_seen(queue_name);
         let limit = service.in_progress.len() + PAGE_DELIVERIES;
-        let (due, next) = store::webhook_delivery::list_due(&self.store, queue_name, self.clock.now(), limit).await?;
+        let (due, next) =
+            store::webhook_delivery::list_due(&self.services.store, queue_name, self.services.clock.now(), limit)
+                .await?;
         let new_deliveries: Vec<_> =
             due.into_iter().filter(|(due, _)| !service.in_progress.contains(&due.delivery)).collect();
         (service.next_due, service.is_done) = (next, new_deliveries.is_empty());
         if new_deliveries.is_empty() {
             return Ok(());
         }
-        match DeliveryTarget::load(&self.store, queue_name).await? {
+        match DeliveryTarget::load(&self.services.store, queue_name).await? {
             Some(destination) if destination.is_enabled() => {
                 service.destination = Some(Arc::new(destination));
                 let mut orphans = Vec::new();
@@ -169,13 +170,13 @@ impl Worker {
                     }
                 }
                 if !orphans.is_empty() && !self.drop_deliveries(queue_name, orphans, true).await {
-                    (service.next_due, service.is_done) = (Some(self.after(RETRY_DELAY)), true);
+                    (service.next_due, service.is_done) = (Some(self.services.clock.after(RETRY_DELAY)), true);
                 }
             }
             found => {
                 let dropped = self.drop_deliveries(queue_name, new_deliveries, found.is_none()).await;
                 if !dropped {
-                    (service.next_due, service.is_done) = (Some(self.after(RETRY_DELAY)), true);
+                    (service.next_due, service.is_done) = (Some(self.services.clock.after(RETRY_DELAY)), true);
                 }
             }
         }
@@ -188,16 +189,16 @@ impl Worker {
         due: DueDelivery,
         delivery: WebhookDelivery,
     ) -> EndpointAttempt {
-        let at = self.clock.now();
+        let at = self.services.clock.now();
         let (mut answer, mut duration_ms) = (Err("the endpoint was deleted".to_owned()), 0);
         if let Some(destination) = to {
-            let _permit = self.webhooks.post_limits.acquire(destination.account()).await;
+            let _permit = self.post_limits.acquire(destination.account()).await;
             let started = Instant::now();
-            answer = match self.webhooks.body(&self.store, &delivery).await {
+            answer = match self.body(&self.services.store, &delivery).await {
                 Ok(Some(body)) => {
-                    let post = self.webhooks.signed_post(&destination, &delivery, body, &self.clock);
+                    let post = self.signed_post(&destination, &delivery, body, &self.services.clock);
                     match post {
-                        Some(post) => self.webhooks.client.post(post).await.map_err(|error| error.to_string()),
+                        Some(post) => self.client.post(post).await.map_err(|error| error.to_string()),
                         None => Err("cannot unseal the endpoint's secret".to_owned()),
                     }
                 }

@@ -1,6 +1,7 @@
 //! Webhook endpoints of an account: create, change, rotate the secret, test and delete; and subscriptions to the
 //! account's event stream.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -20,8 +21,10 @@ use thiserror::Error;
 use super::WebhookSender;
 use super::payload;
 use super::stream_subscribers::StreamSubscriber;
-use crate::client::http::{HttpClientError, HttpGet, HttpPost, HttpResponse, ResponsePermit, UrlRules, UrlTarget};
-use crate::intake::Intake;
+use crate::client::http::{
+    HttpClientError, HttpGet, HttpPost, HttpResponse, ResponseBudget, ResponsePermit, UrlRules, UrlTarget,
+};
+use crate::services::Services;
 
 /// Largest response memory per permit: half of an account's share, so that other requests of the account can proceed.
 const PERMIT_BYTES_MAX: usize = 8 << 20;
@@ -84,11 +87,22 @@ impl WebhookSender {
     }
 }
 
-impl Intake {
+/// Operations of accounts on their webhook endpoints and event streams, and HTTP requests to URLs of customers.
+pub struct WebhookService {
+    pub(super) services: Services,
+    pub(super) sender: Arc<WebhookSender>,
+    response_budget: ResponseBudget,
+}
+
+impl WebhookService {
+    pub(crate) fn new(services: Services, sender: Arc<WebhookSender>, response_budget: ResponseBudget) -> Self {
+        Self { services, sender, response_budget }
+    }
+
     /// Rules for the URLs of endpoints.
     #[must_use]
     pub fn webhook_url_rules(&self) -> UrlRules {
-        self.worker.webhooks.url_rules()
+        self.sender.url_rules()
     }
 
     /// Checks that an endpoint may have this URL.
@@ -104,7 +118,7 @@ impl Intake {
     /// # Errors
     /// The URL is not allowed, or the request fails.
     pub async fn fetch_url(&self, get: HttpGet) -> Result<HttpResponse, HttpClientError> {
-        self.worker.webhooks.client().get(get).await
+        self.sender.client().get(get).await
     }
 
     /// Like [`Self::fetch_url`]; the memory of the response is taken from a permit of [`Self::response_permit`].
@@ -116,7 +130,7 @@ impl Intake {
         get: HttpGet,
         permit: &mut ResponsePermit,
     ) -> Result<HttpResponse, HttpClientError> {
-        self.worker.webhooks.client().get_with_permit(get, Some(permit)).await
+        self.sender.client().get_with_permit(get, Some(permit)).await
     }
 
     /// Returns an empty permit for response memory of an account.
@@ -130,7 +144,7 @@ impl Intake {
     /// # Errors
     /// The URL is not allowed, or the request fails.
     pub async fn post_url(&self, post: HttpPost, answer_bytes_max: usize) -> Result<HttpResponse, HttpClientError> {
-        self.worker.webhooks.client().post_with_limit(post, answer_bytes_max).await
+        self.sender.client().post_with_limit(post, answer_bytes_max).await
     }
 
     /// Creates an endpoint with these settings, a new id and a new secret. Returns the plain secret, which is stored
@@ -140,21 +154,21 @@ impl Intake {
     /// `TooMany` at the limit of endpoints, `Seal` when the secret cannot be sealed, `Changed` when conflicts persist;
     /// the store cannot be read or written.
     pub async fn create_webhook(&self, settings: Webhook) -> Result<(Webhook, String), WebhookError> {
-        let (now, account) = (self.clock().now(), settings.account);
-        let id = WebhookId::new(now, self.entropy().unique_bits());
-        let text = format_secret(&self.entropy().secret());
-        let secret = self.worker.webhooks.seal_secret(&id.to_bytes(), &text)?;
+        let (now, account) = (self.services.clock.now(), settings.account);
+        let id = WebhookId::new(now, self.services.entropy.unique_bits());
+        let text = format_secret(&self.services.entropy.secret());
+        let secret = self.sender.seal_secret(&id.to_bytes(), &text)?;
         let webhook = Webhook { id, secret, created_at: now, updated_at: now, ..settings };
         for _ in 0..COMMIT_TRIES_MAX {
-            let versions = store::webhook::list_versions(self.store(), &[account]).await?;
+            let versions = store::webhook::list_versions(&self.services.store, &[account]).await?;
             let version = versions.into_iter().next().unwrap_or_default();
-            if store::webhook::list(self.store(), account).await?.len() >= ENDPOINTS_MAX {
+            if store::webhook::list(&self.services.store, account).await?.len() >= ENDPOINTS_MAX {
                 return Err(WebhookError::TooMany);
             }
             let mut batch = Batch::intake();
             store::webhook::create(&mut batch, &webhook, &version);
             if self.commit_unless_changed(batch).await? {
-                self.worker.webhooks.note_listener(now);
+                self.sender.note_listener(now);
                 return Ok((webhook, text));
             }
         }
@@ -162,7 +176,7 @@ impl Intake {
     }
 
     async fn commit_unless_changed(&self, batch: Batch) -> Result<bool, WebhookError> {
-        match self.store().commit(batch).await {
+        match self.services.store.commit(batch).await {
             Ok(()) => Ok(true),
             Err(CommitError::Conflict { .. }) => Ok(false),
             Err(error) => Err(error.into()),
@@ -174,7 +188,7 @@ impl Intake {
     /// # Errors
     /// [`WebhookError::Unknown`], or the store cannot be read.
     pub async fn webhook(&self, account: AccountId, id: WebhookId) -> Result<Webhook, WebhookError> {
-        let found = store::webhook::get(self.store(), account, id).await?;
+        let found = store::webhook::get(&self.services.store, account, id).await?;
         found.map(|(webhook, _)| webhook).ok_or(WebhookError::Unknown)
     }
 
@@ -190,14 +204,14 @@ impl Intake {
         change: impl Fn(&mut Webhook),
     ) -> Result<Webhook, WebhookError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let found = store::webhook::get(self.store(), account, id).await?;
+            let found = store::webhook::get(&self.services.store, account, id).await?;
             let (before, version) = found.ok_or(WebhookError::Unknown)?;
             let mut after = before.clone();
             change(&mut after);
             if after == before {
                 return Ok(after);
             }
-            after.updated_at = self.clock().now();
+            after.updated_at = self.services.clock.now();
             let mut batch = Batch::progress();
             store::webhook::update(&mut batch, &before, &after, &version);
             if self.commit_unless_changed(batch).await? {
@@ -214,7 +228,7 @@ impl Intake {
     /// written.
     pub async fn delete_webhook(&self, account: AccountId, id: WebhookId) -> Result<(), WebhookError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let found = store::webhook::get(self.store(), account, id).await?;
+            let found = store::webhook::get(&self.services.store, account, id).await?;
             let (webhook, version) = found.ok_or(WebhookError::Unknown)?;
             let mut batch = Batch::progress();
             store::webhook::delete(&mut batch, &webhook, &version);
@@ -236,11 +250,11 @@ impl Intake {
         id: WebhookId,
         grace: Duration,
     ) -> Result<(Webhook, String), WebhookError> {
-        let webhooks = &self.worker.webhooks;
+        let webhooks = &self.sender;
         let before = self.webhook(account, id).await?;
-        let text = format_secret(&self.entropy().secret());
+        let text = format_secret(&self.services.entropy.secret());
         let secret = webhooks.seal_secret(&id.to_bytes(), &text)?;
-        let now = self.clock().now();
+        let now = self.services.clock.now();
         let until = now.checked_add(grace).unwrap_or(Timestamp::MAX);
         let former = match webhooks.unseal_secret(id, &before.secret.0).filter(|_| !grace.is_zero()) {
             Some(text) => Some(webhooks.seal_secret(&[&id.to_bytes(), FORMER_SECRET_CONTEXT].concat(), &text)?),
@@ -273,11 +287,11 @@ impl Intake {
         kind: &str,
         body: &str,
     ) -> Result<Vec<WebhookDelivery>, WebhookError> {
-        let (worker, now) = (&self.worker, self.clock().now());
+        let (sender, now) = (&self.sender, self.services.clock.now());
         let mut batch = Batch::intake();
         let (mut deliveries, mut queues) = (Vec::new(), Vec::new());
         for endpoint in endpoints {
-            let due = worker.new_due_delivery(endpoint.account, endpoint.id, now).ok_or(WebhookError::Unavailable)?;
+            let due = sender.new_due_delivery(endpoint.account, endpoint.id, now).ok_or(WebhookError::Unavailable)?;
             let delivery = WebhookDelivery {
                 id: due.delivery,
                 account: endpoint.account,
@@ -301,12 +315,12 @@ impl Intake {
         if deliveries.is_empty() {
             return Ok(deliveries);
         }
-        if !worker.leases.fence_partitions(&mut batch, queues.iter().map(|queue_name| queue_name.partition)) {
+        if !self.services.leases.fence_partitions(&mut batch, queues.iter().map(|queue_name| queue_name.partition)) {
             return Err(WebhookError::Unavailable);
         }
-        self.store().commit(batch).await?;
+        self.services.store.commit(batch).await?;
         for queue_name in queues {
-            worker.webhooks.endpoint_queues.add(queue_name, now);
+            sender.endpoint_queues.add(queue_name, now);
         }
         Ok(deliveries)
     }
@@ -316,7 +330,7 @@ impl Intake {
     /// # Errors
     /// The store cannot be read.
     pub async fn delivery_body(&self, delivery: &WebhookDelivery) -> Result<Option<Bytes>, ReadError> {
-        payload::load_body(self.store(), delivery).await
+        payload::load_body(&self.services.store, delivery).await
     }
 
     /// Returns the events of these log entries with their payloads, without purged ones.
@@ -329,7 +343,7 @@ impl Intake {
         entries: &[EventLogEntry],
     ) -> Result<Vec<DispatchedEvent>, ReadError> {
         let keys: Vec<_> = entries.iter().map(|entry| (entry.subject, entry.event)).collect();
-        let payloads = payload::event_payloads(self.store(), account, &keys).await?;
+        let payloads = payload::event_payloads(&self.services.store, account, &keys).await?;
         let events = entries.iter().zip(payloads).filter_map(|(entry, event_payload)| {
             let (event, data) = event_payload?;
             Some(DispatchedEvent { number: entry.number, event, data })
@@ -340,7 +354,7 @@ impl Intake {
     /// Subscribes to an account's event stream; `None` if the limit of subscribers is reached.
     #[must_use]
     pub fn subscribe(&self, account: AccountId) -> Option<StreamSubscriber> {
-        self.worker.webhooks.note_listener(self.clock().now());
-        self.worker.webhooks.subscribers.subscribe(account)
+        self.sender.note_listener(self.services.clock.now());
+        self.sender.subscribers.subscribe(account)
     }
 }

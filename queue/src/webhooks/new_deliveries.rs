@@ -16,9 +16,9 @@ use mail::webhook_payload;
 use store::engine::{Batch, ReadError};
 use store::webhook_delivery::{DueDelivery, EndpointQueueName};
 
+use super::WebhookSender;
 use super::delivery_target::postback_endpoint_id;
 use super::random_part;
-use crate::worker::Worker;
 
 /// Deliveries created per commit; the first event may exceed it.
 const DELIVERIES_MAX: usize = 5_000;
@@ -72,17 +72,17 @@ impl NewDeliveries {
     }
 }
 
-impl Worker {
+impl WebhookSender {
     /// Loads the possible subscribers of these events, which belong to these accounts.
     pub(crate) async fn load_subscribers<'a>(
         &self,
         accounts: &[AccountId],
         events: impl Iterator<Item = &'a Event>,
     ) -> Result<Subscribers, ReadError> {
-        let versions = store::webhook::list_versions(&self.store, accounts).await?;
+        let versions = store::webhook::list_versions(&self.services.store, accounts).await?;
         let mut audience = Subscribers::default();
         for (account, version) in accounts.iter().copied().zip(versions) {
-            let endpoints = self.webhooks.endpoints(&self.store, account, &version).await?;
+            let endpoints = self.endpoints(&self.services.store, account, &version).await?;
             if endpoints.iter().any(|endpoint| endpoint.enabled) {
                 audience.endpoints.insert(account, endpoints);
             }
@@ -105,7 +105,7 @@ impl Worker {
         let mut addressed = HashMap::new();
         for (account, partners) in by_account {
             let ids: Vec<PartnerId> = partners.into_iter().collect();
-            let found = store::affiliate::partner::get_each(&self.store, account, &ids).await?;
+            let found = store::affiliate::partner::get_each(&self.services.store, account, &ids).await?;
             let with_address: Vec<PartnerId> = found
                 .into_iter()
                 .flatten()
@@ -115,7 +115,7 @@ impl Worker {
             if with_address.is_empty() {
                 continue;
             }
-            let program = store::affiliate::program::get(&self.store, account).await?;
+            let program = store::affiliate::program::get(&self.services.store, account).await?;
             let shares_email = program.is_some_and(|program| program.settings.share_customer_email);
             addressed.extend(with_address.into_iter().map(|partner| (partner, shares_email)));
         }
@@ -129,7 +129,7 @@ impl Worker {
         audience: &Subscribers,
         events: impl Iterator<Item = (&'a Event, Option<&'a Email>)>,
     ) -> Option<NewDeliveries> {
-        let now = self.clock.now();
+        let now = self.services.clock.now();
         let mut new_deliveries = NewDeliveries { now, ..NewDeliveries::default() };
         for (event, email) in events {
             let endpoints = audience.endpoints.get(&event.account);
@@ -144,7 +144,7 @@ impl Worker {
                 new_deliveries
                     .bodies
                     .extend(webhook_payload::delivery_body(event, email).map(|body| (event.id, Bytes::from(body))));
-                self.webhooks.note_listener(now);
+                self.note_listener(now);
             }
             if let Some((partner, shares_email)) = audience.subscribed_partner(event) {
                 let (webhook, body) = (postback_endpoint_id(partner), postback::postback_body(event, shares_email));
@@ -152,7 +152,7 @@ impl Worker {
                 // The partner's view of the event is fixed now, and the same in every attempt.
                 let delivery = WebhookDelivery { body, subject: None, ..event_delivery(webhook, event, &due) };
                 new_deliveries.add(batch, &delivery, due);
-                self.webhooks.note_listener(now);
+                self.note_listener(now);
             }
         }
         Some(new_deliveries)
@@ -165,25 +165,29 @@ impl Worker {
         webhook: WebhookId,
         now: Timestamp,
     ) -> Option<DueDelivery> {
-        let partition = self.leases.choose_by_hash(random_part(webhook))?;
+        let partition = self.services.leases.choose_by_hash(random_part(webhook))?;
         let queue_name = EndpointQueueName { partition, account, webhook };
-        Some(DueDelivery { queue: queue_name, at: now, delivery: DeliveryId::new(now, self.entropy.unique_bits()) })
+        Some(DueDelivery {
+            queue: queue_name,
+            at: now,
+            delivery: DeliveryId::new(now, self.services.entropy.unique_bits()),
+        })
     }
 
     /// Enqueues committed deliveries for sending.
     pub(crate) fn deliveries_committed(&self, new_deliveries: NewDeliveries) {
         for (event, body) in new_deliveries.bodies {
-            self.webhooks.payloads.insert(event, body);
+            self.payloads.insert(event, body);
         }
         for queue_name in new_deliveries.queues {
-            self.webhooks.endpoint_queues.add(queue_name, new_deliveries.now);
+            self.endpoint_queues.add(queue_name, new_deliveries.now);
         }
     }
 
     /// Wakes the stream subscribers of these accounts.
     pub(crate) fn wake_subscribers(&self, accounts: impl Iterator<Item = AccountId>) {
-        if self.webhooks.subscribers.wake(accounts) {
-            self.webhooks.note_listener(self.clock.now());
+        if self.subscribers.wake(accounts) {
+            self.note_listener(self.services.clock.now());
         }
     }
 }

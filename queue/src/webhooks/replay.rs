@@ -7,8 +7,7 @@ use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use store::engine::{Batch, CommitError};
 use store::webhook_delivery::{DueDelivery, EndpointQueueName};
 
-use super::endpoints::WebhookError;
-use crate::intake::Intake;
+use super::endpoints::{WebhookError, WebhookService};
 
 /// Deliveries read per page.
 const PAGE_DELIVERIES: usize = 500;
@@ -29,7 +28,7 @@ pub struct ReplaySelection {
     pub events: Vec<String>,
 }
 
-impl Intake {
+impl WebhookService {
     /// Replays one delivery.
     ///
     /// # Errors
@@ -43,7 +42,7 @@ impl Intake {
     ) -> Result<WebhookDelivery, WebhookError> {
         let endpoint = self.enabled_endpoint(account, webhook).await?;
         for _ in 0..COMMIT_TRIES_MAX {
-            let found = store::webhook_delivery::get(self.store(), account, webhook, id).await?;
+            let found = store::webhook_delivery::get(&self.services.store, account, webhook, id).await?;
             let before = found.ok_or(WebhookError::UnknownDelivery)?;
             if before.status == WebhookDeliveryStatus::Pending {
                 return Err(WebhookError::Pending);
@@ -76,7 +75,7 @@ impl Intake {
         let (mut queued, mut read) = (0, 0);
         loop {
             let slice = store::webhook_delivery::list_created_between(
-                self.store(),
+                &self.services.store,
                 account,
                 webhook,
                 from,
@@ -116,11 +115,11 @@ impl Intake {
         endpoint: &Webhook,
         found: Vec<WebhookDelivery>,
     ) -> Result<Vec<WebhookDelivery>, WebhookError> {
-        let (worker, now) = (&self.worker, self.clock().now());
+        let (sender, now) = (&self.sender, self.services.clock.now());
         let mut batch = Batch::progress();
-        let due = worker.new_due_delivery(endpoint.account, endpoint.id, now).ok_or(WebhookError::Unavailable)?;
+        let due = sender.new_due_delivery(endpoint.account, endpoint.id, now).ok_or(WebhookError::Unavailable)?;
         let queue_name: EndpointQueueName = due.queue;
-        if !worker.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
+        if !self.services.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
             return Err(WebhookError::Unavailable);
         }
         let mut queued = Vec::with_capacity(found.len());
@@ -132,9 +131,9 @@ impl Intake {
             DueDelivery { queue: queue_name, at: now, delivery: after.id }.put(&mut batch);
             queued.push(after);
         }
-        match self.store().commit(batch).await {
+        match self.services.store.commit(batch).await {
             Ok(()) => {
-                worker.webhooks.endpoint_queues.add(queue_name, now);
+                sender.endpoint_queues.add(queue_name, now);
                 Ok(queued)
             }
             Err(CommitError::Conflict { .. }) => Ok(Vec::new()),

@@ -136,7 +136,7 @@ async fn reports_are_counted_once_however_they_are_packed() {
         processor.process(BounceMailbox::DmarcReports, &arrival(file, kind, FROM), &[]).await.unwrap();
     }
     let hours = Hour::containing(at(0)).day()..Hour(Hour::containing(at(0)).day().0 + 48);
-    let store = &processor.worker.store;
+    let store = &processor.services.store;
     let reports = store::dmarc::list_reports(store, domain_key, hours.clone()).await.unwrap();
     assert_eq!(reports.iter().map(|r| r.report_id.as_str()).collect::<Vec<_>>(), ["1", "2", "3", "4"]);
     assert_eq!((reports[0].reporter.as_str(), reports[0].org_name.as_str()), ("reporter.example", "Reporter Inc."));
@@ -185,9 +185,9 @@ async fn unauthenticated_and_foreign_reports_are_not_counted() {
         processor.process(BounceMailbox::DmarcReports, arrival, &[]).await.unwrap();
     }
     let all = Hour(i64::MIN / 2)..Hour(i64::MAX / 2);
-    assert!(store::dmarc::list_reports(&processor.worker.store, domain_key, all.clone()).await.unwrap().is_empty());
+    assert!(store::dmarc::list_reports(&processor.services.store, domain_key, all.clone()).await.unwrap().is_empty());
     processor.process(BounceMailbox::DmarcReports, &valid, &[]).await.unwrap();
-    assert_eq!(store::dmarc::list_reports(&processor.worker.store, domain_key, all).await.unwrap().len(), 1);
+    assert_eq!(store::dmarc::list_reports(&processor.services.store, domain_key, all).await.unwrap().len(), 1);
 }
 
 // No name server responds to the SPF lookup, and nothing waits for it.
@@ -201,14 +201,14 @@ async fn concurrent_reports_are_all_counted() {
         outcome.unwrap();
     }
     let all = Hour(i64::MIN / 2)..Hour(i64::MAX / 2);
-    let (sources, _) = store::dmarc::source_totals(&processor.worker.store, domain_key, all).await.unwrap();
+    let (sources, _) = store::dmarc::source_totals(&processor.services.store, domain_key, all).await.unwrap();
     assert_eq!(sources.iter().map(|source| source.tally.messages).sum::<u64>(), 10 * 18);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_account_of_a_subdomain_sees_its_own_rows() {
     let (processor, organizational) = ground().await;
-    let store = &processor.worker.store;
+    let store = &processor.services.store;
     let subdomain = create_domain(store, 7, "mail.acme.example").await;
     let other = create_domain(store, 9, "shop.acme.example").await;
     let pass = ("pass", "pass", "none");

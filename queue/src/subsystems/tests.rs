@@ -1,13 +1,16 @@
-//! A worker for tests, without background jobs and with an unreachable name server.
+//! Subsystems for tests, without background jobs and with an unreachable name server.
+
+use mail::classify::ReplyRules;
 
 use super::*;
 use crate::client::http::{HttpClient, HttpClientSettings};
+use crate::retry_schedule::RetrySchedule;
 use crate::routing::RouterSettings;
 use crate::smarthosts::Smarthosts;
 use crate::webhooks::RETRY_SCHEDULE;
 
-/// Creates an idle worker on a store.
-pub(crate) fn idle(store: Store) -> Arc<Worker> {
+/// Creates idle subsystems on a store.
+pub(crate) fn idle(store: Store) -> Subsystems {
     let hostname: DomainName = "mx.acme.example".parse().unwrap();
     let resolver = dns::resolver::Resolver::new(&dns::resolver::ResolverSettings {
         servers: vec!["127.0.0.1:9".parse().unwrap()],
@@ -20,7 +23,7 @@ pub(crate) fn idle(store: Store) -> Arc<Worker> {
         retry_schedule: RETRY_SCHEDULE.to_vec(),
     };
     let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
-    let parts = WorkerParts {
+    let parts = SubsystemParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
@@ -31,7 +34,7 @@ pub(crate) fn idle(store: Store) -> Arc<Worker> {
         node: "test".to_owned(),
         predecessor_node: None,
     };
-    let settings = WorkerSettings {
+    let settings = DeliverySettings {
         hostname,
         delivery_policy: DeliveryPolicy {
             schedule: RetrySchedule::default(),
@@ -48,5 +51,5 @@ pub(crate) fn idle(store: Store) -> Arc<Worker> {
         ready_max: 10,
         body_bytes_max: 1 << 20,
     };
-    Worker::new(parts, settings)
+    Subsystems::new(parts, settings)
 }

@@ -1,0 +1,358 @@
+//! The automation engine: processes the due work of this node's partitions.
+//!
+//! ```text
+//! partition due? ─► pages of due work ─► round-robin by account, concurrently: run ─► step ─[ commit ]─► next step,
+//! while it is due
+//! ```
+//!
+//! Memory holds one timer for each partition and one page of work, however many runs wait. A run that changes
+//! concurrently causes a commit conflict and is read again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use mail::automation::context::RunContext;
+use mail::automation::definition::StepAction;
+use mail::automation::run::{AutomationRun, CancelSource};
+use mail::automation::{Automation, AutomationStatus};
+use mail::id::{AccountId, AutomationId};
+use store::automation_run::due_work::DueWork;
+use store::automation_run::{RunKey, StoredRun};
+use store::engine::{Batch, CommitError, ReadError};
+
+use super::email_step::StepCommit;
+use super::engine::{AutomationEngine, corrupt};
+use super::round_robin;
+use super::step::{self, RunUpdate};
+use super::trigger_index::TriggerIndex;
+use crate::hold_admin::HoldAdmin;
+use crate::intake::Intake;
+use crate::pause_state::PauseState;
+use crate::services::Services;
+
+/// Due work read from a partition at once: this many of the oldest, and this many of the newest.
+const PAGE_WORK: usize = 256;
+/// Work of one round. The rest is read again in the next round.
+const ROUND_WORK: usize = 4_096;
+/// Concurrent runs and jobs: enough to share commits.
+const CONCURRENCY: usize = 128;
+/// Retry delay when the store cannot be read or written.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Delay before a run that cannot be read is tried again.
+const CORRUPT_RETRY_DELAY: Duration = Duration::from_secs(10 * 60);
+/// Poll interval on a shared store, since other nodes add work to our partitions.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Steps of a run executed in a row, conflicts included.
+const STEPS_IN_A_ROW_MAX: usize = 100;
+/// Number of counter deltas of an automation at which they are folded into its total.
+const FOLD_THRESHOLD: usize = 1_000;
+/// The counters are checked after one in this many finished runs.
+const FOLD_CHECK_EVERY: u64 = 200;
+
+/// Advances runs, executes jobs and makes dry runs. Clones share one state.
+#[derive(Clone)]
+pub struct AutomationRunner {
+    pub(super) services: Services,
+    /// Accepts the emails of steps.
+    pub(super) intake: Intake,
+    pub(super) automations: AutomationEngine,
+    pub(super) trigger_index: Arc<TriggerIndex>,
+    holds: Arc<HoldAdmin>,
+    pause: PauseState,
+}
+
+impl AutomationRunner {
+    #[must_use]
+    pub fn new(intake: &Intake) -> Self {
+        Self {
+            services: intake.services.clone(),
+            automations: intake.automations().clone(),
+            trigger_index: Arc::clone(&intake.events.trigger_index),
+            holds: Arc::clone(&intake.delivery.holds),
+            pause: intake.delivery.dispatcher.pause.clone(),
+            intake: intake.clone(),
+        }
+    }
+
+    /// Processes due work until shutdown.
+    pub(crate) async fn run(self) {
+        let Self { services, trigger_index, .. } = &self;
+        while !services.stop.is_cancelled() {
+            // On a restored store, automations wait until the operator releases the queue: runs may have advanced after
+            // the backup.
+            self.pause.wait_until_released().await;
+            let (leases, changed) = (services.leases.changed(), trigger_index.timers.changed());
+            let (due, next) = trigger_index.timers.due(&services.leases.active(), self.services.clock.now());
+            if due.is_empty() {
+                tokio::select! {
+                    () = self.services.clock.sleep_until(next) => {}
+                    () = changed => {}
+                    () = leases => {}
+                    () = tokio::time::sleep(POLL_INTERVAL), if self.services.store.is_shared() => {
+                        trigger_index.timers.reset_all();
+                    }
+                    () = services.stop.cancelled() => {}
+                }
+                continue;
+            }
+            self.process_partitions(&due).await;
+        }
+    }
+
+    /// Processes all due work of this node's partitions until none is due.
+    pub async fn run_due(&self) {
+        loop {
+            let (mut due, now) = (Vec::new(), self.services.clock.now());
+            for partition in self.services.leases.active() {
+                let first = store::automation_run::due_work::list_due(&self.services.store, partition, now, 1).await;
+                if first.is_ok_and(|first| !first.due.is_empty()) {
+                    due.push(partition);
+                }
+            }
+            if due.is_empty() {
+                return;
+            }
+            self.process_partitions(&due).await;
+        }
+    }
+
+    /// Processes a page of due work of these partitions, and reschedules those with more.
+    async fn process_partitions(&self, partitions: &[u16]) {
+        let mut work = Vec::new();
+        let now = self.services.clock.now();
+        for partition in partitions {
+            let timers = &self.trigger_index.timers;
+            timers.begin_scan(*partition);
+            match store::automation_run::due_work::list_oldest_and_newest_due(
+                &self.services.store,
+                *partition,
+                now,
+                PAGE_WORK,
+            )
+            .await
+            {
+                Ok(first) => {
+                    if let Some(next) = if first.has_more { Some(now) } else { first.later } {
+                        timers.schedule(*partition, next);
+                    }
+                    work.extend(first.due.into_iter().map(|due| (*partition, due)));
+                }
+                Err(error) => {
+                    store::warn_unless_away!(self.services.store, %error, "cannot read the due work of automations; retrying");
+                    timers.schedule(*partition, self.services.clock.after(RETRY_DELAY));
+                }
+            }
+        }
+        let (work, left) = round_robin::round_robin(work, ROUND_WORK);
+        left.iter().for_each(|(partition, _)| self.trigger_index.timers.schedule(*partition, now));
+        let mut done = futures_util::stream::iter(work)
+            .map(|(partition, (at, due))| async move { (partition, self.process_due(partition, at, due).await) })
+            .buffer_unordered(CONCURRENCY);
+        let mut any = false;
+        while let Some((partition, outcome)) = done.next().await {
+            any |= matches!(outcome, Ok(StepCommit::Committed));
+            if !matches!(outcome, Ok(StepCommit::Committed | StepCommit::Conflict)) {
+                if let Err(error) = outcome {
+                    store::warn_unless_away!(self.services.store, %error, "cannot advance an automation run; retrying");
+                }
+                self.trigger_index.timers.schedule(partition, self.services.clock.after(RETRY_DELAY));
+            }
+        }
+        if any {
+            self.services.outbox_wakeup.notify_one();
+        }
+    }
+
+    async fn process_due(&self, partition: u16, at: Timestamp, due: DueWork) -> Result<StepCommit, ReadError> {
+        let run_key = match due {
+            DueWork::Step(run_key) => run_key,
+            DueWork::Job(job) => return self.run_job(&job).await,
+            DueWork::Damaged(key) => {
+                tracing::error!("removing a damaged row of due automation work");
+                let mut batch = Batch::progress();
+                store::automation_run::due_work::remove_damaged(&mut batch, key);
+                return self.commit_step(batch).await;
+            }
+        };
+        match self.advance_run(run_key).await {
+            // It is corrupt, or has a step of a newer release: then a newer node of the cluster can advance it.
+            Err(ReadError::Corrupt(error)) => {
+                tracing::error!(%error, run.id = %run_key.2, "cannot read an automation run; trying again later");
+                let mut batch = Batch::progress();
+                let until = self.services.clock.after(CORRUPT_RETRY_DELAY);
+                store::automation_run::due_work::postpone_step(&mut batch, partition, at, run_key, until);
+                self.commit_step(batch).await
+            }
+            Ok(None) => self.remove_stale(partition, at, run_key).await,
+            Ok(Some(committed)) => Ok(committed),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn remove_stale(&self, partition: u16, at: Timestamp, run_key: RunKey) -> Result<StepCommit, ReadError> {
+        let mut batch = Batch::progress();
+        store::automation_run::due_work::remove_stale_step(&mut batch, partition, at, run_key);
+        self.commit_step(batch).await
+    }
+
+    /// Executes steps of a run for as long as one is due. Returns `None` if the run does not exist or has no due step.
+    async fn advance_run(&self, run_key: RunKey) -> Result<Option<StepCommit>, ReadError> {
+        let mut outcome = None;
+        for _ in 0..STEPS_IN_A_ROW_MAX {
+            let Some((found, sealed)) = store::automation_run::get_with_sealed(&self.services.store, run_key).await?
+            else {
+                return Ok(outcome);
+            };
+            let run = &found.run;
+            if !run.status.is_active() || run.due.is_none() {
+                return Ok(outcome);
+            }
+            if run.due > Some(self.services.clock.now()) {
+                if let Some(due) = run.due {
+                    self.trigger_index.timers.schedule(run.partition, due);
+                }
+                return Ok(Some(outcome.unwrap_or(StepCommit::Conflict)));
+            }
+            let committed = self.run_step(&found, sealed.as_deref()).await?;
+            if matches!(committed, StepCommit::Retry) || self.services.stop.is_cancelled() {
+                return Ok(Some(committed));
+            }
+            outcome = Some(committed);
+        }
+        // Concurrent changes continue: retry later.
+        Ok(Some(StepCommit::Retry))
+    }
+
+    async fn run_step(&self, found: &StoredRun, sealed: Option<&[u8]>) -> Result<StepCommit, ReadError> {
+        let (run, now) = (&found.run, self.services.clock.now());
+        let automation = store::automation::get(&self.services.store, run.account, run.automation).await?;
+        let Some(automation) = automation else { return self.cancel_orphaned_run(found, now).await };
+        match automation.automation.status {
+            AutomationStatus::Active => {}
+            AutomationStatus::Archived => return self.cancel_orphaned_run(found, now).await,
+            AutomationStatus::Paused | AutomationStatus::Draft => {
+                let (mut held, mut batch) = (run.clone(), Batch::progress());
+                held.hold();
+                // Check the automation's row: if it is activated concurrently, this run would be missed among the held
+                // ones.
+                automation.check(&mut batch);
+                store::automation_run::update(&mut batch, found, &held);
+                return self.commit_step(batch).await;
+            }
+        }
+        let definition = self.automations.definition(run.account, run.automation, run.version).await?;
+        let definition = definition.ok_or_else(|| corrupt("the automation version of the run is missing"))?;
+        let run_context = sealed.ok_or_else(|| corrupt("the context of the run is missing"));
+        let run_context: RunContext = self.automations.unseal_json(&run.id.to_bytes(), run_context?)?;
+        let Some(action) = definition.steps.get(run.index).map(|step| &step.action) else {
+            return self.commit_run_update(found, step::fail_step(run.clone(), "the step does not exist", now)).await;
+        };
+        let is_sending = matches!(action, StepAction::SendEmail(_) | StepAction::Sms(_));
+        if is_sending && self.holds.is_account_held(run.account) {
+            return self.commit_run_update(found, step::hold_step(run.clone(), now)).await;
+        }
+        let update = match action {
+            StepAction::SendEmail(email) => return self.run_email_step(found, email, &run_context).await,
+            StepAction::Sms(sms) => return self.run_sms_step(found, sms, &run_context).await,
+            StepAction::Delay(delay) => step::delay_step(run.clone(), delay, &run_context, now),
+            StepAction::WaitForEvent(wait) => step::wait_step(run.clone(), wait, &run_context, now),
+            StepAction::Condition(gate) => step::condition_step(run.clone(), gate, &run_context, now),
+        };
+        self.commit_run_update(found, update).await
+    }
+
+    /// Cancels a run whose automation was deleted or archived.
+    async fn cancel_orphaned_run(&self, found: &StoredRun, now: Timestamp) -> Result<StepCommit, ReadError> {
+        let mut run = found.run.clone();
+        run.cancel(CancelSource::Api, now);
+        self.commit_run_update(found, RunUpdate { run, facts: Vec::new(), run_context: None }).await
+    }
+
+    /// Commits the run's state after a step.
+    pub(super) async fn commit_run_update(
+        &self,
+        found: &StoredRun,
+        update: RunUpdate,
+    ) -> Result<StepCommit, ReadError> {
+        let mut batch = Batch::progress();
+        self.automations.write_run_update(found, &update, self.services.clock.now(), &mut batch);
+        let committed = self.commit_step(batch).await?;
+        if let (StepCommit::Committed, Some(due)) = (&committed, update.run.due) {
+            // Schedule the partition for this run, whatever else is due there.
+            self.trigger_index.timers.schedule(update.run.partition, due);
+        }
+        if !update.run.status.is_active() && self.services.entropy.u64().is_multiple_of(FOLD_CHECK_EVERY) {
+            self.fold_run_counts(update.run.account, update.run.automation).await?;
+        }
+        Ok(committed)
+    }
+
+    pub(super) async fn commit_step(&self, batch: Batch) -> Result<StepCommit, ReadError> {
+        match self.services.store.commit(batch).await {
+            Ok(()) => {
+                self.services.outbox_wakeup.notify_one();
+                Ok(StepCommit::Committed)
+            }
+            Err(CommitError::Conflict { .. }) => Ok(StepCommit::Conflict),
+            Err(error) => {
+                store::warn_unless_away!(self.services.store, %error, "cannot commit automation work; retrying");
+                Ok(StepCommit::Retry)
+            }
+        }
+    }
+
+    /// Folds the counter deltas of an automation into its total if there are many.
+    async fn fold_run_counts(&self, account: AccountId, automation: AutomationId) -> Result<(), ReadError> {
+        let counted = store::automation_run::counts::read(&self.services.store, account, automation).await?;
+        if counted.changes() >= FOLD_THRESHOLD {
+            let mut batch = Batch::progress();
+            counted.fold(&mut batch, account, automation);
+            self.commit_step(batch).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts the runs of an automation by status.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn count_runs(&self, automation: &Automation) -> Result<mail::automation::RunCounts, ReadError> {
+        let (account, id) = (automation.account, automation.id);
+        loop {
+            let counted = store::automation_run::counts::read(&self.services.store, account, id).await?;
+            if !counted.has_more {
+                return Ok(counted.counts);
+            }
+            // More deltas than one read returns: fold these and read on.
+            let mut batch = Batch::progress();
+            counted.fold(&mut batch, account, id);
+            if matches!(self.commit_step(batch).await?, StepCommit::Retry) {
+                return Ok(counted.counts);
+            }
+        }
+    }
+
+    /// Cancels a run. Returns `None` if it does not exist, and an ended run unchanged.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn cancel_run(&self, run_key: RunKey) -> Result<Option<AutomationRun>, ReadError> {
+        for _ in 0..STEPS_IN_A_ROW_MAX {
+            let Some(found) = store::automation_run::get(&self.services.store, run_key).await? else { return Ok(None) };
+            if !found.run.status.is_active() {
+                return Ok(Some(found.run));
+            }
+            let mut run = found.run.clone();
+            run.cancel(CancelSource::Api, self.services.clock.now());
+            let update = RunUpdate { run: run.clone(), facts: Vec::new(), run_context: None };
+            match self.commit_run_update(&found, update).await? {
+                StepCommit::Committed => return Ok(Some(run)),
+                StepCommit::Conflict => {}
+                StepCommit::Retry => break,
+            }
+        }
+        Err(corrupt("the run cannot be changed now; try again"))
+    }
+}

@@ -1,0 +1,52 @@
+//! Adds alerts for account owners to a commit, and schedules them to be sent.
+
+use std::sync::Arc;
+
+use mail::id::{AccountId, EventId};
+use mail::owner_alert::{AlertSubject, OwnerAlert};
+use store::engine::Batch;
+use store::task::PARTITIONS;
+
+use crate::partition_timers::PartitionTimers;
+use crate::services::Services;
+
+/// Partition into which the alert of a commit is written.
+#[derive(Debug, Clone, Copy)]
+pub struct AlertPartition(u16);
+
+/// Owner alerts that wait to be sent.
+pub struct OwnerAlertQueue {
+    services: Services,
+    timers: Arc<PartitionTimers>,
+}
+
+impl OwnerAlertQueue {
+    pub(crate) fn new(services: Services, timers: Arc<PartitionTimers>) -> Self {
+        Self { services, timers }
+    }
+
+    /// Returns a partition for an alert, one of this node's if it owns any.
+    #[must_use]
+    pub fn choose_partition(&self) -> AlertPartition {
+        let any = || u16::try_from(self.services.entropy.u64() % u64::from(PARTITIONS)).unwrap_or_default();
+        AlertPartition(self.services.leases.any().unwrap_or_else(any))
+    }
+
+    /// Adds an alert for an account's owner to a batch. Call [`Self::notify`] after the commit.
+    pub fn put(
+        &self,
+        batch: &mut Batch,
+        AlertPartition(place): AlertPartition,
+        account: AccountId,
+        about: AlertSubject,
+    ) {
+        let now = self.services.clock.now();
+        let notice = OwnerAlert { id: EventId::new(now, self.services.entropy.u128()), account, about, since: now };
+        store::owner_alert::enqueue(batch, place, &notice);
+    }
+
+    /// Schedules the alert of a completed commit to be sent now.
+    pub fn notify(&self, AlertPartition(place): AlertPartition) {
+        self.timers.schedule(place, self.services.clock.now());
+    }
+}

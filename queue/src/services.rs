@@ -1,0 +1,66 @@
+//! Handles that every subsystem of the queue is built with.
+
+use std::sync::Arc;
+
+use store::engine::Store;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::lease::Leases;
+use crate::supervisor::Supervisor;
+
+/// Shared handles. Clones share their state.
+#[derive(Clone)]
+pub struct Services {
+    pub store: Store,
+    pub clock: Clock,
+    pub entropy: Entropy,
+    /// Partitions that this node owns.
+    pub leases: Arc<Leases>,
+    /// Wakes the outbox dispatcher after an event was recorded.
+    pub outbox_wakeup: Arc<Notify>,
+    /// Notified after each recorded outcome.
+    pub outcome_recorded: Arc<Notify>,
+    /// Cancelled when no new work may begin.
+    pub stop: CancellationToken,
+    /// Cancelled when attempts must not wait for hosts any more.
+    pub abort: CancellationToken,
+    pub(crate) supervisor: Arc<Supervisor>,
+}
+
+impl Services {
+    #[must_use]
+    pub fn new(store: Store, clock: Clock, entropy: Entropy) -> Self {
+        let supervisor = Arc::<Supervisor>::default();
+        Self {
+            store,
+            clock,
+            entropy,
+            leases: Arc::default(),
+            outbox_wakeup: Arc::default(),
+            outcome_recorded: Arc::default(),
+            stop: supervisor.stop_token(),
+            abort: supervisor.abort_token(),
+            supervisor,
+        }
+    }
+
+    /// Spawns a task that ends at shutdown; a panic in it stops delivery.
+    pub fn spawn<F: Future<Output = ()> + Send + 'static>(&self, work: F) {
+        self.supervisor.spawn(work);
+    }
+
+    /// True if delivery has stopped permanently because of a panic and a restart is needed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.supervisor.has_failed()
+    }
+
+    /// Resolves after the next outcome. Outcomes after this call count even before the future is first polled, so a
+    /// caller can create it, check a condition and then wait without missing one.
+    pub fn next_outcome(&self) -> impl Future<Output = ()> + '_ {
+        self.outcome_recorded.notified()
+    }
+}
