@@ -1,7 +1,7 @@
 //! Portal page "Overview": balances by currency, the primary link, and charts of the last 90 days.
 
 use ::affiliate::error::AffiliateError;
-use ::affiliate::links;
+use ::affiliate::partners::link_url::link_url;
 use ::affiliate::portal::statistics::{ClickStatistics, PartnerBalances};
 use html::document::RenderedPage;
 use html::fragment::Fragment;
@@ -57,7 +57,7 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
 /// The partner's main link, and what it earns.
 async fn link_card(state: &AppState, view: &PageContext<'_>, link: &PartnerLink) -> Fragment {
     let (partner, program) = (&view.session.partner, &view.session.program);
-    let address = links::link_url(&program.settings.website_url, link);
+    let address = link_url(&program.settings.website_url, link);
     let campaign = state.affiliate.campaigns.campaign(partner.account, partner.campaign).await.ok();
     let rate = partner.commission_override.map(|rate| f64::from(rate.get()) / 100.0);
     Fragment::new(maud! {

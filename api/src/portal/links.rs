@@ -1,7 +1,7 @@
 //! Portal page "Links": the partner's links with their counts, and the recruiting link.
 
 use ::affiliate::error::AffiliateError;
-use ::affiliate::links;
+use ::affiliate::partners::link_url::link_url;
 use html::badge::{Badge, Tone};
 use html::document::RenderedPage;
 use html::fragment::Fragment;
@@ -24,7 +24,7 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
         @if view.can_edit() && all.len() < LINKS_MAX { (add_link_form(view)) }
         @for link in &all {
             @let id = link.id.to_string();
-            @let address = links::link_url(&program.settings.website_url, link);
+            @let address = link_url(&program.settings.website_url, link);
             section.card {
                 div.head {
                     h2 { (link.label.as_deref().unwrap_or(link.token.as_str())) }
