@@ -32,7 +32,7 @@ use queue::provisioning::AccountProvisioning;
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
-use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
+use queue::subsystems::{SubsystemParts, SubsystemSettings, Subsystems};
 use queue::tls_reporter::TlsReportSettings;
 use queue::transport_security::{DnssecResolver, TransportSecurityPolicies};
 use queue::webhooks::WebhooksParts;
@@ -160,7 +160,7 @@ impl Services {
             node: identity.name.clone(),
             predecessor_node: identity.previous_name.clone(),
         };
-        let queue = Arc::new(Subsystems::new(parts, delivery_settings(config)));
+        let queue = Arc::new(Subsystems::new(parts, subsystem_settings(config)));
         // Before any listener opens: accepted mail is stored in a partition that this node owns.
         queue.cluster.join().await.map_err(|error| BuildError::Store(error.to_string()))?;
         let pool = SigningPool::start(None).map_err(|error| BuildError::Files(error.to_string()))?;
@@ -548,9 +548,9 @@ fn inbound_policy(config: &Config, resolver: &Resolver) -> Result<queue::inbound
     })
 }
 
-fn delivery_settings(config: &Config) -> DeliverySettings {
+fn subsystem_settings(config: &Config) -> SubsystemSettings {
     let delivery = &config.delivery;
-    DeliverySettings {
+    SubsystemSettings {
         hostname: config.hostname.clone(),
         delivery_policy: delivery_policy(config),
         pace: delivery.pace.iter().map(|pace| (pace.mail_host.clone(), pace.to_pace_limits())).collect(),

@@ -25,7 +25,7 @@ use queue::entropy::Entropy;
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
-use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
+use queue::subsystems::{SubsystemParts, SubsystemSettings, Subsystems};
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
 use store::engine::{Batch, RedbOptions, Store};
 use store::queue_walk::QueueWalk;
@@ -187,7 +187,7 @@ fn queue(store: Store) -> Subsystems {
         retention: Duration::from_secs(3_600 * 24 * 30),
         shaping: ReplyRules::default(),
     };
-    let settings = DeliverySettings {
+    let settings = SubsystemSettings {
         hostname,
         delivery_policy,
         pace: Vec::new(),

@@ -25,7 +25,7 @@ use queue::entropy::Entropy;
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
-use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
+use queue::subsystems::{SubsystemParts, SubsystemSettings, Subsystems};
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
 use store::engine::{Batch, RedbOptions, Store};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -207,7 +207,7 @@ fn queue(store: Store) -> (Subsystems, Arc<Vault>) {
         predecessor_node: None,
     };
     let retention = Duration::from_secs(3_600 * 24 * 30);
-    let settings = DeliverySettings {
+    let settings = SubsystemSettings {
         hostname,
         delivery_policy: DeliveryPolicy {
             schedule: RetrySchedule::default(),

@@ -69,9 +69,9 @@ use crate::webhooks::{WebhookSender, WebhooksParts};
 /// service manager does not wait that long.
 const DRAIN_MAX: Duration = Duration::from_secs(8);
 
-/// Settings of delivery.
+/// Settings of the subsystems.
 #[derive(Debug, Clone)]
-pub struct DeliverySettings {
+pub struct SubsystemSettings {
     /// Host name for EHLO and DSNs.
     pub hostname: DomainName,
     /// Policy that may be reloaded at runtime.
@@ -155,7 +155,7 @@ pub struct Subsystems {
 impl Subsystems {
     /// Builds the subsystems; [`Subsystems::start`] starts them.
     #[must_use]
-    pub fn new(parts: SubsystemParts, settings: DeliverySettings) -> Self {
+    pub fn new(parts: SubsystemParts, settings: SubsystemSettings) -> Self {
         let services = Services::new(parts.store, parts.clock, parts.entropy);
         let events = EventSubsystems::new(&services, parts.webhooks);
         let policy = Arc::new(SharedDeliveryPolicy::new(settings.delivery_policy));

@@ -20,7 +20,7 @@ use queue::intake::{Intake, IntakeParts};
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
-use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
+use queue::subsystems::{SubsystemParts, SubsystemSettings, Subsystems};
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
 use store::engine::Store;
 
@@ -83,7 +83,7 @@ fn queue(store: Store) -> Subsystems {
         predecessor_node: None,
     };
     let retention = Duration::from_secs(30 * 24 * 3600);
-    let settings = DeliverySettings {
+    let settings = SubsystemSettings {
         hostname,
         delivery_policy: DeliveryPolicy {
             schedule: RetrySchedule::default(),

@@ -30,7 +30,7 @@ use queue::intake::{Intake, IntakeParts};
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
-use queue::subsystems::{DeliverySettings, SubsystemParts, Subsystems};
+use queue::subsystems::{SubsystemParts, SubsystemSettings, Subsystems};
 use queue::users::UserService;
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
 use serde_json::Value;
@@ -126,7 +126,7 @@ async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) 
         node: "test".to_owned(),
         predecessor_node: None,
     };
-    let settings = DeliverySettings {
+    let settings = SubsystemSettings {
         hostname,
         delivery_policy: DeliveryPolicy {
             schedule: RetrySchedule::default(),

@@ -34,7 +34,7 @@ pub(crate) fn idle(store: Store) -> Subsystems {
         node: "test".to_owned(),
         predecessor_node: None,
     };
-    let settings = DeliverySettings {
+    let settings = SubsystemSettings {
         hostname,
         delivery_policy: DeliveryPolicy {
             schedule: RetrySchedule::default(),
