@@ -245,7 +245,7 @@ pub fn template(bytes: &[u8]) {
         preheader: None,
         variables: Vec::new(),
     };
-    let bodies = TemplateBodies { html: Some(text.to_owned()), text: None };
+    let bodies = TemplateBodies { html: Some(text.to_owned()), ..TemplateBodies::default() };
     match ParsedTemplate::compile(&settings, &bodies) {
         Ok(program) => {
             let variables = serde_json::json!({"a": "x\r\ny", "b": [{"a": 1}, {"b": [null, true]}]});
