@@ -37,6 +37,12 @@ pub fn compile(source: &str) -> Result<CompiledMjml, MarkupError> {
     Ok(CompiledMjml { html: held.restore(&rendered)?, warnings })
 }
 
+/// Advice about a source, which is not compiled.
+#[must_use]
+pub fn warnings(source: &str) -> Vec<String> {
+    transcribe(source).map(|transcript| transcript.warnings).unwrap_or_default()
+}
+
 /// The error of mrml, at its place in the source.
 fn parse_error(source: &str, transcript: &Transcript<'_>, error: &Error) -> MarkupError {
     let position = match error {

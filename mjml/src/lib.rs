@@ -18,5 +18,5 @@ mod grammar;
 mod held;
 mod transcript;
 
-pub use self::compile::{CompiledMjml, compile};
+pub use self::compile::{CompiledMjml, compile, warnings};
 pub use self::transcript::{CAROUSEL_IMAGES_MAX, ELEMENTS_MAX};
