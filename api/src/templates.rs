@@ -36,9 +36,7 @@ use crate::state::AppState;
 
 use self::draft::{CreateTemplate, DuplicateTemplate, UpdateTemplate};
 use self::path::TemplatePath;
-use self::storage::{
-    TRIES_MAX, commit, conflict_problem, find, find_with_bodies, reserve_compiled, reserve_storage,
-};
+use self::storage::{TRIES_MAX, commit, conflict_problem, find, find_with_bodies, reserve_compiled, reserve_storage};
 use self::view::{TemplateList, TemplateResponse, TemplateView};
 
 /// The operations on templates.

@@ -32,6 +32,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("config", config),
     ("proxy", proxy),
     ("template", template),
+    ("mjml", mjml),
     ("tracking", tracking),
     ("service", service),
     ("bounce", bounce),
@@ -229,6 +230,18 @@ pub fn proxy(bytes: &[u8]) {
             assert!(!matches!(parse(bytes), Ok(HeaderProgress::Complete { .. })))
         }
         Err(_) => assert!(parse(bytes).is_err()),
+    }
+}
+
+/// Any text, also within a column, compiles to HTML that has each tag, or is refused with line numbers.
+pub fn mjml(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let column = format!("<mjml><mj-body><mj-section><mj-column>{text}</mj-column></mj-section></mj-body></mjml>");
+    for source in [text, &column] {
+        match mjml::compile(source) {
+            Ok(compiled) => assert!(compiled.html.len() <= template::MARKUP_BYTES_MAX),
+            Err(error) => assert!((1..=source.matches('\n').count() + 1).contains(&error.line)),
+        }
     }
 }
 

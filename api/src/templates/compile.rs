@@ -37,7 +37,11 @@ fn compile_checked(source: &str) -> Result<CompiledMjml, MarkupError> {
         // The tags of the source were checked: the HTML repeats one too often, or is too large for them.
         Err(errors) => {
             let reason = errors.into_iter().next().map_or_else(String::new, |(_, error)| error.message);
-            Err(MarkupError { line: 1, column: 1, message: format!("the HTML that it compiles to is refused: {reason}") })
+            Err(MarkupError {
+                line: 1,
+                column: 1,
+                message: format!("the HTML that it compiles to is refused: {reason}"),
+            })
         }
     }
 }
