@@ -34,7 +34,7 @@ pub fn compile(source: &str) -> Result<CompiledMjml, MarkupError> {
     let rendered = parsed.element.render(&options);
     let rendered = rendered.map_err(|_| MarkupError::at_byte(source, 0, "the elements cannot be laid out"))?;
     let Transcript { held, warnings, .. } = transcript;
-    Ok(CompiledMjml { html: held.restore(&rendered)?, warnings })
+    Ok(CompiledMjml { html: held.restore(source, &rendered)?, warnings })
 }
 
 /// Advice about a source, which is not compiled.

@@ -1,6 +1,7 @@
 //! Text that is held back from mrml, and put back into what it renders.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use mail::template::{MARKUP_BYTES_MAX, MarkupError};
 
@@ -16,15 +17,35 @@ pub(crate) struct HeldTexts<'s>(Vec<HeldText<'s>>);
 #[derive(Debug)]
 struct HeldText<'s> {
     text: Cow<'s, str>,
-    /// The place of a tag that must not get lost, and the error if it is.
-    required: Option<MarkupError>,
+    required: Option<RequiredTag>,
     is_used: bool,
+}
+
+/// A tag that must not get lost.
+#[derive(Debug)]
+pub(crate) struct RequiredTag {
+    /// Byte offsets in the source.
+    pub(crate) range: Range<usize>,
+    /// The element or attribute that it stands in.
+    pub(crate) place: String,
+}
+
+impl RequiredTag {
+    fn lost(&self, source: &str) -> MarkupError {
+        let shown: String = source.get(self.range.clone()).unwrap_or_default().chars().take(60).collect();
+        let message = format!(
+            "`{shown}` in {} does not reach the HTML: the layout is computed from this value, or does not use it, so it \
+             cannot be a variable",
+            self.place
+        );
+        MarkupError::at_byte(source, self.range.start, message)
+    }
 }
 
 impl<'s> HeldTexts<'s> {
     /// Holds a text back and returns its placeholder: letters and digits, which mrml takes for neither a size nor a
     /// color.
-    pub(crate) fn hold(&mut self, text: impl Into<Cow<'s, str>>, required: Option<MarkupError>) -> String {
+    pub(crate) fn hold(&mut self, text: impl Into<Cow<'s, str>>, required: Option<RequiredTag>) -> String {
         let placeholder = format!("{MARK}{:0DIGITS$}", self.0.len());
         self.0.push(HeldText { text: text.into(), required, is_used: false });
         placeholder
@@ -33,8 +54,8 @@ impl<'s> HeldTexts<'s> {
     /// Puts the texts back.
     ///
     /// # Errors
-    /// The result is too long; a tag was lost.
-    pub(crate) fn restore(mut self, rendered: &str) -> Result<String, MarkupError> {
+    /// The result is too long; a tag of the source was lost.
+    pub(crate) fn restore(mut self, source: &str, rendered: &str) -> Result<String, MarkupError> {
         let mut html = String::with_capacity(rendered.len());
         let mut rest = rendered;
         while let Some(at) = rest.find(MARK) {
@@ -57,10 +78,8 @@ impl<'s> HeldTexts<'s> {
         }
         html.push_str(rest);
         check_size(&html)?;
-        match self.0.into_iter().find(|held| !held.is_used && held.required.is_some()) {
-            Some(HeldText { required: Some(error), .. }) => Err(error),
-            _ => Ok(html),
-        }
+        let mut lost = self.0.iter().filter(|held| !held.is_used).filter_map(|held| held.required.as_ref());
+        lost.next().map_or(Ok(html), |tag| Err(tag.lost(source)))
     }
 }
 

@@ -11,14 +11,16 @@ use mail::template::markup::find_tags;
 use mail::template::{MarkupError, MarkupTag, TagKind};
 
 use crate::grammar::{self, Content, Element};
-use crate::held::{HeldTexts, MARK};
+use crate::held::{HeldTexts, MARK, RequiredTag};
 
 /// Most elements of a source: each becomes some three hundred bytes of HTML, or more.
 pub const ELEMENTS_MAX: usize = 2_000;
 /// Most images of a carousel: its style rules grow with their square.
 pub const CAROUSEL_IMAGES_MAX: usize = 20;
 /// Longest attribute value that mrml gets; it repeats those that are defaults. A longer one is held back.
-const VALUE_BYTES_MAX: usize = 256;
+const VALUE_BYTES_MAX: usize = 160;
+/// Most classes of an element: each attribute is looked up in each of them.
+const CLASSES_MAX: usize = 16;
 /// Most attributes of an element.
 const ATTRIBUTES_MAX: usize = 64;
 /// Most bytes of a name.
@@ -413,9 +415,9 @@ impl<'s> MjmlReader<'s> {
             let starts = [text.find("<mj-"), text.find("</mj-"), text.find("<mjml"), text.find("</mjml")];
             starts.into_iter().flatten().min()
         });
-        let line = self.error(start, "").line;
         let close = match (close, inner) {
             (Some(close), Some(inner)) if inner < close => {
+                let line = self.error(start, "").line;
                 let found = self.slice(inner..self.source.len()).split(['>', ' ', '\n']).next().unwrap_or_default();
                 let message = format!("`{found}>` cannot stand in `<{name}>` of line {line}: is `</{name}>` missing?");
                 return Err(self.error(inner, message));
@@ -447,14 +449,8 @@ impl<'s> MjmlReader<'s> {
 
     /// Holds a text back; if tags are in it, it must not get lost.
     fn hold(&mut self, range: Range<usize>, text: impl Into<Cow<'s, str>>, place: &str) -> String {
-        let required = self.tags_in(&range).iter().find(|tag| tag.kind != TagKind::Comment).map(|tag| {
-            let shown = self.tag_text(tag.range.start);
-            let message = format!(
-                "`{shown}` in {place} does not reach the HTML: the layout is computed from this value, or does not use \
-                 it, so it cannot be a variable"
-            );
-            self.error(tag.range.start, message)
-        });
+        let required = self.tags_in(&range).iter().find(|tag| tag.kind != TagKind::Comment);
+        let required = required.map(|tag| RequiredTag { range: tag.range.clone(), place: place.to_owned() });
         self.out.held.hold(text, required)
     }
 
@@ -542,6 +538,9 @@ impl<'s> MjmlReader<'s> {
         self.at = end + 1;
         let place = format!("`{name}` of `<{element}>`");
         self.check_balance(&(start..end), &format!("the same value, {place}"))?;
+        if name == "mj-class" && self.slice(start..end).split_whitespace().count() > CLASSES_MAX {
+            return Err(self.error(at, format!("`mj-class` has more than {CLASSES_MAX} names")));
+        }
         if element == "mj-style" && name == "inline" && self.slice(start..end) == "inline" {
             let text = "`inline` of `mj-style` has no effect: its rules stay in a style sheet";
             self.out.warnings.push(text.to_owned());

@@ -315,6 +315,8 @@ fn large_sources_are_bounded() {
     assert!(error_of(&images(CAROUSEL_IMAGES_MAX + 1)).contains("more than 20 images"));
     let attributes: String = (0..100).map(|n| format!(" a{n}=\"\"")).collect();
     assert!(error_of(&in_column(&format!("<mj-spacer{attributes} />"))).contains("more than 64 attributes"));
+    let classes = format!("<mj-text mj-class=\"{}\">x</mj-text>", "a ".repeat(17));
+    assert!(error_of(&in_column(&classes)).contains("more than 16 names"));
     // A default of a hundred kilobytes for two thousand elements would be a gigabyte.
     let huge = "x".repeat(100 << 10);
     let source = format!(
