@@ -45,6 +45,7 @@ fn content_fields(format: SourceFormat) -> Vec<Field> {
     let source = match format {
         SourceFormat::Html => Field::new("html", "HTML", Control::Code { rows: 18 }).help(TAGS),
         SourceFormat::Mjml => Field::new("mjml", "MJML", Control::Code { rows: 24 })
+            .required()
             .help(format!("{TAGS}, also between sections and columns. It is compiled to HTML when you save.")),
     };
     vec![
@@ -327,9 +328,11 @@ impl Renderable for Editor<'_> {
                 @if let Some(failure) = &state.failure { (context.mark_shown(FORM)) (FormErrors { failure, fields: &shown }) }
                 div.editor-source {
                     div.card.editor-fields {
-                        @for field in &contents { (self.field(field)) }
-                        @if format == SourceFormat::Mjml {
-                            p { a href={ (path(id)) "/compiled" } { "View compiled HTML" } }
+                        @for field in &contents {
+                            (self.field(field))
+                            @if field.name == "mjml" {
+                                p { a href={ (path(id)) "/compiled" } { "View compiled HTML" } }
+                            }
                         }
                     }
                     (Variables(self))
