@@ -153,7 +153,7 @@ fn mjml_sources_are_pulled_compared_and_pushed() {
     assert!(diff.stdout.contains("files/welcome/body.mjml\n") && !diff.stdout.contains("body.html"), "{diff:?}");
     assert_eq!(server.run(&["templates", "push", dir]).json()["templates"][0]["action"], "updated");
     assert_eq!(server.run(&["templates", "push", dir]).json()["templates"][0]["action"], "unchanged");
-    // Which of two sources is meant is not guessed.
+    // Two sources are refused: nobody guesses which one is meant.
     std::fs::write(folder.join("body.html"), "<p>").unwrap();
     let both = server.run(&["templates", "push", dir]);
     assert_eq!(both.status, Some(2), "{both:?}");

@@ -23,7 +23,7 @@ use crate::email::Category;
 use crate::id::{AccountId, TemplateId};
 use crate::raw_number::is_number;
 
-pub use self::markup::{MarkupError, MarkupTag, TagKind};
+pub use self::markup::{MarkupError, MarkupTag, MarkupTagKind};
 pub use self::render::{CompiledTemplate, ParsedTemplate, RenderError, RenderedTemplate};
 
 /// The placeholder of managed unsubscribe: rendering keeps it, and message intake

@@ -7,7 +7,7 @@ pub(crate) struct Element {
     pub(crate) content: Content,
 }
 
-/// What an element holds.
+/// Content of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Nothing.
@@ -62,7 +62,7 @@ const ELEMENTS: &[Element] = &[
     element("mj-text", Verbatim),
 ];
 
-/// What stands in a column.
+/// Elements that stand in a column.
 const CONTENTS: &[&str] = &[
     "mj-accordion",
     "mj-button",

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use mail::template::markup::find_tags;
-use mail::template::{MarkupError, MarkupTag, TagKind};
+use mail::template::{MarkupError, MarkupTag, MarkupTagKind};
 
 use crate::grammar::{self, Content, Element};
 use crate::held::{HeldTexts, MARK, RequiredTag};
@@ -26,7 +26,7 @@ const ATTRIBUTES_MAX: usize = 64;
 /// Most bytes of a name.
 const NAME_BYTES_MAX: usize = 64;
 
-/// What mrml gets, and what it does not.
+/// The text that mrml gets, and the texts that it does not get.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript<'s> {
     pub(crate) text: String,
@@ -160,12 +160,12 @@ impl<'s> MjmlReader<'s> {
         let mut open: Vec<usize> = Vec::new();
         for tag in self.tags_in(range) {
             match tag.kind {
-                TagKind::Open => open.push(tag.range.start),
-                TagKind::Else | TagKind::Close if open.is_empty() => {
+                MarkupTagKind::Open => open.push(tag.range.start),
+                MarkupTagKind::Else | MarkupTagKind::Close if open.is_empty() => {
                     return Err(self.stray_tag(tag, place));
                 }
-                TagKind::Close => drop(open.pop()),
-                TagKind::Else | TagKind::Value | TagKind::Comment => {}
+                MarkupTagKind::Close => drop(open.pop()),
+                MarkupTagKind::Else | MarkupTagKind::Value | MarkupTagKind::Comment => {}
             }
         }
         match open.first() {
@@ -231,7 +231,7 @@ impl<'s> MjmlReader<'s> {
     fn read_tag_between(&mut self, tag: &MarkupTag) -> Result<(), MarkupError> {
         let at = tag.range.start;
         let text = self.tag_text(at);
-        if tag.kind == TagKind::Comment {
+        if tag.kind == MarkupTagKind::Comment {
             return Ok(());
         }
         let Some(open) = self.stack.last() else {
@@ -245,7 +245,7 @@ impl<'s> MjmlReader<'s> {
             );
             return Err(self.error(at, message));
         }
-        if tag.kind == TagKind::Value {
+        if tag.kind == MarkupTagKind::Value {
             let message =
                 format!("`{text}` cannot stand directly in `<{name}>`: put it in `<mj-text>`, or HTML in `<mj-raw>`");
             return Err(self.error(at, message));
@@ -261,12 +261,12 @@ impl<'s> MjmlReader<'s> {
         let Some(mut open) = self.stack.pop() else { return Ok(()) };
         for tag in &tags {
             match tag.kind {
-                TagKind::Open => open.blocks.push(tag.range.start),
-                TagKind::Else | TagKind::Close if open.blocks.is_empty() => {
+                MarkupTagKind::Open => open.blocks.push(tag.range.start),
+                MarkupTagKind::Else | MarkupTagKind::Close if open.blocks.is_empty() => {
                     return Err(self.stray_tag(tag, &format!("the same `<{}>`", open.element.name)));
                 }
-                TagKind::Close => drop(open.blocks.pop()),
-                TagKind::Else | TagKind::Value | TagKind::Comment => {}
+                MarkupTagKind::Close => drop(open.blocks.pop()),
+                MarkupTagKind::Else | MarkupTagKind::Value | MarkupTagKind::Comment => {}
             }
         }
         self.stack.push(open);
@@ -449,7 +449,7 @@ impl<'s> MjmlReader<'s> {
 
     /// Holds a text back; if tags are in it, it must not get lost.
     fn hold(&mut self, range: Range<usize>, text: impl Into<Cow<'s, str>>, place: &str) -> String {
-        let required = self.tags_in(&range).iter().find(|tag| tag.kind != TagKind::Comment);
+        let required = self.tags_in(&range).iter().find(|tag| tag.kind != MarkupTagKind::Comment);
         let required = required.map(|tag| RequiredTag { range: tag.range.clone(), place: place.to_owned() });
         self.out.held.hold(text, required)
     }

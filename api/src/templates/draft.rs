@@ -467,7 +467,7 @@ pub struct UpdateTemplate {
     pub(super) update: DraftUpdate,
 }
 
-/// What a change asks for beyond the content.
+/// Status and version of a change, beside the content.
 #[derive(Debug)]
 pub(super) struct DraftUpdate {
     status: Option<TemplateStatus>,

@@ -60,11 +60,11 @@ impl MarkupError {
 pub struct MarkupTag {
     /// Byte offsets in the source, with the braces.
     pub range: Range<usize>,
-    pub kind: TagKind,
+    pub kind: MarkupTagKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TagKind {
+pub enum MarkupTagKind {
     /// `{{name}}`
     Value,
     /// `{{! … }}`
@@ -221,7 +221,7 @@ impl<'a> MarkupScanner<'a> {
     }
 
     /// Scans one tag and returns the offset after it, and its kind.
-    fn scan_tag(&mut self, start: usize) -> Result<(usize, TagKind), MarkupError> {
+    fn scan_tag(&mut self, start: usize) -> Result<(usize, MarkupTagKind), MarkupError> {
         if self.rest(start).starts_with("{{{{") {
             return Err(self.refusal(start, "raw blocks (`{{{{`) are not supported"));
         }
@@ -231,9 +231,9 @@ impl<'a> MarkupScanner<'a> {
             if self.rest(opening).starts_with("--")
                 && let Some(end) = self.rest(opening + 2).find("--}}")
             {
-                return Ok((opening + 2 + end + 4, TagKind::Comment));
+                return Ok((opening + 2 + end + 4, MarkupTagKind::Comment));
             }
-            let end = self.rest(inner).find("}}").map(|n| (inner + n + 2, TagKind::Comment));
+            let end = self.rest(inner).find("}}").map(|n| (inner + n + 2, MarkupTagKind::Comment));
             return end.ok_or_else(|| self.refusal(start, "the comment is not closed"));
         }
         let content = self.rest(inner).trim_start_matches(|c: char| c == '~' || c.is_ascii_whitespace());
@@ -288,7 +288,7 @@ impl<'a> MarkupScanner<'a> {
     }
 
     /// Updates the depth and rejects unsupported tags.
-    fn open_tag(&mut self, start: usize, content_at: usize) -> Result<TagKind, MarkupError> {
+    fn open_tag(&mut self, start: usize, content_at: usize) -> Result<MarkupTagKind, MarkupError> {
         let content = self.rest(content_at);
         let name_follows = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_-$:".contains(c));
         let (deeper, kind) = match content.chars().next() {
@@ -301,23 +301,25 @@ impl<'a> MarkupScanner<'a> {
                     }
                     _ => self.open.push(self.depth),
                 }
-                (true, TagKind::Open)
+                (true, MarkupTagKind::Open)
             }
             Some('/') => {
                 match self.open.pop() {
                     Some(depth) => self.depth = depth,
                     None => return Err(self.refusal(start, "closes a block that was not opened")),
                 }
-                (false, TagKind::Close)
+                (false, MarkupTagKind::Close)
             }
-            Some('^') => (true, TagKind::Else),
+            Some('^') => (true, MarkupTagKind::Else),
             _ => match content.strip_prefix("else") {
                 Some(rest) if name_follows(rest) => {
                     return Err(self.refusal(start, "a variable's name cannot begin with `else`"));
                 }
                 // `{{else if x}}` nests a block.
-                Some(rest) => (!rest.trim_start_matches(['~', ' ', '\t', '\r', '\n']).starts_with('}'), TagKind::Else),
-                None => (false, TagKind::Value),
+                Some(rest) => {
+                    (!rest.trim_start_matches(['~', ' ', '\t', '\r', '\n']).starts_with('}'), MarkupTagKind::Else)
+                }
+                None => (false, MarkupTagKind::Value),
             },
         };
         self.depth += usize::from(deeper);
@@ -379,13 +381,13 @@ mod tests {
         let found = find_tags(source).unwrap();
         let texts: Vec<_> = found.iter().map(|tag| (&source[tag.range.clone()], tag.kind)).collect();
         let expected = [
-            ("{{x}}", TagKind::Value),
-            ("{{{y}}}", TagKind::Value),
-            ("{{#if \"}}\"}}", TagKind::Open),
-            ("{{~else if z~}}", TagKind::Else),
-            ("{{^}}", TagKind::Else),
-            ("{{!-- {{c}} --}}", TagKind::Comment),
-            ("{{/if}}", TagKind::Close),
+            ("{{x}}", MarkupTagKind::Value),
+            ("{{{y}}}", MarkupTagKind::Value),
+            ("{{#if \"}}\"}}", MarkupTagKind::Open),
+            ("{{~else if z~}}", MarkupTagKind::Else),
+            ("{{^}}", MarkupTagKind::Else),
+            ("{{!-- {{c}} --}}", MarkupTagKind::Comment),
+            ("{{/if}}", MarkupTagKind::Close),
         ];
         assert_eq!(texts, expected);
     }

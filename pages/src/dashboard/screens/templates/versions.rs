@@ -105,7 +105,7 @@ struct ContentDiff<'d> {
 impl Renderable for ContentDiff<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let body = |body: &Option<String>| body.clone().unwrap_or_default();
-        // What people wrote is compared, not what was compiled from it.
+        // The sources that people wrote are compared, not the HTML that was compiled from them.
         let source = match (&self.before.mjml, &self.after.mjml) {
             (Some(before), Some(after)) => ("MJML", before.clone(), after.clone()),
             _ => ("HTML", body(&self.before.html), body(&self.after.html)),
