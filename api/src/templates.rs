@@ -4,6 +4,7 @@
 //! unchanged; on a conflict it is read and applied again. Markup is checked on input, so that what is stored can be
 //! rendered (`preview`) and published (`versions`).
 
+mod compile;
 pub mod draft;
 pub mod path;
 pub mod preview;
@@ -35,7 +36,7 @@ use crate::state::AppState;
 
 use self::draft::{CreateTemplate, DuplicateTemplate, UpdateTemplate};
 use self::path::TemplatePath;
-use self::storage::{TRIES_MAX, commit, conflict_problem, find, find_with_bodies, reserve_storage};
+use self::storage::{TRIES_MAX, commit, conflict_problem, find, find_with_bodies, reserve_compiled, reserve_storage};
 use self::view::{TemplateList, TemplateResponse, TemplateView};
 
 /// The operations on templates.
@@ -108,15 +109,20 @@ pub async fn create(
     tenant: Tenant,
     request: CreateTemplate,
 ) -> Result<TemplateResponse, Problem> {
+    let CreateTemplate { name, edit } = request;
+    let edit = edit.compile("").await?;
+    let reserved = reserve_compiled(&state, &tenant, &edit).await?;
     let now = state.intake.clock().now();
     let id = TemplateId::new(now, state.intake.entropy().unique_bits());
-    let (template, bodies) = request.build(id, tenant.account().id, now);
+    let (template, bodies) = edit.build(&name, id, tenant.account().id, now);
     let mut batch = Batch::intake();
     store::template::create(&mut batch, &template, &bodies);
     if !commit(&state, batch).await? {
         return Err(conflict_problem());
     }
-    Ok(TemplateResponse { template: TemplateView::with_bodies(&template, bodies), warnings: Vec::new() })
+    reserved.confirm();
+    let warnings = edit.warnings().to_vec();
+    Ok(TemplateResponse { template: TemplateView::with_bodies(&template, bodies), warnings })
 }
 
 /// Parameters of `GET /templates`.
@@ -187,11 +193,14 @@ pub async fn update(
     tenant: Tenant,
     (TemplatePath(key), request): (TemplatePath, UpdateTemplate),
 ) -> Result<TemplateResponse, Problem> {
+    let UpdateTemplate { edit, update } = request;
+    let edit = edit.compile("").await?;
+    let reserved = reserve_compiled(&state, &tenant, &edit).await?;
     for _ in 0..TRIES_MAX {
         let (before, bodies_before) = find_with_bodies(&state, &tenant, &key).await?;
-        request.check_version(&before)?;
+        update.check_version(&before)?;
         let now = state.intake.clock().now();
-        let (mut after, bodies) = request.apply(&before, &bodies_before, now)?;
+        let (mut after, bodies) = update.apply(&edit, (&before, &bodies_before), now)?;
         let edited = after.draft != before.draft || bodies != bodies_before;
         if edited {
             after.draft_version = before.draft_version.saturating_add(1);
@@ -210,8 +219,8 @@ pub async fn update(
             store::template::put_draft(&mut batch, &after, &bodies);
         }
         if commit(&state, batch).await? {
-            let unsubscribe_warning = request.unsubscribe_warning(&after);
-            let warnings = unsubscribe_warning.into_iter().collect();
+            reserved.confirm();
+            let warnings = edit.update_warnings(&bodies_before, (&after, &bodies));
             return Ok(TemplateResponse { template: TemplateView::with_bodies(&after, bodies), warnings });
         }
     }

@@ -119,6 +119,47 @@ fn a_new_folder_becomes_a_template() {
     assert_eq!((&request["alias"], &request["name"], &request["html"]), (&json!("new"), &json!("new"), &Value::Null));
 }
 
+/// A server with one template in MJML.
+fn mjml_server() -> ScriptedServer {
+    let source = Mutex::new("<mjml>one</mjml>\n".to_owned());
+    ScriptedServer::start(move |request| {
+        let mut source = source.lock().unwrap();
+        if request.method == "PATCH" {
+            let body = request.json();
+            *source = body["mjml"].as_str().unwrap().to_owned();
+            assert_eq!(body.get("html"), None);
+        }
+        let mut one = template(1, "Hi");
+        (one["mjml"], one["html"]) = (json!(*source), json!("<p>compiled"));
+        match request.target.as_str() {
+            "/templates?limit=100" => Reply::Json(200, json!({"templates": [one], "has_more": false})),
+            _ => Reply::Json(200, json!({"template": one})),
+        }
+    })
+}
+
+#[test]
+fn mjml_sources_are_pulled_compared_and_pushed() {
+    let server = mjml_server();
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let folder = directory.path().join("welcome");
+    assert_eq!(server.run(&["templates", "pull", dir]).json()["templates"][0]["action"], "created");
+    assert_eq!(std::fs::read_to_string(folder.join("body.mjml")).unwrap(), "<mjml>one</mjml>\n");
+    assert!(!folder.join("body.html").exists());
+    assert_eq!(server.run(&["templates", "diff", dir]).status, Some(0));
+    edit(&folder.join("body.mjml"), "one", "two");
+    let diff = server.run(&["templates", "diff", dir]);
+    assert!(diff.stdout.contains("files/welcome/body.mjml\n") && !diff.stdout.contains("body.html"), "{diff:?}");
+    assert_eq!(server.run(&["templates", "push", dir]).json()["templates"][0]["action"], "updated");
+    assert_eq!(server.run(&["templates", "push", dir]).json()["templates"][0]["action"], "unchanged");
+    // Two sources are refused: nobody guesses which one is meant.
+    std::fs::write(folder.join("body.html"), "<p>").unwrap();
+    let both = server.run(&["templates", "push", dir]);
+    assert_eq!(both.status, Some(2), "{both:?}");
+    assert!(both.stderr.contains("has body.html and body.mjml"), "{both:?}");
+}
+
 const DECLARATION: &str = r#"
 [[domains]]
 name = "example.com"

@@ -23,7 +23,7 @@ use crate::email::Category;
 use crate::id::{AccountId, TemplateId};
 use crate::raw_number::is_number;
 
-pub use self::markup::MarkupError;
+pub use self::markup::{MarkupError, MarkupTag, MarkupTagKind};
 pub use self::render::{CompiledTemplate, ParsedTemplate, RenderError, RenderedTemplate};
 
 /// The placeholder of managed unsubscribe: rendering keeps it, and message intake
@@ -38,7 +38,7 @@ pub const NAME_BYTES_MAX: usize = 200;
 pub const SUBJECT_BYTES_MAX: usize = 4 * 998;
 /// Maximum bytes of the preheader's markup; mail clients show about 100 characters.
 pub const PREHEADER_BYTES_MAX: usize = 1_000;
-/// Maximum bytes of `html`, and of `text`: five times what Gmail shows.
+/// Maximum bytes of `html`, of `text`, and of `mjml`: five times what Gmail shows.
 pub const MARKUP_BYTES_MAX: usize = 512 << 10;
 /// Maximum number of declared variables.
 pub const VARIABLES_MAX: usize = 100;
@@ -217,8 +217,11 @@ impl TemplateSettings {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TemplateBodies {
+    /// The HTML body, which is rendered; compiled if there is `mjml`.
     pub html: Option<String>,
     pub text: Option<String>,
+    /// The MJML source that `html` was compiled from.
+    pub mjml: Option<String>,
 }
 
 impl TemplateBodies {
@@ -229,10 +232,10 @@ impl TemplateBodies {
         empty(&self.html) && empty(&self.text)
     }
 
-    /// Size of both bodies in bytes.
+    /// Size of the bodies and of the MJML source in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
-        [&self.html, &self.text].into_iter().flatten().map(|text| text.len() as u64).sum()
+        [&self.html, &self.text, &self.mjml].into_iter().flatten().map(|text| text.len() as u64).sum()
     }
 }
 

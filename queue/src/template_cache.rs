@@ -138,7 +138,7 @@ mod tests {
         };
         let mut batch = Batch::progress();
         store::template::update(&mut batch, before, &after);
-        let bodies = TemplateBodies { html: Some(html.to_owned()), text: None };
+        let bodies = TemplateBodies { html: Some(html.to_owned()), ..TemplateBodies::default() };
         store::template::put_version(&mut batch, &after, &version, &bodies);
         store.commit(batch).await.unwrap();
         after

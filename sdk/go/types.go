@@ -3662,6 +3662,10 @@ type CreateTemplateParams struct {
 	// Markup of the HTML body
 	HTML *string `json:"html,omitempty"`
 
+	// MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source and keeps the
+	// compiled `html`; a new `html` removes the source
+	Mjml *string `json:"mjml,omitempty"`
+
 	// Markup of the plain-text body
 	Text *string `json:"text,omitempty"`
 
@@ -10532,8 +10536,11 @@ type Template struct {
 	// Markup of the preview line after the subject
 	Preheader *string `json:"preheader"`
 
-	// Markup of the HTML body; omitted in lists
+	// Markup of the HTML body, compiled if there is `mjml`; omitted in lists
 	HTML *string `json:"html,omitempty"`
+
+	// MJML source of the HTML body, or null; omitted in lists
+	Mjml *string `json:"mjml,omitempty"`
 
 	// Markup of the plain-text body; omitted in lists
 	Text *string `json:"text,omitempty"`
@@ -10729,8 +10736,11 @@ type TemplateVersionDetail struct {
 	// Markup of the preview line after the subject
 	Preheader *string `json:"preheader"`
 
-	// Markup of the HTML body; omitted in lists
+	// Markup of the HTML body, compiled if there is `mjml`; omitted in lists
 	HTML *string `json:"html"`
+
+	// MJML source of the HTML body, or null; omitted in lists
+	Mjml *string `json:"mjml"`
 
 	// Markup of the plain-text body; omitted in lists
 	Text *string `json:"text"`
@@ -10980,6 +10990,10 @@ type UnsavedTemplateDraft struct {
 
 	// Markup of the HTML body
 	HTML *string `json:"html,omitempty"`
+
+	// MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source and keeps the
+	// compiled `html`; a new `html` removes the source
+	Mjml *string `json:"mjml,omitempty"`
 
 	// Markup of the plain-text body
 	Text *string `json:"text,omitempty"`
@@ -11438,6 +11452,10 @@ type UpdateTemplateParams struct {
 
 	// Markup of the HTML body
 	HTML *string `json:"html,omitempty"`
+
+	// MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source and keeps the
+	// compiled `html`; a new `html` removes the source
+	Mjml *string `json:"mjml,omitempty"`
 
 	// Markup of the plain-text body
 	Text *string `json:"text,omitempty"`

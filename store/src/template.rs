@@ -82,6 +82,8 @@ struct BodiesRow {
     html: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mjml: Option<String>,
 }
 stored!(TemplateBodies as BodiesRow);
 
@@ -353,7 +355,7 @@ mod tests {
     #[tokio::test]
     async fn aliases_and_names_are_unique() {
         let store = Store::memory();
-        let bodies = TemplateBodies { html: Some("h".to_owned()), text: None };
+        let bodies = TemplateBodies { html: Some("h".to_owned()), ..TemplateBodies::default() };
         let created = template(1, Some("Welcome"));
         commit(&store, |batch| create(batch, &created, &bodies)).await.unwrap();
         let duplicate = Template { name: "Other".to_owned(), ..template(2, Some("welcome")) };
@@ -383,7 +385,7 @@ mod tests {
     async fn versions_are_bounded_and_deleted_with_the_template() {
         let store = Store::memory();
         let mut now = template(1, None);
-        let bodies = TemplateBodies { html: Some("h".to_owned()), text: None };
+        let bodies = TemplateBodies { html: Some("h".to_owned()), ..TemplateBodies::default() };
         commit(&store, |batch| create(batch, &now, &bodies)).await.unwrap();
         for wanted in 1..=VERSIONS_KEPT + 2 {
             let (after, PublishedVersion { version: number, .. }) = now.with_next_version(Timestamp::UNIX_EPOCH);

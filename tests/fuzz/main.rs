@@ -29,6 +29,10 @@ const SEEDS: &[&[u8]] = &[
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0d\xc0\0\x02\x01\xc6\x33\x64\x01\xdc\x04\x02\x4b\x04EHLO x\r\n",
     b"hostname = \"a.example\"\n[api]\nlisten = [\"127.0.0.1:1\"]\n[delivery]\nretry = [\"1m\"]\n",
     b"Hi {{a}} {{{a}}}\n{{#each b as |c n|}}{{#if c.a}}{{@index}}{{else if ../a}}{{c}}{{/if}}{{else}}{{! x }}{{/each}} \\{{a}}",
+    b"<mjml><mj-head><mj-attributes><mj-all color='{{c}}'/></mj-attributes></mj-head><mj-body>{{#if a}}<mj-section>\n\
+      <mj-column width=\"50%\"><mj-text>{{a}}</mj-text></mj-column></mj-section>{{/if}}<!-- x --></mj-body></mjml>",
+    b"<mj-image src=\"{{a}}\" width=\"10px\" /><mj-carousel><mj-carousel-image src=\"b\"/></mj-carousel><mj-raw>{{#if a}}</mj-raw>\
+      <mj-button padding=\"1px 2px\" href='{{#if b}}c{{/if}}'>\xc3\xa9</mj-button>{{else}}<mj-spacer height='1px' />{{/if}}",
     b"From: MAILER-DAEMON@x.example\r\nContent-Type: multipart/report; boundary=b\r\n\r\n--b\r\n\r\nNo.\r\n--b\r\n\
       Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; x\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\n\
       Action: failed\r\nStatus: 5.1.1\r\nDiagnostic-Code: smtp; 550-5.1.1 no\r\n such user\r\n--b--\r\n",

@@ -32,6 +32,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("config", config),
     ("proxy", proxy),
     ("template", template),
+    ("mjml", mjml),
     ("tracking", tracking),
     ("service", service),
     ("bounce", bounce),
@@ -232,6 +233,18 @@ pub fn proxy(bytes: &[u8]) {
     }
 }
 
+/// Any text, also within a column, compiles to HTML that has each tag, or is refused with line numbers.
+pub fn mjml(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let column = format!("<mjml><mj-body><mj-section><mj-column>{text}</mj-column></mj-section></mj-body></mjml>");
+    for source in [text, &column] {
+        match mjml::compile(source) {
+            Ok(compiled) => assert!(compiled.html.len() <= template::MARKUP_BYTES_MAX),
+            Err(error) => assert!((1..=source.matches('\n').count() + 1).contains(&error.line)),
+        }
+    }
+}
+
 /// Any text is a valid template or is refused with line numbers. The rendered HTML is bounded, and the subject has no
 /// control characters.
 pub fn template(bytes: &[u8]) {
@@ -245,7 +258,7 @@ pub fn template(bytes: &[u8]) {
         preheader: None,
         variables: Vec::new(),
     };
-    let bodies = TemplateBodies { html: Some(text.to_owned()), text: None };
+    let bodies = TemplateBodies { html: Some(text.to_owned()), ..TemplateBodies::default() };
     match ParsedTemplate::compile(&settings, &bodies) {
         Ok(program) => {
             let variables = serde_json::json!({"a": "x\r\ny", "b": [{"a": 1}, {"b": [null, true]}]});

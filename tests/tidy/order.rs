@@ -20,7 +20,11 @@ const CRATES: &[(&str, &[&str])] = &[
     ("affiliate", &["mail", "store", "dns", "queue", "schema"]),
     ("smtp", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
     ("html", &[]),
-    ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive", "schema", "html"]),
+    ("mjml", &["mail"]),
+    (
+        "api",
+        &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive", "schema", "html", "mjml"],
+    ),
     ("explain", &[]),
     ("mcp", &["explain"]),
     ("cli", &["explain", "mcp"]),
@@ -34,6 +38,8 @@ const ALLOWED_PATHS: &[(&str, &[&str])] = &[
     ("redb", &["store/"]),
     ("tokio_postgres", &["store/"]),
     ("deadpool_postgres", &["store/"]),
+    // Sources are checked before it gets them.
+    ("mrml", &["mjml/"]),
     // src: the inbox of `postrider dev`.
     ("hyper", &["api/", "queue/src/client/http", "cli/", "pages/examples/", "mcp/examples/", "src/"]),
     ("hyper_util", &["api/", "queue/src/client/http", "cli/", "pages/examples/", "mcp/examples/", "src/"]),

@@ -13,6 +13,7 @@ use mail::template::{
     ParsedTemplate, SUBJECT_BYTES_MAX, Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable,
     VARIABLES_MAX, VariableType, check_alias, check_key,
 };
+use mjml::CompiledMjml;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -68,6 +69,10 @@ pub(super) struct TemplateEdit {
     /// Markup of the HTML body
     #[field(aliases = ["htmlBody", "html_body"], foreign = ["HtmlBody", "HtmlPart"], reader = Markup)]
     html: Option<Option<String>>,
+    /// MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source and keeps the
+    /// compiled `html`; a new `html` removes the source
+    #[field(reader = Markup)]
+    mjml: Option<Option<String>>,
     /// Markup of the plain-text body
     #[field(aliases = ["textBody", "text_body", "plain_body"], foreign = ["TextBody", "TextPart"], reader = Markup)]
     text: Option<Option<String>>,
@@ -132,16 +137,24 @@ impl UnsavedDraft {
 }
 
 impl TemplateEdit {
-    /// Parses the given markup, and adds its errors with line and column.
+    /// Parses the given markup, and adds its errors with line and column. The tags of an MJML source are those of HTML.
     fn check_markup(&self, notes: &mut FieldDiagnostics) -> Vec<Value> {
         let part = |part: &Option<Option<String>>| part.clone().flatten();
+        let (html, mjml) = (part(&self.html), part(&self.mjml));
+        if html.is_some() && mjml.is_some() {
+            notes.errors.add("mjml", "cannot be given with `html`, which is compiled from it: send one of them");
+            notes.errors.add("html", "cannot be given with `mjml`, which it is compiled from: send one of them");
+            return Vec::new();
+        }
+        let html_field = if mjml.is_some() { "mjml" } else { "html" };
         let settings =
             TemplateSettings { subject: part(&self.subject), preheader: part(&self.preheader), ..blank_settings() };
-        let bodies = TemplateBodies { html: part(&self.html), text: part(&self.text) };
+        let bodies = TemplateBodies { html: html.or(mjml), text: part(&self.text), mjml: None };
         let errors = ParsedTemplate::compile(&settings, &bodies).err().unwrap_or_default();
         errors
             .into_iter()
             .map(|(field, error)| {
+                let field = if field == "html" { html_field } else { field };
                 notes.errors.add(field, error.to_string());
                 json!({"field": field, "line": error.line, "column": error.column, "message": error.message})
             })
@@ -155,7 +168,12 @@ impl TemplateEdit {
         is_overruled.then(|| format!("`unsubscribe_enabled` stays on: {} mail always has it", category_word(category)))
     }
 
-    pub(super) fn apply(&self, settings: &mut TemplateSettings, bodies: &mut TemplateBodies) {
+    /// The MJML source, if one is given.
+    pub(super) fn mjml_source(&self) -> Option<&String> {
+        self.mjml.as_ref().and_then(Option::as_ref)
+    }
+
+    fn apply(&self, compiled: Option<&String>, settings: &mut TemplateSettings, bodies: &mut TemplateBodies) {
         fn set<T: Clone>(field: &mut T, value: &Option<T>) {
             if let Some(value) = value {
                 field.clone_from(value);
@@ -168,12 +186,60 @@ impl TemplateEdit {
         set(&mut settings.subject, &self.subject);
         set(&mut settings.preheader, &self.preheader);
         set(&mut settings.variables, &self.variables);
-        set(&mut bodies.html, &self.html);
         set(&mut bodies.text, &self.text);
+        if compiled.is_some() {
+            bodies.html = compiled.cloned();
+            bodies.mjml = self.mjml_source().cloned();
+        } else {
+            // The HTML of a source that is sent back unchanged does not replace the source.
+            let is_other = self.html.as_ref().is_some_and(|html| *html != bodies.html);
+            set(&mut bodies.html, &self.html);
+            if is_other || self.mjml.is_some() {
+                bodies.mjml = None;
+            }
+        }
     }
 }
 
-fn blank_settings() -> TemplateSettings {
+/// A change whose MJML source, if there is one, is compiled.
+#[derive(Debug)]
+pub(super) struct CompiledEdit {
+    edit: TemplateEdit,
+    compiled: Option<CompiledMjml>,
+}
+
+impl CompiledEdit {
+    pub(super) fn new(edit: TemplateEdit, compiled: Option<CompiledMjml>) -> Self {
+        Self { edit, compiled }
+    }
+
+    /// Advice about the MJML source.
+    pub(super) fn warnings(&self) -> &[String] {
+        self.compiled.as_ref().map_or(&[], |compiled| &compiled.warnings)
+    }
+
+    /// Bytes that are stored beyond the request.
+    pub(super) fn compiled_bytes(&self) -> u64 {
+        self.compiled.as_ref().map_or(0, |compiled| compiled.html.len() as u64)
+    }
+
+    /// Warnings about what a change of the draft did and did not.
+    pub(super) fn update_warnings(&self, before: &TemplateBodies, after: (&Template, &TemplateBodies)) -> Vec<String> {
+        let mut warnings = self.warnings().to_vec();
+        warnings.extend(self.edit.unsubscribe_warning(after.0.draft.category));
+        let is_given = self.edit.html.is_some() && self.edit.mjml.is_none();
+        if is_given && before.mjml.is_some() && after.1.mjml.is_none() {
+            warnings.push("The MJML source was removed, because `html` was given".to_owned());
+        }
+        warnings
+    }
+
+    pub(super) fn apply(&self, settings: &mut TemplateSettings, bodies: &mut TemplateBodies) {
+        self.edit.apply(self.compiled.as_ref().map(|compiled| &compiled.html), settings, bodies);
+    }
+}
+
+pub(super) fn blank_settings() -> TemplateSettings {
     TemplateSettings {
         category: Category::default(),
         unsubscribe_enabled: false,
@@ -329,20 +395,25 @@ fn validation_problem(notes: FieldDiagnostics, markup: &[Value]) -> Problem {
 /// The request body of `POST /templates`.
 #[derive(Debug)]
 pub struct CreateTemplate {
-    name: String,
-    edit: TemplateEdit,
+    pub(super) name: String,
+    pub(super) edit: TemplateEdit,
 }
 
-impl CreateTemplate {
-    /// Builds the template.
-    #[must_use]
-    pub fn build(&self, id: TemplateId, account: AccountId, now: Timestamp) -> (Template, TemplateBodies) {
+impl CompiledEdit {
+    /// Builds a new template.
+    pub(super) fn build(
+        &self,
+        name: &str,
+        id: TemplateId,
+        account: AccountId,
+        now: Timestamp,
+    ) -> (Template, TemplateBodies) {
         let (mut draft, mut bodies) = (blank_settings(), TemplateBodies::default());
-        self.edit.apply(&mut draft, &mut bodies);
+        self.apply(&mut draft, &mut bodies);
         let template = Template {
             id,
             account,
-            name: self.name.clone(),
+            name: name.to_owned(),
             alias: self.edit.alias.clone().flatten(),
             draft,
             draft_version: 1,
@@ -392,17 +463,23 @@ impl FromRequest for CreateTemplate {
 /// The request body of `PATCH /templates/{id_or_alias}`.
 #[derive(Debug)]
 pub struct UpdateTemplate {
-    edit: TemplateEdit,
+    pub(super) edit: TemplateEdit,
+    pub(super) update: DraftUpdate,
+}
+
+/// Status and version of a change, beside the content.
+#[derive(Debug)]
+pub(super) struct DraftUpdate {
     status: Option<TemplateStatus>,
     if_version: Option<u32>,
 }
 
-impl UpdateTemplate {
+impl DraftUpdate {
     /// Checks that the draft still has the version that the client has seen.
     ///
     /// # Errors
     /// 409 `conflict` when `if_version` does not match.
-    pub fn check_version(&self, template: &Template) -> Result<(), Problem> {
+    pub(super) fn check_version(&self, template: &Template) -> Result<(), Problem> {
         match self.if_version {
             Some(expected) if expected != template.draft_version => {
                 let text = format!("The draft is at version {}, not {expected}", template.draft_version);
@@ -413,28 +490,22 @@ impl UpdateTemplate {
         }
     }
 
-    /// The warning about a setting that was not applied.
-    #[must_use]
-    pub fn unsubscribe_warning(&self, after: &Template) -> Option<String> {
-        self.edit.unsubscribe_warning(after.draft.category)
-    }
-
     /// Applies the change.
     ///
     /// # Errors
     /// The requested status is not possible.
-    pub fn apply(
+    pub(super) fn apply(
         &self,
-        before: &Template,
-        bodies: &TemplateBodies,
+        change: &CompiledEdit,
+        before: (&Template, &TemplateBodies),
         now: Timestamp,
     ) -> Result<(Template, TemplateBodies), Problem> {
-        let (mut after, mut bodies) = (Template { updated_at: now, ..before.clone() }, bodies.clone());
-        self.edit.apply(&mut after.draft, &mut bodies);
-        if let Some(name) = &self.edit.name {
+        let (mut after, mut bodies) = (Template { updated_at: now, ..before.0.clone() }, before.1.clone());
+        change.apply(&mut after.draft, &mut bodies);
+        if let Some(name) = &change.edit.name {
             after.name.clone_from(name);
         }
-        if let Some(alias) = &self.edit.alias {
+        if let Some(alias) = &change.edit.alias {
             after.alias.clone_from(alias);
         }
         if let Some(status) = self.status {
@@ -472,7 +543,8 @@ impl FromRequest for (TemplatePath, UpdateTemplate) {
         if !notes.errors.is_empty() {
             return Err(validation_problem(notes, &markup));
         }
-        Ok((TemplatePath::from_request(call), UpdateTemplate { edit, status, if_version }))
+        let update = UpdateTemplate { edit, update: DraftUpdate { status, if_version } };
+        Ok((TemplatePath::from_request(call), update))
     }
 }
 

@@ -11,7 +11,7 @@ use mail::draft::{Draft, DraftContent, SendOptions, SubmissionEnvelope};
 use mail::email::{Category, Ingress};
 use mail::idempotency::IdempotencyScope;
 use mail::template::render::VARIABLES_BYTES_MAX;
-use mail::template::{ParsedTemplate, RenderedTemplate, TemplateKey, UNSUBSCRIBE_URL};
+use mail::template::{ParsedTemplate, RenderedTemplate, TemplateBodies, TemplateKey, UNSUBSCRIBE_URL};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -96,14 +96,14 @@ impl RenderRequest {
         tenant: &Tenant,
         key: &TemplateKey,
         changes: Option<TemplateEdit>,
-        work: impl FnOnce(&ParsedTemplate, &Value) -> T + Send + 'static,
+        work: impl FnOnce(&ParsedTemplate, &TemplateBodies, &Value) -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let (settings, bodies) = match self.version {
             None | Some(RenderedVersion::Draft) => {
                 let (template, bodies) = find_with_bodies(state, tenant, key).await?;
                 let (mut settings, mut bodies) = (template.draft, bodies);
                 if let Some(changes) = changes {
-                    changes.apply(&mut settings, &mut bodies);
+                    changes.compile("changes").await?.apply(&mut settings, &mut bodies);
                 }
                 (settings, bodies)
             }
@@ -124,7 +124,7 @@ impl RenderRequest {
                 let first = errors.first().map(|(part, error)| format!("{part}: {error}"));
                 Problem::internal(format!("a stored template cannot be parsed: {}", first.unwrap_or_default()))
             })?;
-            Ok(work(&program, &Value::Object(self.variables.unwrap_or_default())))
+            Ok(work(&program, &bodies, &Value::Object(self.variables.unwrap_or_default())))
         });
         done.await.map_err(Problem::internal)?
     }
@@ -169,7 +169,7 @@ pub struct PreviewResponse {
 }
 
 impl PreviewResponse {
-    fn render(program: &ParsedTemplate, variables: &Value) -> Self {
+    fn render(program: &ParsedTemplate, bodies: &TemplateBodies, variables: &Value) -> Self {
         let (rendered, error) = program.preview(variables);
         let declared = &program.settings().variables;
         let given_keys = variables.as_object().into_iter().flat_map(Map::keys);
@@ -183,6 +183,7 @@ impl PreviewResponse {
         let mut warnings: Vec<String> =
             error.invalid.iter().map(|(name, message)| format!("`{name}` {message}")).collect();
         warnings.extend(content_warnings(program, &rendered));
+        warnings.extend(bodies.mjml.as_deref().map(mjml::warnings).unwrap_or_default());
         let RenderedTemplate { subject, html, text } = rendered;
         let size_bytes = [&html, &text].into_iter().flatten().map(String::len).sum();
         Self {
@@ -307,7 +308,7 @@ async fn build_test_draft(
     test: SendTestTemplate,
 ) -> Result<(Draft, Vec<String>), Problem> {
     let SendTestTemplate { rendering, to: people, from } = test;
-    let work = |program: &ParsedTemplate, variables: &Value| {
+    let work = |program: &ParsedTemplate, _: &TemplateBodies, variables: &Value| {
         program.render(variables).map(|rendered| (rendered, program.settings().clone()))
     };
     let outcome = rendering.render_blocking(state, tenant, &key, None, work).await?;

@@ -8,6 +8,7 @@ use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::template::TemplateConflict;
 
+use super::draft::CompiledEdit;
 use crate::problem::{ErrorCode, Problem};
 use crate::state::AppState;
 
@@ -52,6 +53,16 @@ pub(super) async fn reserve_storage(
     bodies: &TemplateBodies,
 ) -> Result<StorageReservation, Problem> {
     state.reserve_storage(tenant, Noun::TemplateBytes, bodies.size_bytes() + SETTINGS_BYTES).await
+}
+
+/// Reserves storage quota for the HTML that a change's MJML source compiles to; the request's own size is reserved
+/// before.
+pub(super) async fn reserve_compiled(
+    state: &AppState,
+    tenant: &Tenant,
+    edit: &CompiledEdit,
+) -> Result<StorageReservation, Problem> {
+    state.reserve_storage(tenant, Noun::TemplateBytes, edit.compiled_bytes()).await
 }
 
 /// Commits a change; returns `false` when the template was changed concurrently.

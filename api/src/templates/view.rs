@@ -92,8 +92,10 @@ impl TemplateVariableView {
 
 #[derive(Debug, Serialize, ToSchema)]
 struct TemplateBodiesView {
-    /// Markup of the HTML body; omitted in lists
+    /// Markup of the HTML body, compiled if there is `mjml`; omitted in lists
     html: Option<String>,
+    /// MJML source of the HTML body, or null; omitted in lists
+    mjml: Option<String>,
     /// Markup of the plain-text body; omitted in lists
     text: Option<String>,
 }
@@ -107,7 +109,7 @@ impl TemplateSettingsView {
             reply_to: settings.reply_to.iter().map(ToString::to_string).collect(),
             subject: settings.subject.clone(),
             preheader: settings.preheader.clone(),
-            bodies: bodies.map(|TemplateBodies { html, text }| TemplateBodiesView { html, text }),
+            bodies: bodies.map(|TemplateBodies { html, text, mjml }| TemplateBodiesView { html, mjml, text }),
             variables: settings.variables.iter().map(TemplateVariableView::from_variable).collect(),
         }
     }
@@ -240,7 +242,7 @@ fn version_detail_schema(schemas: &mut Schemas) -> Value {
     let properties = TemplateSettingsView::PROPERTIES;
     let mut rest = schema::object_schema(schemas, Some("Settings and bodies of a version"), properties);
     if let Some(required) = rest["required"].as_array_mut() {
-        required.extend(["html", "text"].map(Value::from));
+        required.extend(["html", "mjml", "text"].map(Value::from));
     }
     schema::all_of(version, rest, None)
 }

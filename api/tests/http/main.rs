@@ -41,6 +41,7 @@ mod lockout;
 mod logs;
 mod memory_budget;
 mod metrics;
+mod mjml;
 mod mta_sts;
 mod oauth;
 mod partner_emails;

@@ -7,16 +7,16 @@ use http_body_util::Full;
 use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
-async fn call(world: &World, method: Method, path: &str, body: Value) -> TestResponse {
+pub(crate) async fn call(world: &World, method: Method, path: &str, body: Value) -> TestResponse {
     let request = world.request(method, path).header("content-type", "application/json");
     world.send(request.body(Full::new(Bytes::from(body.to_string()))).unwrap()).await
 }
 
-async fn post(world: &World, path: &str, body: Value) -> TestResponse {
+pub(crate) async fn post(world: &World, path: &str, body: Value) -> TestResponse {
     call(world, Method::POST, path, body).await
 }
 
-async fn patch(world: &World, path: &str, body: Value) -> TestResponse {
+pub(crate) async fn patch(world: &World, path: &str, body: Value) -> TestResponse {
     call(world, Method::PATCH, path, body).await
 }
 
@@ -46,7 +46,7 @@ async fn template_has_the_documented_fields() {
         "id": id, "alias": "welcome", "name": "Welcome", "category": "product", "unsubscribe_enabled": true,
         "from": "Ada <ada@example.com>", "reply_to": ["r@example.com"], "subject": "Hi {{name}}",
         "preheader": null, "html": "<p>Hi {{name}}</p>{{#each items}}{{title}} {{/each}}",
-        "text": "Hi {{name}}",
+        "mjml": null, "text": "Hi {{name}}",
         "variables": [
             {"key": "name", "type": "string", "required": false, "fallback_value": "friend"},
             {"key": "items", "type": "list", "required": true, "fallback_value": null},
@@ -59,7 +59,7 @@ async fn template_has_the_documented_fields() {
         assert_eq!(world.get(&path).await.json()["template"], expected, "{path}");
     }
     let list = world.get("/templates").await.json();
-    for body in ["html", "text"] {
+    for body in ["html", "mjml", "text"] {
         expected.as_object_mut().unwrap().remove(body);
     }
     assert_eq!(list, json!({"templates": [expected], "has_more": false, "next_cursor": null}));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DIR/ALIAS/template.toml    name, subject, category, from, reply_to, preheader, unsubscribe_enabled, variables
-//!           body.html
+//!           body.html        or body.mjml
 //!           body.txt
 //!           .postrider.json  the draft_version of the last push or pull, and a digest of the content it had
 //! ```

@@ -124,7 +124,7 @@ pub fn compile_template(
         preheader: None,
         variables: Vec::new(),
     };
-    let bodies = TemplateBodies { html: html.map(str::to_owned), text: text.map(str::to_owned) };
+    let bodies = TemplateBodies { html: html.map(str::to_owned), text: text.map(str::to_owned), mjml: None };
     ParsedTemplate::compile(&settings, &bodies)
         .map_err(|errors| errors.into_iter().map(|(part, error)| (part, error.to_string())).collect())
 }

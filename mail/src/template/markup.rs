@@ -15,6 +15,8 @@
 //! the depth that it counts is the depth of the recursion. It also cuts the source into pieces, between blocks and
 //! within words: the grammar counts all characters before every tag, which would take seconds for a large template.
 
+use std::ops::Range;
+
 use handlebars::Template as Parsed;
 use thiserror::Error;
 
@@ -40,7 +42,9 @@ pub struct MarkupError {
 }
 
 impl MarkupError {
-    fn at_byte(source: &str, byte: usize, message: impl Into<String>) -> Self {
+    /// Creates an error at a byte offset of a source.
+    #[must_use]
+    pub fn at_byte(source: &str, byte: usize, message: impl Into<String>) -> Self {
         let before = source.get(..byte).unwrap_or(source);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         Self {
@@ -49,6 +53,38 @@ impl MarkupError {
             message: message.into(),
         }
     }
+}
+
+/// A tag of a part of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MarkupTag {
+    /// Byte offsets in the source, with the braces.
+    pub range: Range<usize>,
+    pub kind: MarkupTagKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkupTagKind {
+    /// `{{name}}`
+    Value,
+    /// `{{! … }}`
+    Comment,
+    /// `{{#if name}}`
+    Open,
+    /// `{{else}}`, `{{^}}`
+    Else,
+    /// `{{/if}}`
+    Close,
+}
+
+/// Finds the tags of one part of a template, in their order.
+///
+/// # Errors
+/// Returns [`MarkupError`] at the first tag that is not closed or not supported.
+pub fn find_tags(source: &str) -> Result<Vec<MarkupTag>, MarkupError> {
+    let mut scan = MarkupScanner::new(source);
+    scan.scan()?;
+    Ok(scan.found)
 }
 
 /// A parsed piece of one part of a template.
@@ -77,7 +113,7 @@ fn shifted_error(begin: (usize, usize), (line, column): (usize, usize), message:
 /// # Errors
 /// Returns [`MarkupError`] at the first invalid tag.
 pub(crate) fn parse(source: &str) -> Result<Vec<MarkupPiece>, MarkupError> {
-    let mut scan = MarkupScanner { source, tags: 0, depth: 0, open: Vec::new(), cuts: vec![0], counted: (0, 0) };
+    let mut scan = MarkupScanner::new(source);
     scan.scan()?;
     let ends = scan.cuts.iter().skip(1).copied().chain([source.len()]);
     let mut begin = (1, 1);
@@ -117,9 +153,15 @@ struct MarkupScanner<'a> {
     cuts: Vec<usize>,
     /// Number of tags before the current piece, and their counting cost.
     counted: (usize, usize),
+    found: Vec<MarkupTag>,
 }
 
-impl MarkupScanner<'_> {
+impl<'a> MarkupScanner<'a> {
+    fn new(source: &'a str) -> Self {
+        let found = Vec::new();
+        Self { source, tags: 0, depth: 0, open: Vec::new(), cuts: vec![0], counted: (0, 0), found }
+    }
+
     fn scan(&mut self) -> Result<(), MarkupError> {
         let mut at = 0;
         while let Some(found) = self.rest(at).find("{{") {
@@ -139,7 +181,9 @@ impl MarkupScanner<'_> {
             if self.cost(start) > COUNTING_MAX {
                 return Err(self.refusal(start, "the block is too large for so many tags: split it"));
             }
-            at = self.scan_tag(start)?;
+            let kind;
+            (at, kind) = self.scan_tag(start)?;
+            self.found.push(MarkupTag { range: start..at, kind });
         }
         match self.open.is_empty() {
             true => Ok(()),
@@ -176,8 +220,8 @@ impl MarkupScanner<'_> {
         MarkupError::at_byte(self.source, at, message)
     }
 
-    /// Scans one tag and returns the offset after it.
-    fn scan_tag(&mut self, start: usize) -> Result<usize, MarkupError> {
+    /// Scans one tag and returns the offset after it, and its kind.
+    fn scan_tag(&mut self, start: usize) -> Result<(usize, MarkupTagKind), MarkupError> {
         if self.rest(start).starts_with("{{{{") {
             return Err(self.refusal(start, "raw blocks (`{{{{`) are not supported"));
         }
@@ -187,17 +231,17 @@ impl MarkupScanner<'_> {
             if self.rest(opening).starts_with("--")
                 && let Some(end) = self.rest(opening + 2).find("--}}")
             {
-                return Ok(opening + 2 + end + 4);
+                return Ok((opening + 2 + end + 4, MarkupTagKind::Comment));
             }
-            let end = self.rest(inner).find("}}");
-            return end.map(|n| inner + n + 2).ok_or_else(|| self.refusal(start, "the comment is not closed"));
+            let end = self.rest(inner).find("}}").map(|n| (inner + n + 2, MarkupTagKind::Comment));
+            return end.ok_or_else(|| self.refusal(start, "the comment is not closed"));
         }
         let content = self.rest(inner).trim_start_matches(|c: char| c == '~' || c.is_ascii_whitespace());
         let content_at = self.source.len() - content.len();
         let triple = content.starts_with('{');
         let end = self.tag_end(start, content_at + usize::from(triple), triple)?;
-        self.open_tag(start, content_at)?;
-        Ok(end)
+        let kind = self.open_tag(start, content_at)?;
+        Ok((end, kind))
     }
 
     /// Offset after the tag whose content begins at `at`.
@@ -244,10 +288,10 @@ impl MarkupScanner<'_> {
     }
 
     /// Updates the depth and rejects unsupported tags.
-    fn open_tag(&mut self, start: usize, content_at: usize) -> Result<(), MarkupError> {
+    fn open_tag(&mut self, start: usize, content_at: usize) -> Result<MarkupTagKind, MarkupError> {
         let content = self.rest(content_at);
         let name_follows = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_-$:".contains(c));
-        let deeper = match content.chars().next() {
+        let (deeper, kind) = match content.chars().next() {
             Some('>') => return Err(self.refusal(start, "partials (`{{>`) are not supported")),
             Some('*') => return Err(self.refusal(start, "decorators (`{{*`) are not supported")),
             Some('#') => {
@@ -257,30 +301,32 @@ impl MarkupScanner<'_> {
                     }
                     _ => self.open.push(self.depth),
                 }
-                true
+                (true, MarkupTagKind::Open)
             }
             Some('/') => {
                 match self.open.pop() {
                     Some(depth) => self.depth = depth,
                     None => return Err(self.refusal(start, "closes a block that was not opened")),
                 }
-                false
+                (false, MarkupTagKind::Close)
             }
-            Some('^') => true,
+            Some('^') => (true, MarkupTagKind::Else),
             _ => match content.strip_prefix("else") {
                 Some(rest) if name_follows(rest) => {
                     return Err(self.refusal(start, "a variable's name cannot begin with `else`"));
                 }
                 // `{{else if x}}` nests a block.
-                Some(rest) => !rest.trim_start_matches(['~', ' ', '\t', '\r', '\n']).starts_with('}'),
-                None => false,
+                Some(rest) => {
+                    (!rest.trim_start_matches(['~', ' ', '\t', '\r', '\n']).starts_with('}'), MarkupTagKind::Else)
+                }
+                None => (false, MarkupTagKind::Value),
             },
         };
         self.depth += usize::from(deeper);
         if self.depth > DEPTH_MAX {
             return Err(self.refusal(start, format!("blocks are more than {DEPTH_MAX} deep")));
         }
-        Ok(())
+        Ok(kind)
     }
 }
 
@@ -327,6 +373,23 @@ mod tests {
             let error = parse(source).unwrap_err();
             assert_eq!((error.line, error.column), (line, column), "{source}: {error}");
         }
+    }
+
+    #[test]
+    fn tags_are_found_with_their_kinds() {
+        let source = "a {{x}} {{{y}}}{{#if \"}}\"}} \\{{no}} {{~else if z~}}{{^}}{{!-- {{c}} --}}{{/if}}";
+        let found = find_tags(source).unwrap();
+        let texts: Vec<_> = found.iter().map(|tag| (&source[tag.range.clone()], tag.kind)).collect();
+        let expected = [
+            ("{{x}}", MarkupTagKind::Value),
+            ("{{{y}}}", MarkupTagKind::Value),
+            ("{{#if \"}}\"}}", MarkupTagKind::Open),
+            ("{{~else if z~}}", MarkupTagKind::Else),
+            ("{{^}}", MarkupTagKind::Else),
+            ("{{!-- {{c}} --}}", MarkupTagKind::Comment),
+            ("{{/if}}", MarkupTagKind::Close),
+        ];
+        assert_eq!(texts, expected);
     }
 
     #[test]

@@ -937,6 +937,7 @@ namespace Postrider;
  *     subject?: string|null,
  *     preheader?: string|null,
  *     html?: string|null,
+ *     mjml?: string|null,
  *     text?: string|null,
  *     variables?: list<TemplateVariable>|null,
  * }
@@ -2534,6 +2535,7 @@ namespace Postrider;
  *     subject: string|null,
  *     preheader: string|null,
  *     html?: string|null,
+ *     mjml?: string|null,
  *     text?: string|null,
  *     variables: list<TemplateVariable>,
  *     status: 'draft'|'published'|'archived'|string,
@@ -2585,6 +2587,7 @@ namespace Postrider;
  *     subject: string|null,
  *     preheader: string|null,
  *     html: string|null,
+ *     mjml: string|null,
  *     text: string|null,
  *     variables: list<TemplateVariable>,
  * }
@@ -2639,6 +2642,7 @@ namespace Postrider;
  *     subject?: string|null,
  *     preheader?: string|null,
  *     html?: string|null,
+ *     mjml?: string|null,
  *     text?: string|null,
  *     variables?: list<TemplateVariable>|null,
  * }
@@ -2744,6 +2748,7 @@ namespace Postrider;
  *     subject?: string|null,
  *     preheader?: string|null,
  *     html?: string|null,
+ *     mjml?: string|null,
  *     text?: string|null,
  *     variables?: list<TemplateVariable>|null,
  *     status?: 'draft'|'published'|'archived'|string|null,

@@ -7,8 +7,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 
 const BROWSER_MS = 900_000;
-/** Pages of one kind that are opened; an email's page depends on its state. */
-const eachMax = (kind) => (kind === "/dashboard/emails/{id}" ? 4 : 1);
+/** Pages of one kind that are opened; an email's page depends on its state, that of a template on its format. */
+const eachMax = (kind) => ({ "/dashboard/emails/{id}": 4, "/dashboard/templates/{id}": 2 })[kind] ?? 1;
 const PAGES_MAX = 220;
 export const HOSTILE = `"><script>alert(1)</script><img src=x onerror=alert(2)> \u202Efdp.exe {{7*7}}`;
 
@@ -44,6 +44,8 @@ function fill(w) {
     await send({ to: ["later@example.net"], subject: "Scheduled", scheduled_at: new Date(Date.now() + 864e5).toISOString() });
     await api("POST", "/domains", { name: "unverified.example" }).catch(() => {});
     await api("POST", "/templates", { name: HOSTILE.slice(0, 90), alias: "welcome", from: "ada@example.com", subject: "Hi {{name}}", html: "<p>Hi {{name}}</p>" });
+    const mjml = "<mjml><mj-body><mj-section><mj-column><mj-text>Hi {{name}}</mj-text></mj-column></mj-section></mj-body></mjml>";
+    await api("POST", "/templates", { name: "In MJML", subject: "Hi {{name}}", mjml });
     await api("POST", "/webhooks", { url: `${w.program.url}/nothing`, events: ["email.delivered"] });
     await api("POST", "/suppressions", { email: "blocked@example.net", note: HOSTILE });
     await api("POST", "/api-keys", { name: HOSTILE.slice(0, 60), scope: "sending" });
@@ -54,7 +56,7 @@ function fill(w) {
 }
 
 /** A context that is signed in, and collects what went wrong: messages of the console, errors, foreign requests. */
-async function open(w, options, visit) {
+export async function open(w, options, visit) {
   await fill(w);
   const { withoutScript, ...settings } = options;
   const context = await w.context.browser().newContext(settings);

@@ -8,6 +8,7 @@ use crate::error::CliError;
 
 pub(super) const SETTINGS_FILE: &str = "template.toml";
 pub(super) const HTML_FILE: &str = "body.html";
+pub(super) const MJML_FILE: &str = "body.mjml";
 pub(super) const TEXT_FILE: &str = "body.txt";
 
 /// The content of `template.toml`.
@@ -71,8 +72,11 @@ fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct TemplateContent {
     pub(super) settings: TemplateSettings,
+    /// `None` if the body is written in MJML: the server compiles it.
     pub(super) html: Option<String>,
     pub(super) text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mjml: Option<String>,
 }
 
 impl TemplateContent {
@@ -86,7 +90,9 @@ impl TemplateContent {
             CliError::Failed(format!("the server's template {} cannot be written: {error}", template["id"]))
         })?;
         let body = |name: &str| template[name].as_str().map(str::to_owned);
-        Ok(Self { settings, html: body("html"), text: body("text") })
+        let mjml = body("mjml");
+        let html = if mjml.is_some() { None } else { body("html") };
+        Ok(Self { settings, html, text: body("text"), mjml })
     }
 
     /// Adds the values that the server gives to settings that are not set, so that contents can be compared.
@@ -108,9 +114,13 @@ impl TemplateContent {
             "subject": settings.subject,
             "preheader": settings.preheader,
             "variables": settings.variables,
-            "html": self.html,
             "text": self.text,
         });
+        // A server takes one of them; null for `html` removes both.
+        match &self.mjml {
+            Some(mjml) => request["mjml"] = json!(mjml),
+            None => request["html"] = json!(self.html),
+        }
         if settings.reply_to.is_empty() {
             request["reply_to"] = Value::Null;
         }
@@ -134,10 +144,15 @@ impl TemplateContent {
     }
 
     /// Names and contents of the files.
-    pub(super) fn files(&self) -> Result<[(&'static str, Option<String>); 3], CliError> {
+    pub(super) fn files(&self) -> Result<[(&'static str, Option<String>); 4], CliError> {
         let settings = toml::to_string(&self.settings)
             .map_err(|error| CliError::Failed(format!("a setting has no form in TOML: {error}")))?;
-        Ok([(SETTINGS_FILE, Some(settings)), (HTML_FILE, self.html.clone()), (TEXT_FILE, self.text.clone())])
+        Ok([
+            (SETTINGS_FILE, Some(settings)),
+            (HTML_FILE, self.html.clone()),
+            (MJML_FILE, self.mjml.clone()),
+            (TEXT_FILE, self.text.clone()),
+        ])
     }
 }
 
@@ -156,8 +171,8 @@ mod tests {
             ],
         });
         let content = TemplateContent::from_api(&template).unwrap();
-        let [(_, settings), (_, html), (_, text)] = content.files().unwrap();
-        let read = TemplateContent { settings: toml::from_str(&settings.unwrap()).unwrap(), html, text };
+        let [(_, settings), (_, html), (_, mjml), (_, text)] = content.files().unwrap();
+        let read = TemplateContent { settings: toml::from_str(&settings.unwrap()).unwrap(), html, text, mjml };
         assert_eq!(read, content);
         assert_eq!(read.digest(), content.digest());
         let request = read.to_request();
@@ -166,5 +181,15 @@ mod tests {
         let one: TemplateSettings = toml::from_str("reply_to = 'b@example.com'").unwrap();
         assert_eq!(one.reply_to, ["b@example.com"]);
         assert!(toml::from_str::<TemplateSettings>("subjct = 'x'").is_err());
+    }
+
+    #[test]
+    fn mjml_takes_the_place_of_html() {
+        let template = json!({"id": "tpl_1", "html": "<p>compiled", "mjml": "<mjml>", "text": null});
+        let content = TemplateContent::from_api(&template).unwrap();
+        assert_eq!((content.html.as_deref(), content.mjml.as_deref()), (None, Some("<mjml>")));
+        let request = content.to_request();
+        assert_eq!((&request["mjml"], request.get("html")), (&json!("<mjml>"), None));
+        assert_ne!(content.digest(), TemplateContent { mjml: None, ..content.clone() }.digest());
     }
 }

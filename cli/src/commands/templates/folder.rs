@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::content::{HTML_FILE, SETTINGS_FILE, TEXT_FILE, TemplateContent};
+use super::content::{HTML_FILE, MJML_FILE, SETTINGS_FILE, TEXT_FILE, TemplateContent};
 use crate::error::CliError;
 
 const STATE_FILE: &str = ".postrider.json";
@@ -77,8 +77,12 @@ impl TemplateFolder {
         let Some(settings) = self.read_file(SETTINGS_FILE)? else { return Ok(None) };
         let settings = toml::from_str(&settings)
             .map_err(|error| CliError::usage(format!("{}: {error}", self.path.join(SETTINGS_FILE).display())))?;
-        let content = TemplateContent { settings, html: self.read_file(HTML_FILE)?, text: self.read_file(TEXT_FILE)? };
-        Ok(Some(content))
+        let (html, mjml, text) = (self.read_file(HTML_FILE)?, self.read_file(MJML_FILE)?, self.read_file(TEXT_FILE)?);
+        if html.is_some() && mjml.is_some() {
+            let folder = self.path.display();
+            return Err(CliError::usage(format!("{folder} has {HTML_FILE} and {MJML_FILE}: remove one of them")));
+        }
+        Ok(Some(TemplateContent { settings, html, text, mjml }))
     }
 
     /// The state of the last push or pull; `None` if there was none.
@@ -129,7 +133,7 @@ impl TemplateFolder {
             let metadata = std::fs::metadata(self.path.join(name)).ok()?;
             Some((metadata.modified().ok()?, metadata.len()))
         };
-        [SETTINGS_FILE, HTML_FILE, TEXT_FILE].iter().map(one).collect()
+        [SETTINGS_FILE, HTML_FILE, MJML_FILE, TEXT_FILE].iter().map(one).collect()
     }
 }
 

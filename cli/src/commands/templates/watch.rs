@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::content::{HTML_FILE, SETTINGS_FILE, TEXT_FILE};
+use super::content::{HTML_FILE, MJML_FILE, SETTINGS_FILE, TEXT_FILE};
 use super::folder::{FolderStamp, TemplateFolder};
 use super::push::{self, PushStep};
 use super::{TemplateSync, target};
@@ -76,6 +76,7 @@ fn problems(error: &CliError) -> Vec<String> {
     let place = |one: &Value| {
         let file = match one["field"].as_str() {
             Some("html") => HTML_FILE,
+            Some("mjml") => MJML_FILE,
             Some("text") => TEXT_FILE,
             _ => SETTINGS_FILE,
         };

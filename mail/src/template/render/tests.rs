@@ -24,7 +24,7 @@ fn variable(key: &str, required: bool, fallback_value: Value) -> TemplateVariabl
 }
 
 fn html(source: &str, declared: Vec<TemplateVariable>) -> ParsedTemplate {
-    let bodies = TemplateBodies { html: Some(source.to_owned()), text: None };
+    let bodies = TemplateBodies { html: Some(source.to_owned()), ..TemplateBodies::default() };
     ParsedTemplate::compile(&settings(declared), &bodies).unwrap()
 }
 
@@ -66,7 +66,8 @@ fn values_are_escaped_only_in_html() {
     let mut settings = settings(Vec::new());
     settings.subject = Some("{{a}}".to_owned());
     let source = Some("{{a}} {{{a}}} {{a}}".to_owned());
-    let program = ParsedTemplate::compile(&settings, &TemplateBodies { html: source.clone(), text: source }).unwrap();
+    let program =
+        ParsedTemplate::compile(&settings, &TemplateBodies { html: source.clone(), text: source, mjml: None }).unwrap();
     let rendered = program.render(&json!({"a": "<b>\r\n&\"'"})).unwrap();
     assert_eq!(rendered.subject.unwrap(), "<b> &\"'");
     let escaped = "&lt;b&gt;\n&amp;&quot;&#x27;";
@@ -134,7 +135,7 @@ fn the_unsubscribe_token_is_preserved() {
     settings.subject = Some("{{unsubscribe_url}}".to_owned());
     let source = "{{unsubscribe_url}} {{{unsubscribe_url}}} {{#each l}}{{unsubscribe_url}}{{../unsubscribe_url}}{{/each}}\
                   {{#if unsubscribe_url}}{{@root.unsubscribe_url}}{{/if}}";
-    let bodies = TemplateBodies { html: Some(source.to_owned()), text: Some(source.to_owned()) };
+    let bodies = TemplateBodies { html: Some(source.to_owned()), text: Some(source.to_owned()), mjml: None };
     let program = ParsedTemplate::compile(&settings, &bodies).unwrap();
     let rendered = program.render(&json!({"l": [1], "unsubscribe_url": "https://evil.example"})).unwrap();
     let token = "{{unsubscribe_url}}";
@@ -177,7 +178,7 @@ fn a_preheader_is_first_in_the_body() {
         ("<html><BODY class=\"x\"><p>y</p></BODY></html>", "<html><BODY class=\"x\"><div style="),
         ("<p>y</p>", "<div style="),
     ] {
-        let bodies = TemplateBodies { html: Some(source.to_owned()), text: Some("t".to_owned()) };
+        let bodies = TemplateBodies { html: Some(source.to_owned()), text: Some("t".to_owned()), mjml: None };
         let program = ParsedTemplate::compile(&settings, &bodies).unwrap();
         let rendered = program.render(&json!({"a": "<x>"})).unwrap();
         let html = rendered.html.unwrap();
@@ -190,7 +191,7 @@ fn a_preheader_is_first_in_the_body() {
 fn errors_in_all_parts_are_reported() {
     let mut settings = settings(Vec::new());
     settings.subject = Some("{{a".to_owned());
-    let bodies = TemplateBodies { html: Some("\n{{> x}}".to_owned()), text: Some("{{ok}}".to_owned()) };
+    let bodies = TemplateBodies { html: Some("\n{{> x}}".to_owned()), text: Some("{{ok}}".to_owned()), mjml: None };
     let errors = ParsedTemplate::compile(&settings, &bodies).unwrap_err();
     let positions: Vec<_> = errors.iter().map(|(part, error)| (*part, error.line, error.column)).collect();
     assert_eq!(positions, [("subject", 1, 1), ("html", 2, 1)]);

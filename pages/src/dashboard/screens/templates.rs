@@ -4,9 +4,11 @@
 //! /templates ─► /templates/{id} (draft) ─► /publish ─► /versions ─► /versions/{number}
 //!                     │                                    └──────► /diff
 //!                     ├─► /frame (the HTML body in a sandboxed frame)
+//!                     ├─► /compiled (the HTML that an MJML source compiles to)
 //!                     └─► /settings, /test, /delete
 //! ```
 
+pub mod compiled;
 pub mod editor;
 pub mod list;
 pub mod preview;
@@ -69,6 +71,17 @@ pub const PAGES: &[PageRow] = &[
             name: editor::FORM,
             operation: "preview_template",
             submit: |_| Box::pin(async { Err(Failure::preview()) }),
+        }],
+    },
+    PageRow {
+        path: "/templates/{id}/compiled",
+        access: SIGNED_IN,
+        reads: &["get_template"],
+        show: |context| Box::pin(compiled::show(context)),
+        forms: &[FormRow {
+            name: "convert",
+            operation: "update_template",
+            submit: |context| Box::pin(compiled::convert(context)),
         }],
     },
     PageRow {
@@ -168,6 +181,8 @@ pub struct TemplateDetail {
     pub subject: Option<String>,
     pub preheader: Option<String>,
     pub html: Option<String>,
+    /// The source of `html`; `None` for a template that is written in HTML.
+    pub mjml: Option<String>,
     pub text: Option<String>,
     pub variables: Vec<DeclaredVariable>,
     pub status: String,

@@ -456,6 +456,11 @@ export interface CreateTemplateParams {
   preheader?: string | null;
   /** Markup of the HTML body */
   html?: string | null;
+  /**
+   * MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source and
+   * keeps the compiled `html`; a new `html` removes the source
+   */
+  mjml?: string | null;
   /** Markup of the plain-text body */
   text?: string | null;
   /** Declared variables; undeclared ones are required */
@@ -1377,6 +1382,11 @@ export interface UnsavedTemplateDraft {
   preheader?: string | null;
   /** Markup of the HTML body */
   html?: string | null;
+  /**
+   * MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source and
+   * keeps the compiled `html`; a new `html` removes the source
+   */
+  mjml?: string | null;
   /** Markup of the plain-text body */
   text?: string | null;
   /** Declared variables; undeclared ones are required */
@@ -1533,6 +1543,11 @@ export interface UpdateTemplateParams {
   preheader?: string | null;
   /** Markup of the HTML body */
   html?: string | null;
+  /**
+   * MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source and
+   * keeps the compiled `html`; a new `html` removes the source
+   */
+  mjml?: string | null;
   /** Markup of the plain-text body */
   text?: string | null;
   /** Declared variables; undeclared ones are required */

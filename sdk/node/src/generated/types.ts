@@ -4380,8 +4380,10 @@ export interface Template {
   subject: string | null;
   /** Markup of the preview line after the subject */
   preheader: string | null;
-  /** Markup of the HTML body; omitted in lists */
+  /** Markup of the HTML body, compiled if there is `mjml`; omitted in lists */
   html?: string | null;
+  /** MJML source of the HTML body, or null; omitted in lists */
+  mjml?: string | null;
   /** Markup of the plain-text body; omitted in lists */
   text?: string | null;
   /** Declared variables */
@@ -4478,8 +4480,10 @@ export interface TemplateVersionDetail {
   subject: string | null;
   /** Markup of the preview line after the subject */
   preheader: string | null;
-  /** Markup of the HTML body; omitted in lists */
+  /** Markup of the HTML body, compiled if there is `mjml`; omitted in lists */
   html: string | null;
+  /** MJML source of the HTML body, or null; omitted in lists */
+  mjml: string | null;
   /** Markup of the plain-text body; omitted in lists */
   text: string | null;
   /** Declared variables */

@@ -57,6 +57,8 @@ final class Templates
      * - `subject`: Markup of the subject
      * - `preheader`: Markup of the preview line after the subject
      * - `html`: Markup of the HTML body
+     * - `mjml`: MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source
+     *   and keeps the compiled `html`; a new `html` removes the source
      * - `text`: Markup of the plain-text body
      * - `variables`: Declared variables; undeclared ones are required
      *
@@ -138,6 +140,8 @@ final class Templates
      * - `subject`: Markup of the subject
      * - `preheader`: Markup of the preview line after the subject
      * - `html`: Markup of the HTML body
+     * - `mjml`: MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source
+     *   and keeps the compiled `html`; a new `html` removes the source
      * - `text`: Markup of the plain-text body
      * - `variables`: Declared variables; undeclared ones are required
      * - `status`: `archived`, or the status before archiving

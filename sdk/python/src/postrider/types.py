@@ -2114,6 +2114,7 @@ _CreateTemplateParamsOptional = TypedDict(
         "subject": "Optional[str]",
         "preheader": "Optional[str]",
         "html": "Optional[str]",
+        "mjml": "Optional[str]",
         "text": "Optional[str]",
         "variables": "Optional[Sequence[TemplateVariable]]",
     },
@@ -2133,6 +2134,8 @@ class CreateTemplateParams(_CreateTemplateParamsRequired, _CreateTemplateParamsO
     subject: Markup of the subject
     preheader: Markup of the preview line after the subject
     html: Markup of the HTML body
+    mjml: MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source
+        and keeps the compiled `html`; a new `html` removes the source
     text: Markup of the plain-text body
     variables: Declared variables; undeclared ones are required
     """
@@ -5915,6 +5918,7 @@ _TemplateOptional = TypedDict(
     "_TemplateOptional",
     {
         "html": "Optional[str]",
+        "mjml": "Optional[str]",
         "text": "Optional[str]",
     },
     total=False,
@@ -5933,7 +5937,8 @@ class Template(_TemplateRequired, _TemplateOptional):
     reply_to: Default `Reply-To`, unless the send request has one
     subject: Markup of the subject
     preheader: Markup of the preview line after the subject
-    html: Markup of the HTML body; omitted in lists
+    html: Markup of the HTML body, compiled if there is `mjml`; omitted in lists
+    mjml: MJML source of the HTML body, or null; omitted in lists
     text: Markup of the plain-text body; omitted in lists
     variables: Declared variables
     status: Status
@@ -6021,6 +6026,7 @@ _TemplateVersionDetailRequired = TypedDict(
         "subject": "Optional[str]",
         "preheader": "Optional[str]",
         "html": "Optional[str]",
+        "mjml": "Optional[str]",
         "text": "Optional[str]",
         "variables": "List[TemplateVariable]",
     },
@@ -6046,7 +6052,8 @@ class TemplateVersionDetail(_TemplateVersionDetailRequired, _TemplateVersionDeta
     reply_to: Default `Reply-To`, unless the send request has one
     subject: Markup of the subject
     preheader: Markup of the preview line after the subject
-    html: Markup of the HTML body; omitted in lists
+    html: Markup of the HTML body, compiled if there is `mjml`; omitted in lists
+    mjml: MJML source of the HTML body, or null; omitted in lists
     text: Markup of the plain-text body; omitted in lists
     variables: Declared variables
     """
@@ -6179,6 +6186,7 @@ _UnsavedTemplateDraftOptional = TypedDict(
         "subject": "Optional[str]",
         "preheader": "Optional[str]",
         "html": "Optional[str]",
+        "mjml": "Optional[str]",
         "text": "Optional[str]",
         "variables": "Optional[Sequence[TemplateVariable]]",
     },
@@ -6199,6 +6207,8 @@ class UnsavedTemplateDraft(_UnsavedTemplateDraftRequired, _UnsavedTemplateDraftO
     subject: Markup of the subject
     preheader: Markup of the preview line after the subject
     html: Markup of the HTML body
+    mjml: MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source
+        and keeps the compiled `html`; a new `html` removes the source
     text: Markup of the plain-text body
     variables: Declared variables; undeclared ones are required
     """
@@ -6433,6 +6443,7 @@ _UpdateTemplateParamsOptional = TypedDict(
         "subject": "Optional[str]",
         "preheader": "Optional[str]",
         "html": "Optional[str]",
+        "mjml": "Optional[str]",
         "text": "Optional[str]",
         "variables": "Optional[Sequence[TemplateVariable]]",
         "status": "Optional[TemplateStatus]",
@@ -6454,6 +6465,8 @@ class UpdateTemplateParams(_UpdateTemplateParamsRequired, _UpdateTemplateParamsO
     subject: Markup of the subject
     preheader: Markup of the preview line after the subject
     html: Markup of the HTML body
+    mjml: MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source
+        and keeps the compiled `html`; a new `html` removes the source
     text: Markup of the plain-text body
     variables: Declared variables; undeclared ones are required
     status: `archived`, or the status before archiving

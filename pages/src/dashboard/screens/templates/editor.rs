@@ -22,15 +22,38 @@ pub const FORM: &str = "content";
 const VARIABLES_MAX: usize = 100;
 const TYPES: [&str; 5] = ["string", "number", "boolean", "object", "list"];
 
-fn content_fields() -> Vec<Field> {
+/// The language of the HTML body's source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SourceFormat {
+    Html,
+    Mjml,
+}
+
+impl SourceFormat {
+    fn of_template(template: &TemplateDetail) -> Self {
+        if template.mjml.is_some() { Self::Mjml } else { Self::Html }
+    }
+
+    /// The format of the form that was sent.
+    fn of_form(form: &Fields) -> Self {
+        if form.find("mjml").is_some() { Self::Mjml } else { Self::Html }
+    }
+}
+
+fn content_fields(format: SourceFormat) -> Vec<Field> {
+    const TAGS: &str = "Variables: {{name}}, {{{raw}}}, {{#if trial}}…{{/if}}, {{#each items}}…{{/each}}";
+    let source = match format {
+        SourceFormat::Html => Field::new("html", "HTML", Control::Code { rows: 18 }).help(TAGS),
+        SourceFormat::Mjml => Field::new("mjml", "MJML", Control::Code { rows: 24 })
+            .required()
+            .help(format!("{TAGS}, also between sections and columns. It is compiled to HTML when you save.")),
+    };
     vec![
         Field::text("subject", "Subject").empty(Empty::Null).placeholder("Welcome, {{name}}"),
         Field::text("preheader", "Preview line")
             .empty(Empty::Null)
             .help("Mail programs show it after the subject, before the email is opened."),
-        Field::new("html", "HTML", Control::Code { rows: 18 })
-            .empty(Empty::Null)
-            .help("Variables: {{name}}, {{{raw}}}, {{#if trial}}…{{/if}}, {{#each items}}…{{/each}}"),
+        source.empty(Empty::Null),
         Field::new("text", "Plain text", Control::Code { rows: 8 })
             .empty(Empty::Null)
             .help("Empty: it is made from the HTML body."),
@@ -55,8 +78,10 @@ fn variable_fields(n: usize) -> [Field; 4] {
 /// The fields as the template has them.
 fn fields_of(template: &TemplateDetail, sample: &Value) -> Fields {
     let mut pairs = vec![("sample".to_owned(), serde_json::to_string_pretty(sample).unwrap_or_default())];
-    let contents = [&template.subject, &template.preheader, &template.html, &template.text];
-    for (field, value) in content_fields().iter().zip(contents) {
+    let format = SourceFormat::of_template(template);
+    let source = if format == SourceFormat::Mjml { &template.mjml } else { &template.html };
+    let contents = [&template.subject, &template.preheader, source, &template.text];
+    for (field, value) in content_fields(format).iter().zip(contents) {
         pairs.push((field.name.to_string(), value.clone().unwrap_or_default()));
     }
     for (n, variable) in template.variables.iter().enumerate() {
@@ -130,7 +155,12 @@ pub(super) fn read_entered(form: &Fields) -> Result<(Value, Value), Failure> {
 
 /// Reads the body of the change.
 fn read_body(fields: &Fields) -> Result<Value, Failure> {
-    let mut body = read_fields(&content_fields(), fields)?;
+    let format = SourceFormat::of_form(fields);
+    let mut body = read_fields(&content_fields(format), fields)?;
+    if format == SourceFormat::Mjml && body["mjml"].is_null() {
+        // Null would keep the HTML and make it the source.
+        return Err(Failure::field("mjml", "Enter the MJML source, from <mjml> to </mjml>"));
+    }
     let (mut variables, mut errors) = (Vec::new(), Map::new());
     for n in 0..named_rows(fields).len() {
         let [key, kind, fallback, required] = variable_fields(n).map(|field| field.name);
@@ -278,7 +308,8 @@ impl Editor<'_> {
 impl Renderable for Editor<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (context, state) = (self.context, self.state);
-        let contents = content_fields();
+        let format = SourceFormat::of_form(&state.fields);
+        let contents = content_fields(format);
         let sample = sample_field();
         let mut shown = contents.clone();
         shown.push(sample.clone());
@@ -297,7 +328,12 @@ impl Renderable for Editor<'_> {
                 @if let Some(failure) = &state.failure { (context.mark_shown(FORM)) (FormErrors { failure, fields: &shown }) }
                 div.editor-source {
                     div.card.editor-fields {
-                        @for field in &contents { (self.field(field)) }
+                        @for field in &contents {
+                            (self.field(field))
+                            @if field.name == "mjml" {
+                                p { a href={ (path(id)) "/compiled" } { "View compiled HTML" } }
+                            }
+                        }
                     }
                     (Variables(self))
                     div.card { (self.field(&sample)) }
@@ -321,7 +357,10 @@ impl Renderable for Editor<'_> {
                             }
                         }
                         @if let Some(rendered) = &state.rendered {
-                            (PreviewPanel { id, frame, sample: &state.sample, rendered, remote })
+                            (PreviewPanel {
+                                id, frame, sample: &state.sample, rendered, remote,
+                                is_compiled: format == SourceFormat::Mjml,
+                            })
                         } @else {
                             p.empty { "Nothing to show yet." }
                         }

@@ -92,8 +92,16 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(call).into())
 }
 
+/// The formats of the HTML body's source with what they mean.
+const FORMATS: [(&str, &str); 2] =
+    [("html", "HTML: as it is sent"), ("mjml", "MJML: sections and columns, compiled to HTML for all mail programs")];
+
+/// The source of a new template in MJML.
+const MJML_START: &str = include_str!("start.mjml");
+
 fn create_form() -> Form<'static> {
     let categories = CATEGORIES.map(|(word, label)| (word.to_owned(), label.to_owned()));
+    let formats = FORMATS.map(|(word, label)| (word.to_owned(), label.to_owned()));
     let fields = vec![
         Field::text("name", "Name").required().placeholder("Welcome"),
         Field::text("alias", "Alias").placeholder("welcome").help(
@@ -103,6 +111,10 @@ fn create_form() -> Form<'static> {
             .value("transactional")
             .help("Product emails and newsletters always have an unsubscribe link."),
         Field::text("subject", "Subject").placeholder("Welcome, {{name}}"),
+        Field::new("format", "Source of the HTML body", Control::Radio(formats.into()))
+            .value("html")
+            .ignored()
+            .help("You can convert MJML to HTML later."),
     ];
     Form::new("create", "Create and edit", fields)
 }
@@ -119,7 +131,10 @@ pub fn show_new(context: &Context<'_>) -> View {
 
 /// Creates a template.
 pub async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let body = create_form().read(context.form())?;
+    let mut body = create_form().read(context.form())?;
+    if context.form().get("format") == "mjml" {
+        body["mjml"] = MJML_START.into();
+    }
     let created: OneTemplate = context.read(&Call::new("create_template").json(body)).await?;
     Ok(Outcome::done(path(&created.template.id), "created"))
 }

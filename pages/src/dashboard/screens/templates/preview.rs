@@ -145,6 +145,8 @@ pub struct PreviewPanel<'p> {
     pub rendered: &'p RenderedPreview,
     /// Pictures of other hosts are loaded.
     pub remote: bool,
+    /// The HTML body is compiled from MJML.
+    pub is_compiled: bool,
 }
 
 impl PreviewPanel<'_> {
@@ -191,7 +193,10 @@ impl Renderable for PreviewPanel<'_> {
                     Some(text) => { pre.wrap tabindex="0" role="group" aria-label="The email as plain text" { (text) } }
                 }
             }
-            (SizeMeter { bytes: rendered.html.as_deref().unwrap_or_default().len() })
+            (SizeMeter {
+                label: if self.is_compiled { "Compiled HTML" } else { "HTML" },
+                bytes: rendered.html.as_deref().unwrap_or_default().len(),
+            })
             (VariableFindings { rendered })
         }
         .render_to(buffer);
@@ -199,6 +204,7 @@ impl Renderable for PreviewPanel<'_> {
 }
 
 struct SizeMeter {
+    label: &'static str,
     bytes: usize,
 }
 
@@ -208,7 +214,7 @@ impl Renderable for SizeMeter {
         let size = file_size(u64::try_from(bytes).unwrap_or(u64::MAX));
         maud! {
             div.size-meter {
-                label for="size" { "HTML: " (size) " of 102 KB" }
+                label for="size" { (self.label) ": " (size) " of 102 KB" }
                 meter id="size" min="0" max=(max) low=(max / 2) high=(max / 10 * 9) optimum="0" value=(bytes.min(max)) {
                     (size)
                 }

@@ -43,10 +43,26 @@ fn fake() -> FakeBackend {
         .answer("roll_back_template", json!({}))
 }
 
+/// A template in MJML.
+fn with_source(source: &str) -> FakeBackend {
+    let of = |mut content: Value| {
+        content["mjml"] = source.into();
+        content
+    };
+    fake()
+        .answer("get_template", json!({"template": of(template())}))
+        .answer("update_template", json!({"template": of(template())}))
+        .answer("get_template_version", json!({"version": of(version(1))}))
+}
+
 #[test]
 fn hostile_texts_cannot_act() {
     let fake = fake();
     assert_harmless(&html(fake.get("/templates")));
+    let mjml = with_source(HOSTILE);
+    for page in ["", "/compiled", "/versions/1", "/diff?from=1&to=draft", "/publish"] {
+        assert_harmless(&html(mjml.get(&format!("{PATH}{page}"))));
+    }
     let pages = ["", "/settings", "/versions", "/versions/1", "/diff?from=1&to=draft", "/publish", "/test", "/delete"];
     for page in pages {
         assert_harmless(&html(fake.get(&format!("{PATH}{page}"))));
@@ -104,6 +120,62 @@ fn markup_that_cannot_be_saved_is_named() {
     let answer = fake.post(PATH, "content", &[("html", "{{#if x}}"), ("preview", "save")]);
     assert_eq!(answer.status, 200);
     assert!(html(answer).contains("id=\"content-html-error\""));
+}
+
+#[test]
+fn a_template_in_mjml_is_edited_as_mjml() {
+    let fake = with_source("<mjml>1");
+    let page = html(fake.get(PATH));
+    assert!(page.contains("name=\"mjml\"") && !page.contains("name=\"html\""), "{page}");
+    assert!(page.contains("&lt;mjml&gt;1") && page.contains("/dashboard/templates/tpl_1/compiled"), "{page}");
+    assert!(page.contains("Compiled HTML: "), "{page}");
+    fake.post(PATH, "content", &[("mjml", "<mjml>2"), ("if_version", "4")]);
+    let CallBody::Json(saved) = &fake.calls("update_template")[0].body else { panic!("no body") };
+    assert_eq!((&saved["mjml"], saved.get("html")), (&json!("<mjml>2"), None));
+    // An empty source would be a conversion.
+    let page = html(fake.post(PATH, "content", &[("mjml", " "), ("preview", "save")]));
+    assert!(page.contains("id=\"content-mjml-error\""), "{page}");
+    assert_eq!(fake.calls("update_template").len(), 1);
+}
+
+#[test]
+fn an_error_of_mjml_is_shown_with_its_line() {
+    let text = "line 3, column 5: `<mj-section>` is not closed";
+    let fake = with_source("<mjml>").refuse("preview_template", Failure::field("changes.mjml", text));
+    let page = html(fake.post(PATH, "content", &[("mjml", "<mjml>"), ("preview", "1")]));
+    assert!(page.contains("id=\"content-mjml-error\"") && page.contains("ine 3, column 5"), "{page}");
+}
+
+#[test]
+fn a_conversion_is_confirmed() {
+    let fake = with_source("<mjml>");
+    let path = format!("{PATH}/compiled");
+    assert_eq!(fake.post(&path, "convert", &[("seen_version", "4")]).status, 400);
+    assert!(fake.calls("update_template").is_empty());
+    let answer = fake.post(&path, "convert", &[("seen_version", "4"), ("confirm", "true")]);
+    assert_eq!(location(answer), "/dashboard/templates/tpl_1?done=changed");
+    assert_eq!(fake.calls("update_template")[0].body, CallBody::Json(json!({"mjml": null, "if_version": 4})));
+}
+
+#[test]
+fn sources_of_mjml_are_compared() {
+    let page = html(with_source("<mjml>").get(&format!("{PATH}/versions/1")));
+    assert!(page.contains("<summary>MJML</summary>") && page.contains("<summary>Compiled HTML</summary>"), "{page}");
+    // The compiled HTML differs; the source does not.
+    let page = html(with_source("<mjml>").get(&format!("{PATH}/diff?from=1&to=draft")));
+    assert!(page.contains("There is no difference"), "{page}");
+}
+
+#[test]
+fn a_new_template_starts_in_the_chosen_format() {
+    let fake = fake().answer("create_template", json!({"template": template()}));
+    for (format, starts) in [("html", false), ("mjml", true)] {
+        fake.post("/templates/new", "create", &[("name", "N"), ("category", "product"), ("format", format)]);
+        let calls = fake.calls("create_template");
+        let CallBody::Json(body) = &calls[calls.len() - 1].body else { panic!("no body") };
+        assert_eq!(body["mjml"].as_str().is_some_and(|mjml| mjml.starts_with("<mjml>")), starts);
+        assert_eq!(body.get("format"), None);
+    }
 }
 
 #[test]

@@ -83,6 +83,7 @@ fn settings_text(content: &TemplateDetail) -> String {
         format!("Reply to: {}", content.reply_to.join(", ")),
         format!("Category: {}", content.category),
         format!("Unsubscribe link: {}", if content.unsubscribe_enabled { "yes" } else { "no" }),
+        format!("Source of the HTML body: {}", if content.mjml.is_some() { "MJML" } else { "HTML" }),
     ];
     for variable in &content.variables {
         let required = if variable.required { ", required" } else { "" };
@@ -104,9 +105,14 @@ struct ContentDiff<'d> {
 impl Renderable for ContentDiff<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let body = |body: &Option<String>| body.clone().unwrap_or_default();
+        // The sources that people wrote are compared, not the HTML that was compiled from them.
+        let source = match (&self.before.mjml, &self.after.mjml) {
+            (Some(before), Some(after)) => ("MJML", before.clone(), after.clone()),
+            _ => ("HTML", body(&self.before.html), body(&self.after.html)),
+        };
         let parts = [
             ("Subject and settings", settings_text(self.before), settings_text(self.after)),
-            ("HTML", body(&self.before.html), body(&self.after.html)),
+            source,
             ("Plain text", body(&self.before.text), body(&self.after.text)),
         ];
         let is_equal = parts.iter().all(|(_, before, after)| before == after);
@@ -242,7 +248,7 @@ pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
                 (PreviewViews { chosen: "" })
                 (PreviewPanel {
                     id: &template.id, frame: PreviewFrame::Stored { version: number, revision: 0 }, sample: &sample,
-                    rendered, remote: false,
+                    rendered, remote: false, is_compiled: content.mjml.is_some(),
                 })
             }
         }
@@ -255,7 +261,10 @@ pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
         }
         section {
             h2 { "Source" }
-            details { summary { "HTML" } pre.wrap tabindex="0" { (content.html.as_deref().unwrap_or_default()) } }
+            @if let Some(mjml) = &content.mjml {
+                details { summary { "MJML" } pre.wrap tabindex="0" { (mjml) } }
+            }
+            details { summary { @if content.mjml.is_some() { "Compiled HTML" } @else { "HTML" } } pre.wrap tabindex="0" { (content.html.as_deref().unwrap_or_default()) } }
             details { summary { "Plain text" } pre.wrap tabindex="0" { (content.text.as_deref().unwrap_or_default()) } }
         }
     };
