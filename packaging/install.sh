@@ -8,7 +8,7 @@
 #   sh install.sh --key KEY       another minisign public key
 #
 # It verifies the signature of SHA256SUMS with minisign, and the checksum of what it installs. It never starts the
-# server, which needs a configuration first.
+# server, which needs a configuration first: `postrider setup` writes one.
 #
 # Everything is in one function that is called on the last line: a download that breaks off runs nothing.
 
@@ -77,7 +77,7 @@ main() {
     if [ "$dry_run" = yes ]; then
         say "nothing was changed"
     else
-        say "installed $(postrider --version). Next: write /etc/postrider/postrider.toml, run postrider doctor, start the service"
+        say "installed $(postrider --version). Next: run postrider setup as root; it leads to a running server and a test email"
     fi
 }
 
