@@ -13,12 +13,14 @@ use crate::setup::{
 
 /// Arguments of `postrider setup`.
 #[derive(Debug, Args)]
-#[command(after_help = "Run it as root. It asks four questions; a flag answers one, and without a terminal all are needed. \
+#[command(
+    after_help = "Run it as root. It asks four questions; a flag answers one, and without a terminal all are needed. \
 Interrupted, it goes on when it is run again.\n\
 Exit status: 0 complete, 1 a problem to correct, 64 a flag is missing or invalid, 75 DNS or the test email is not there \
 yet: run it again.\n\n\
 Example:\n  \
-postrider setup --hostname mx1.example.net --domain example.net --owner you@example.org --no-receive")]
+postrider setup --hostname mx1.example.net --domain example.net --owner you@example.org --no-receive"
+)]
 pub struct SetupArguments {
     /// Host name of this server, such as mx1.example.net
     #[arg(long, value_name = "NAME")]

@@ -53,7 +53,8 @@ async fn create_account(
             dialog.print(&format!("Its API key and SMTP password are in {}, which only you can read.", path.display()));
         }
         _ => {
-            dialog.print("Copy these now; they are shown only once. The link signs in to the dashboard within 24 hours,");
+            dialog
+                .print("Copy these now; they are shown only once. The link signs in to the dashboard within 24 hours,");
             dialog.print("when DNS and the certificate are ready.\n");
             secrets.lines().for_each(|line| dialog.print(&format!("  {line}")));
             dialog.print("");

@@ -132,7 +132,7 @@ fn ask_all(dialog: &mut dyn Dialog, options: &SetupOptions) -> Result<Answers, S
     let allow_private = super::config_file::provisional(options)?.delivery.allow_private_destinations;
     let hostname = Question {
         flag: "--hostname",
-        intro: "The name of this server in the DNS, such as mx1.example.net. It must be a name that you can point here.",
+        intro: "The name of this server in the DNS: one whose address you can set, such as mx1.example.net.",
         prompt: "Hostname",
         default: default_hostname(),
         parse: &|text| parse_hostname(text, allow_private),
@@ -234,7 +234,9 @@ fn parse_sending_domain(text: &str, hostname: &DomainName, allow_private: bool) 
     let is_service_name = ["rp", "spf"].iter().any(|label| hostname.child(label).ok().as_ref() == Some(&name));
     if name == *hostname || is_service_name {
         let reason = "is a name of the server itself; the sending domain must be another one";
-        return Err(format!("{name} {reason}, such as {}", default_domain(hostname).unwrap_or_default()).trim_end().to_owned());
+        return Err(format!("{name} {reason}, such as {}", default_domain(hostname).unwrap_or_default())
+            .trim_end()
+            .to_owned());
     }
     Ok(name)
 }

@@ -16,10 +16,15 @@ const POLL: Duration = Duration::from_millis(500);
 /// Status of the certificate, from the admin socket.
 #[derive(Debug, PartialEq, Eq)]
 enum OrderStatus {
-    Issued { expires_at: String },
+    Issued {
+        expires_at: String,
+    },
     /// No order has failed since the last success.
     Ordering,
-    Failed { failures: u64, reason: String },
+    Failed {
+        failures: u64,
+        reason: String,
+    },
 }
 
 impl OrderStatus {
@@ -61,7 +66,10 @@ pub(super) async fn wait(
         let view = admin.request(&AdminRequest::CertificateShow).await.map_err(SetupError::admin(ACTION))?;
         match OrderStatus::from_view(&view) {
             OrderStatus::Issued { expires_at } => {
-                dialog.print(&format!("The certificate of {} is valid until {expires_at}, and renews itself.", config.hostname));
+                dialog.print(&format!(
+                    "The certificate of {} is valid until {expires_at}; the server renews it.",
+                    config.hostname
+                ));
                 return Ok(());
             }
             OrderStatus::Failed { failures, reason } if failures > failures_known => {

@@ -79,7 +79,10 @@ pub(super) async fn create(
     let config = parse(options, &text)?;
     let file = &options.config;
     if !options.yes && dialog.can_ask() {
-        dialog.print(&format!("Setup writes {}, starts the server, and creates an account and the domain.", file.display()));
+        dialog.print(&format!(
+            "Setup writes {}, starts the server, and creates an account and the domain.",
+            file.display()
+        ));
         let answer = dialog.ask("Go on, yes or no [yes]:")?.unwrap_or_else(|| "no".to_owned());
         if !matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes") {
             return Err(SetupError::Declined);

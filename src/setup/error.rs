@@ -12,7 +12,7 @@ use crate::config::ConfigProblem;
 pub enum SetupError {
     /// Questions cannot be asked.
     #[error(
-        "standard input is not a terminal, so setup cannot ask: add {} (--yes accepts the default hostname and domain)",
+        "this is not a terminal, so setup cannot ask: add {} (--yes accepts defaults, where there are any)",
         flags.join(", ")
     )]
     MissingFlags { flags: Vec<&'static str> },

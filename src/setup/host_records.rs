@@ -113,7 +113,13 @@ pub(super) fn host_records(config: &Config, addresses: &[IpAddr]) -> Vec<HostRec
     for address in addresses {
         let kind = if address.is_ipv4() { "A" } else { "AAAA" };
         let line = zone_lines::address_record(hostname, *address);
-        records.push(HostRecord::new(kind, hostname.as_str(), line, Expectation::Address(*address), &zone_of(hostname)));
+        records.push(HostRecord::new(
+            kind,
+            hostname.as_str(),
+            line,
+            Expectation::Address(*address),
+            &zone_of(hostname),
+        ));
     }
     let zone = zone_of(&return_path);
     let line = zone_lines::mx_record(&return_path, hostname);
@@ -217,17 +223,20 @@ fn evaluate(expectation: &Expectation, found: &RecordSet) -> RecordState {
     let texts = || found.texts();
     let is_met = match expectation {
         Expectation::Address(address) => addresses_of(found).any(|other| other == *address),
-        Expectation::MailHost(host) => {
-            found.data.iter().any(|data| matches!(data, RecordData::MailHost { host: other, .. } if other == host.as_str()))
-        }
+        Expectation::MailHost(host) => found
+            .data
+            .iter()
+            .any(|data| matches!(data, RecordData::MailHost { host: other, .. } if other == host.as_str())),
         Expectation::SpfTerms(terms) => texts().any(|text| {
             let words: Vec<&str> = text.split_whitespace().collect();
             terms.iter().all(|term| words.iter().any(|word| word.eq_ignore_ascii_case(term)))
         }),
-        Expectation::Version(version) => texts().any(|text| {
-            text.get(..version.len()).is_some_and(|start| start.eq_ignore_ascii_case(version))
-        }),
-        Expectation::Pointer(name) => found.data.iter().any(|data| matches!(data, RecordData::Alias(other) if other == name.as_str())),
+        Expectation::Version(version) => {
+            texts().any(|text| text.get(..version.len()).is_some_and(|start| start.eq_ignore_ascii_case(version)))
+        }
+        Expectation::Pointer(name) => {
+            found.data.iter().any(|data| matches!(data, RecordData::Alias(other) if other == name.as_str()))
+        }
         Expectation::SameHost(host, addresses) => {
             found.aliases.iter().any(|alias| alias == host.as_str())
                 || addresses_of(found).any(|address| addresses.contains(&address))

@@ -25,8 +25,7 @@ use crate::doctor::render::render_finding;
 /// Checks that must not fail.
 const REQUIRED: [&str; 5] = ["dns", "ports", "addresses", "port_25_out", "disk"];
 /// Checks of `postrider doctor` that need no configuration.
-const DOCTOR_CHECKS: [&str; 8] =
-    ["dns", "port_25_out", "blocklists", "clock", "disk", "disk_sync", "file_limit", "memory"];
+const DOCTOR_CHECKS: [&str; 7] = ["dns", "port_25_out", "blocklists", "clock", "disk", "disk_sync", "memory"];
 
 /// Runs the checks and prints their findings. Returns the public addresses of this machine.
 pub(super) async fn check(
@@ -40,8 +39,8 @@ pub(super) async fn check(
         None => config_file::provisional(options)?,
     };
     let is_running = existing.is_some() && AdminClient::new(&config.data_dir).is_running().await;
-    let checker = crate::services::build_domain_checker(&config)
-        .map_err(|error| SetupError::NoResolver(error.to_string()))?;
+    let checker =
+        crate::services::build_domain_checker(&config).map_err(|error| SetupError::NoResolver(error.to_string()))?;
     let lookup = HostLookup::new(&checker);
     // Behind NAT, the addresses of the hostname are the public ones.
     let mut doctor_options = options.doctor_options();
@@ -67,8 +66,12 @@ pub(super) async fn check(
     if !addresses.is_empty() {
         findings.add(check_reverse(&lookup, &addresses, hostname.as_ref()).await);
     }
-    let names: Vec<&str> =
-        DOCTOR_CHECKS.into_iter().filter(|name| !(options.skip_port_25 && *name == "port_25_out")).collect();
+    let is_selected = |name: &&str| match *name {
+        "port_25_out" => !options.skip_port_25,
+        "blocklists" => !context.sources.public().is_empty(),
+        _ => true,
+    };
+    let names: Vec<&str> = DOCTOR_CHECKS.into_iter().filter(is_selected).collect();
     if options.skip_port_25 {
         findings.add(DoctorFinding::skipped("port_25_out", "not tested, as --skip-port-25 says"));
     }

@@ -37,8 +37,8 @@ pub(super) async fn run(
     installation: &Installation,
 ) -> Result<(), SetupError> {
     let config = &installation.config;
-    let checker = crate::services::build_domain_checker(config)
-        .map_err(|error| SetupError::NoResolver(error.to_string()))?;
+    let checker =
+        crate::services::build_domain_checker(config).map_err(|error| SetupError::NoResolver(error.to_string()))?;
     let (domain, addresses) = (&installation.answers.domain, &installation.addresses);
     let is_policy_published = has_policy_name(config, domain);
     let mut hosts = host_records(config, addresses);
@@ -47,13 +47,17 @@ pub(super) async fn run(
     }
     let mut watch = RecordWatch { checker: &checker, installation, hosts, shown: Vec::new() };
     let of_domain = domain_records(installation).await?;
-    watch.wait(dialog, options, of_domain).await?;
+    let intro = "Publish these records where the DNS of your domain is managed. The lines are in the format of a\n\
+                 zone file, which most providers import; in a form, enter name, type and value of each.";
+    watch.wait(dialog, options, of_domain, intro).await?;
     verify(dialog, options, installation).await?;
     if installation.answers.receive {
         let mut mx = domain_records(installation).await?;
         mx.retain(|record| record.purpose == RecordPurpose::Inbound);
         watch.hosts.clear();
-        watch.wait(dialog, options, mx).await?;
+        let intro =
+            format!("The last record moves the mail of {domain} to this server. Remove other MX records of it.");
+        watch.wait(dialog, options, mx, &intro).await?;
     }
     Ok(())
 }
@@ -106,7 +110,7 @@ impl TableRow {
             (RecordState::Differs(reason), _) => format!("differs: {}", printable(reason)),
             (RecordState::Unanswered(reason), _) => format!("unknown: {}", printable(reason)),
         };
-        format!("{:<52} {state}", self.label)
+        format!("{:<48} {state}", self.label)
     }
 }
 
@@ -132,14 +136,16 @@ impl RecordWatch<'_> {
         dialog: &mut dyn Dialog,
         options: &SetupOptions,
         records: Vec<DomainRecord>,
+        intro: &str,
     ) -> Result<(), SetupError> {
         self.shown.clear();
         let mut checked = self.check(&records).await;
         let is_complete = |checked: &CheckedZone| !checked.rows.iter().any(TableRow::is_awaited);
         if !is_complete(&checked) {
-            self.print_zone(dialog, &records, &checked);
+            self.print_zone(dialog, &records, &checked, intro);
             if !options.no_wait {
-                dialog.print(&format!("Waiting for them. Ctrl-C stops; `{}` goes on.", options.command_again()));
+                dialog.print("Waiting until the DNS has them. Ctrl-C stops; to go on, run:");
+                dialog.print(&format!("  {}", options.command_again()));
             }
         }
         let started_at = Instant::now();
@@ -164,8 +170,7 @@ impl RecordWatch<'_> {
     async fn check(&self, records: &[DomainRecord]) -> CheckedZone {
         let (lookup, domain) = (HostLookup::new(self.checker), &self.installation.answers.domain);
         let hosts = join_all(self.hosts.iter().map(|record| lookup.state(record)));
-        let (states, findings) =
-            tokio::join!(hosts, self.checker.check(domain, records, Clock::default().now()));
+        let (states, findings) = tokio::join!(hosts, self.checker.check(domain, records, Clock::default().now()));
         let host_rows = self.hosts.iter().zip(states).map(|(record, state)| TableRow {
             label: record.label.clone(),
             required: record.required,
@@ -182,7 +187,7 @@ impl RecordWatch<'_> {
     }
 
     /// Prints the records that are not published, as lines of a zone file.
-    fn print_zone(&self, dialog: &mut dyn Dialog, records: &[DomainRecord], checked: &CheckedZone) {
+    fn print_zone(&self, dialog: &mut dyn Dialog, records: &[DomainRecord], checked: &CheckedZone, intro: &str) {
         let (host_rows, domain_rows) = checked.rows.split_at(self.hosts.len());
         let is_open = |row: &TableRow| row.state != RecordState::Published;
         let open_hosts: Vec<&HostRecord> =
@@ -192,8 +197,7 @@ impl RecordWatch<'_> {
         let open_records: Vec<_> = open_records.map(|((record, finding), _)| (record, Some(finding))).collect();
         let domain = self.installation.answers.domain.as_str();
         if !forward.is_empty() || !open_records.is_empty() {
-            dialog.print("Publish these records where the DNS of your domain is managed. The lines are in the format of a");
-            dialog.print("zone file, which most providers import; in a form, enter name, type and value of each.\n");
+            dialog.print(&format!("{intro}\n"));
         }
         if !forward.is_empty() {
             dialog.print(&format!("; DNS records of the server {}", self.installation.config.hostname));
@@ -203,13 +207,17 @@ impl RecordWatch<'_> {
             dialog.print(zone_file(domain, open_records.into_iter()).trim_end());
         }
         if !reverse.is_empty() {
-            dialog.print("\nSet the reverse DNS (PTR) where you rent the address, usually in the provider's control panel:\n");
+            dialog.print(
+                "\nSet the reverse DNS (PTR) where you rent the address, usually in the provider's control panel:\n",
+            );
             for record in &reverse {
                 dialog.print(&record.line);
             }
         }
         if self.installation.answers.receive && !records.iter().any(|record| record.purpose == RecordPurpose::Inbound) {
-            dialog.print(&format!("\nThe MX record of {domain} follows when the domain is verified."));
+            dialog.print(&format!(
+                "\nThe MX record of {domain} follows when the domain is verified: earlier mail would be refused."
+            ));
         }
         dialog.print("");
     }
@@ -339,7 +347,7 @@ mod tests {
             state: if index == 0 { RecordState::Published } else { RecordState::Missing },
         });
         let checked = CheckedZone { rows: rows.collect(), findings: Vec::new() };
-        watch.print_zone(&mut dialog, &[], &checked);
+        watch.print_zone(&mut dialog, &[], &checked, "Publish:");
         assert!(!dialog.output.contains("IN A "), "{}", dialog.output);
         let zone: Vec<&str> = dialog.output.lines().filter(|line| line.contains(" IN ")).collect();
         assert_eq!(zone.len(), 5, "{}", dialog.output);

@@ -37,7 +37,8 @@ pub(super) async fn print(
 
 fn closing_lines(options: &SetupOptions, installation: &Installation, needs_work: bool) -> Vec<String> {
     let (config, answers) = (&installation.config, &installation.answers);
-    let mut lines = vec![String::new(), format!("Setup is complete: {} sends mail for {}.", answers.hostname, answers.domain)];
+    let mut lines =
+        vec![String::new(), format!("Setup is complete: {} sends mail for {}.", answers.hostname, answers.domain)];
     if needs_work {
         lines.push(format!("Work on the findings above when you can; `{}` repeats them.", options.command("doctor")));
     }

@@ -29,7 +29,10 @@ pub(super) async fn deliver(
         Some((email, EmailState::Queued | EmailState::Deferred)) => {
             dialog.print(&format!("The test email {email} to {owner} is in the queue."));
             // Its next attempt may be an hour away.
-            let _ = installation.admin().request(&AdminRequest::Queue { order: "retry".to_owned(), email: email.clone() }).await;
+            let _ = installation
+                .admin()
+                .request(&AdminRequest::Queue { order: "retry".to_owned(), email: email.clone() })
+                .await;
             email
         }
         _ => {
@@ -57,7 +60,9 @@ async fn find_earlier(installation: &Installation) -> Result<Option<(String, Ema
     let Some(email) = emails.iter().find(|email| email["subject"] == SUBJECT) else { return Ok(None) };
     let state = serde_json::from_value(email["status"].clone()).ok();
     let id = email["id"].as_str();
-    id.zip(state).map(|(id, state)| Some((id.to_owned(), state))).ok_or(SetupError::UnexpectedResponse { action: ACTION })
+    id.zip(state)
+        .map(|(id, state)| Some((id.to_owned(), state)))
+        .ok_or(SetupError::UnexpectedResponse { action: ACTION })
 }
 
 async fn send(installation: &Installation) -> Result<String, SetupError> {
@@ -169,7 +174,8 @@ mod tests {
                 "  Result: 250 2.0.0 ok",
             ]
         );
-        let refused = json!({"n": 1, "duration_ms": 3, "mx_host": null, "error": "no address", "tls": null, "transcript": ""});
+        let refused =
+            json!({"n": 1, "duration_ms": 3, "mx_host": null, "error": "no address", "tls": null, "transcript": ""});
         assert_eq!(attempt_lines(&refused), ["Attempt 1: no mail host, 3 ms", "  TLS: none", "  Result: no address"]);
     }
 }

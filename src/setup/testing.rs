@@ -15,7 +15,11 @@ pub(super) struct ScriptedDialog {
 
 impl ScriptedDialog {
     pub(super) fn new(answers: &[&str]) -> Self {
-        Self { answers: answers.iter().map(|answer| format!("{answer}\n")).collect(), can_ask: true, output: String::new() }
+        Self {
+            answers: answers.iter().map(|answer| format!("{answer}\n")).collect(),
+            can_ask: true,
+            output: String::new(),
+        }
     }
 
     pub(super) fn without_terminal() -> Self {

@@ -18,6 +18,7 @@ import os
 import pty
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -32,8 +33,6 @@ from certificates import Certificates
 from check import NODE_CACHE, Failed, Skip, program, report_case, run
 from knot import Knot, Zone
 from mailhosts import Host, MailHosts
-
-import socket
 
 PATIENCE_S = 60
 OWNER = "owner@inbox.test"
@@ -111,7 +110,6 @@ class Operator:
 
     def start(self, *words, in_terminal):
         self.seen, self.read_to = "", 0
-        self.read_to = 0
         if in_terminal:
             self.output, terminal = pty.openpty()
 
@@ -186,7 +184,7 @@ class Operator:
 
     def paste(self):
         """Publishes the records that were printed."""
-        block = self.expect("Waiting for them")
+        block = self.expect("Waiting until the DNS has them")
         lines = [line for line in block.splitlines() if RECORD.match(line)]
         if not lines:
             raise Failed(f"no records were printed:\n{block}")
