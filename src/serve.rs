@@ -10,6 +10,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -149,8 +150,9 @@ impl Listeners {
         }
     }
 
-    /// Spawns a task that `shut_down` waits for.
+    /// Spawns a task that `shut_down` waits for. Boxed, so that the runtime's code is compiled once for all of them.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let task: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(task);
         self.tasks.spawn(task);
     }
 

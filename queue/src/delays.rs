@@ -21,6 +21,7 @@ use mail::outcome::{AttemptPhase, Outcome};
 use mail::recipient::{Recipient, RecipientState};
 use mail::reply::Severity;
 use mail::task::{QueueName, Task};
+use quick_cache::unsync::Cache;
 use store::engine::{Batch, CommitError, Key, ReadError, Value};
 use tokio::sync::Notify;
 
@@ -45,10 +46,16 @@ pub(crate) struct DelayTracker {
     changed: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct DelayState {
     pending: HashMap<QueueName, DeliveryObstacle>,
-    reported_up_to: HashMap<QueueName, Key>,
+    reported_up_to: Cache<QueueName, Key>,
+}
+
+impl Default for DelayState {
+    fn default() -> Self {
+        Self { pending: HashMap::new(), reported_up_to: Cache::new(TRACKED_QUEUES_MAX) }
+    }
 }
 
 impl DelayTracker {
@@ -71,9 +78,6 @@ impl DelayTracker {
 
     fn set_reported(&self, queue: QueueName, up_to: Key) {
         let mut state = self.lock();
-        if state.reported_up_to.len() >= TRACKED_QUEUES_MAX {
-            state.reported_up_to.clear();
-        }
         state.reported_up_to.insert(queue, up_to);
     }
 }

@@ -8,8 +8,6 @@
 //! in between cannot remove it (RFC 8461 10.2). It is fetched again when its id changes and once a day, so that a
 //! renewed policy has no gap. A failed fetch is not repeated at once, and does not delay mail.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use dns::resolver::Resolver;
@@ -17,6 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use mail::address::DomainName;
 use mail::mta_sts::{self, CachedMtaStsPolicy, MtaStsPolicy, MtaStsPolicyError, POLICY_BYTES_MAX};
 use mail::tls_report::{TlsFault, TlsResultType};
+use quick_cache::sync::Cache;
 use store::engine::{ReadError, Store};
 use thiserror::Error;
 use tokio::sync::Semaphore;
@@ -84,9 +83,6 @@ impl From<Option<CachedMtaStsPolicy>> for StsPolicyState {
     }
 }
 
-/// Time and cause of the last failed fetch, by domain.
-type FailedFetches = HashMap<DomainName, (Timestamp, TlsFault)>;
-
 /// Fetches and caches policies.
 #[derive(Debug)]
 pub struct StsPolicies {
@@ -94,7 +90,8 @@ pub struct StsPolicies {
     client: HttpClient,
     /// Port of the web servers: 443, except in tests.
     port: u16,
-    failed: Mutex<FailedFetches>,
+    /// Time and cause of the last failed fetch, by domain.
+    failed: Cache<DomainName, (Timestamp, TlsFault)>,
     fetches: Semaphore,
 }
 
@@ -113,7 +110,7 @@ impl StsPolicies {
     /// Creates a cache in `store` that fetches with `client`.
     #[must_use]
     pub fn new(store: Store, client: HttpClient, port: u16) -> Self {
-        Self { store, client, port, failed: Mutex::default(), fetches: Semaphore::new(FETCHES_MAX) }
+        Self { store, client, port, failed: Cache::new(FAILED_MAX), fetches: Semaphore::new(FETCHES_MAX) }
     }
 
     /// Returns the state of a domain's policy, fetching it if needed.
@@ -198,18 +195,11 @@ impl StsPolicies {
     }
 
     fn recent_failure(&self, domain: &DomainName, now: Timestamp) -> Option<TlsFault> {
-        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.get(domain).filter(|(at, _)| now.duration_since(*at) < FAILURE_TTL).map(|(_, failure)| failure.clone())
+        let (_, failure) = self.failed.get(domain).filter(|(at, _)| now.duration_since(*at) < FAILURE_TTL)?;
+        Some(failure)
     }
 
     fn record_failure(&self, domain: &DomainName, now: Timestamp, failure: TlsFault) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        if failed.len() >= FAILED_MAX {
-            failed.retain(|_, (at, _)| now.duration_since(*at) < FAILURE_TTL);
-            if failed.len() >= FAILED_MAX {
-                failed.clear();
-            }
-        }
-        failed.insert(domain.clone(), (now, failure));
+        self.failed.insert(domain.clone(), (now, failure));
     }
 }

@@ -5,7 +5,7 @@
 //! effect as soon as the caller has the new account row, which every HTTP request reads. An SMTP session that began
 //! before a change at another node sees it within the second.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use mail::account::{AccessLevel, Account};
 use mail::address::{Address, DomainName};
 use mail::domain::{DeliverySettings, DomainState, SealedSecret, SendingDomain, TlsMode};
 use mail::id::{AccountId, DomainId};
+use quick_cache::unsync::Cache;
 use store::access::Tenant;
 use store::engine::{ReadError, Store};
 
@@ -66,11 +67,17 @@ type IdentityCacheEntry = (Timestamp, Arc<SendingIdentity>);
 type SignerCacheEntry = (Timestamp, Option<Arc<Signer>>);
 
 /// The cache, with a counter of invalidations.
-#[derive(Default)]
 struct IdentityCache {
-    identities: HashMap<IdentityCacheKey, IdentityCacheEntry>,
-    signers: HashMap<(AccountId, DomainName), SignerCacheEntry>,
+    identities: Cache<IdentityCacheKey, IdentityCacheEntry>,
+    signers: Cache<(AccountId, DomainName), SignerCacheEntry>,
     invalidations: u64,
+}
+
+impl Default for IdentityCache {
+    fn default() -> Self {
+        let (identities, signers) = (Cache::new(CACHED_IDENTITIES_MAX), Cache::new(CACHED_IDENTITIES_MAX));
+        Self { identities, signers, invalidations: 0 }
+    }
 }
 
 /// Resolves and caches sending identities.
@@ -144,9 +151,6 @@ impl SenderAuthorization {
         let mut found = self.lock();
         // Do not cache data that was read before an invalidation.
         if found.invalidations == invalidations {
-            if found.identities.len() >= CACHED_IDENTITIES_MAX {
-                found.identities.clear();
-            }
             found.identities.insert(id, (expires_at(now), Arc::clone(&sender)));
         }
         Ok(sender)
@@ -202,9 +206,6 @@ impl SenderAuthorization {
         };
         let mut found = self.lock();
         if found.invalidations == invalidations {
-            if found.signers.len() >= CACHED_IDENTITIES_MAX {
-                found.signers.clear();
-            }
             found.signers.insert(id, (expires_at(now), signer.clone()));
         }
         Ok(signer)

@@ -24,6 +24,7 @@ use mail::pool::WarmUpOverride;
 use mail::slug::PoolName;
 use mail::task::{Task, TaskTlsRequirement};
 use mail::warm_up::WarmUpCurve;
+use quick_cache::sync::Cache;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::pool::{ORDERS_MAX, PoolOrder, PoolOrderKey, PoolOrdersVersion};
 use thiserror::Error;
@@ -242,7 +243,7 @@ pub(crate) struct SourcePools {
     /// Serialises reloads, so that an older version never replaces a newer one.
     reload_lock: tokio::sync::Mutex<()>,
     /// Cached plans of accounts. They are read from tasks, because a queue name does not include the plan.
-    account_plans: Mutex<HashMap<AccountId, Plan>>,
+    account_plans: Cache<AccountId, Plan>,
 }
 
 impl SourcePools {
@@ -264,7 +265,7 @@ impl SourcePools {
             by_plan,
             orders: RwLock::default(),
             reload_lock: tokio::sync::Mutex::default(),
-            account_plans: Mutex::default(),
+            account_plans: Cache::new(ACCOUNT_PLANS_MAX),
         }
     }
 
@@ -285,18 +286,14 @@ impl SourcePools {
     /// Returns the pool of a task's account and caches the account's plan.
     fn for_task(&self, task: &Task) -> &Arc<SourcePool> {
         if let Some(plan) = task.plan.filter(|_| !self.by_plan.is_empty()) {
-            let mut plans = self.account_plans.lock().unwrap_or_else(PoisonError::into_inner);
-            if plans.len() >= ACCOUNT_PLANS_MAX {
-                plans.clear();
-            }
-            plans.insert(task.account, plan);
+            self.account_plans.insert(task.account, plan);
         }
         self.for_account_and_plan(task.account, task.plan)
     }
 
     /// Returns the pool of an account, by its plan if that is cached.
     fn for_account(&self, account: AccountId) -> &Arc<SourcePool> {
-        let plan = self.account_plans.lock().unwrap_or_else(PoisonError::into_inner).get(&account).copied();
+        let plan = self.account_plans.get(&account);
         self.for_account_and_plan(account, plan)
     }
 
@@ -304,7 +301,7 @@ impl SourcePools {
     pub(crate) fn knows_plan_of(&self, account: AccountId) -> bool {
         self.by_plan.is_empty()
             || self.orders().accounts.contains_key(&account)
-            || self.account_plans.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&account)
+            || self.account_plans.contains_key(&account)
     }
 
     /// Source addresses for smarthosts, which identify this server by credentials and not by address.

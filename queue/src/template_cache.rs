@@ -3,31 +3,41 @@
 //! The version behind a name is looked up at each send, so a version published on any node is used at once. A version
 //! never changes: once compiled it stays cached while there is memory.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mail::id::{AccountId, TemplateId};
 use mail::template::{CompiledTemplate, ParsedTemplate, TemplateRef};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 use store::engine::{ReadError, Store};
 
-/// Cached markup in bytes of source (compiled it takes a multiple). Beyond this size the cache is cleared.
-const MARKUP_BYTES_MAX: usize = 32 << 20;
+/// Cached markup in bytes of source (compiled it takes a multiple).
+const MARKUP_BYTES_MAX: u64 = 32 << 20;
+/// Expected number of versions; it sizes the table.
+const VERSIONS_EXPECTED: usize = 1_000;
 /// Larger markup is compiled on a blocking thread.
 const READ_INLINE_BYTES_MAX: usize = 16 << 10;
 
 /// Template and version number.
 type TemplateVersionKey = (TemplateId, u32);
 
-#[derive(Default)]
-struct CachedTemplates {
-    programs: HashMap<TemplateVersionKey, Arc<ParsedTemplate>>,
-    /// Total source bytes of the cached templates.
-    markup_bytes: usize,
+#[derive(Clone)]
+struct ByMarkupBytes;
+
+impl Weighter<TemplateVersionKey, Arc<ParsedTemplate>> for ByMarkupBytes {
+    fn weight(&self, _: &TemplateVersionKey, program: &Arc<ParsedTemplate>) -> u64 {
+        (program.size_bytes() as u64).max(1)
+    }
 }
 
 /// Resolves and caches templates.
-#[derive(Default)]
-pub struct TemplateCache(Mutex<CachedTemplates>);
+pub struct TemplateCache(Cache<TemplateVersionKey, Arc<ParsedTemplate>, ByMarkupBytes>);
+
+impl Default for TemplateCache {
+    fn default() -> Self {
+        Self(Cache::with_weighter(VERSIONS_EXPECTED, MARKUP_BYTES_MAX, ByMarkupBytes))
+    }
+}
 
 impl TemplateCache {
     /// Returns the compiled version of a template. `None` if the account has no such template, or it is unpublished,
@@ -45,15 +55,11 @@ impl TemplateCache {
         let Some(template) = found.filter(|template| !template.archived) else { return Ok(None) };
         let Some(published) = template.published else { return Ok(None) };
         let number = wanted.version.unwrap_or(published.version);
-        let program = match self.cached_program((template.id, number)) {
+        let program = match self.0.get(&(template.id, number)) {
             Some(program) => Some(program),
             None => self.load_program(store, account, (template.id, number)).await?,
         };
         Ok(program.map(|program| Arc::new(CompiledTemplate::new(template.id, template.alias, number, program))))
-    }
-
-    fn cached_program(&self, version: TemplateVersionKey) -> Option<Arc<ParsedTemplate>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).programs.get(&version).cloned()
     }
 
     async fn load_program(
@@ -78,14 +84,7 @@ impl TemplateCache {
             let first = errors.first().map(|(part, error)| format!("{part}: {error}")).unwrap_or_default();
             ReadError::Corrupt(Arc::from(format!("version {number} of the template {id}: {first}")))
         })?;
-        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if cache.markup_bytes + program.size_bytes() > MARKUP_BYTES_MAX {
-            cache.programs.clear();
-            cache.markup_bytes = 0;
-        }
-        if cache.programs.insert((id, number), Arc::clone(&program)).is_none() {
-            cache.markup_bytes += program.size_bytes();
-        }
+        self.0.insert((id, number), Arc::clone(&program));
         Ok(Some(program))
     }
 }

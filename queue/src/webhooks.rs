@@ -23,15 +23,15 @@ mod post_limits;
 mod replay;
 pub mod stream_subscribers;
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dns::secrets::Vault;
 use jiff::Timestamp;
 use mail::id::{AccountId, WebhookId};
 use mail::webhook::{RetryPolicy, Webhook};
+use quick_cache::sync::Cache;
 use store::engine::{ReadError, Store};
 use store::webhook::WebhookSetVersion;
 
@@ -97,8 +97,9 @@ pub(crate) struct WebhookSender {
     subscribers: StreamSubscribers,
     payloads: PayloadCache,
     post_limits: PostLimits,
-    endpoints: Mutex<HashMap<AccountId, CachedEndpoints>>,
-    secrets: Mutex<HashMap<WebhookId, (String, Arc<str>)>>,
+    endpoints: Cache<AccountId, CachedEndpoints>,
+    /// Sealed and unsealed secrets.
+    secrets: Cache<WebhookId, (Arc<str>, Arc<str>)>,
     /// Time, in seconds since 1970, until which events are dispatched with a short delay.
     listeners_until_s: AtomicI64,
 }
@@ -117,8 +118,8 @@ impl WebhookSender {
             subscribers: StreamSubscribers::default(),
             payloads: PayloadCache::default(),
             post_limits: PostLimits::new(POSTS_MAX, POSTS_PER_ACCOUNT_MAX),
-            endpoints: Mutex::default(),
-            secrets: Mutex::default(),
+            endpoints: Cache::new(ACCOUNTS_MAX),
+            secrets: Cache::new(ACCOUNTS_MAX),
             listeners_until_s: AtomicI64::new(0),
         }
     }
@@ -160,40 +161,25 @@ impl WebhookSender {
         if version.is_none() {
             return Ok(Arc::default());
         }
-        {
-            let cache = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((_, endpoints)) = cache.get(&account).filter(|(cached_version, _)| cached_version == version) {
-                return Ok(Arc::clone(endpoints));
-            }
+        if let Some((_, endpoints)) = self.endpoints.get(&account).filter(|(cached, _)| cached == version) {
+            return Ok(endpoints);
         }
         // The list is read after the version: it is of that version or newer, and a newer one is read again later.
         let endpoints = Arc::new(store::webhook::list(store, account).await?);
-        let mut cache = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-        if cache.len() >= ACCOUNTS_MAX {
-            cache.clear();
-        }
-        cache.insert(account, (version.clone(), Arc::clone(&endpoints)));
+        self.endpoints.insert(account, (version.clone(), Arc::clone(&endpoints)));
         Ok(endpoints)
     }
 
     /// Unseals a secret, or returns it from the cache.
     fn unseal_secret(&self, id: WebhookId, sealed: &str) -> Option<Arc<str>> {
         use base64::Engine as _;
-        let cached = |secrets: &HashMap<WebhookId, (String, Arc<str>)>| {
-            let (key, text) = secrets.get(&id)?;
-            (key == sealed).then(|| Arc::clone(text))
-        };
-        if let Some(text) = cached(&self.secrets.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some((_, text)) = self.secrets.get(&id).filter(|(cached, _)| &**cached == sealed) {
             return Some(text);
         }
         let blob = base64::engine::general_purpose::STANDARD.decode(sealed).ok()?;
         let plain = self.vault.open(&id.to_bytes(), &blob).ok()?;
         let text: Arc<str> = String::from_utf8(plain).ok()?.into();
-        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        if secrets.len() >= ACCOUNTS_MAX {
-            secrets.clear();
-        }
-        secrets.insert(id, (sealed.to_owned(), Arc::clone(&text)));
+        self.secrets.insert(id, (Arc::from(sealed), Arc::clone(&text)));
         Some(text)
     }
 }

@@ -12,7 +12,7 @@ import uuid
 
 from webhook_receiver import WebhookReceiver
 
-WAIT_S = 30
+WAIT_S = 120
 
 
 class Fixtures:

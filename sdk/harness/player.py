@@ -10,7 +10,7 @@ from driver import DriverFailed
 from fixtures import in_days
 from webhook_receiver import WebhookReceiver
 
-POLL_TIMEOUT_S = 20
+POLL_TIMEOUT_S = 60
 ERROR_CLASSES = {
     "PostriderError", "ApiError", "ValidationError", "SuppressedRecipientError", "AuthenticationError", "PermissionError",
     "NotFoundError", "ConflictError", "IdempotencyConflictError", "ApprovalRequiredError", "PlanLimitError", "RateLimitError", "UpstreamError",

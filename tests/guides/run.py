@@ -34,7 +34,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK_S = 60
-START_S = 30
+START_S = 120
 DEFAULTS = {"api": "127.0.0.1:8025", "submission": "127.0.0.1:1587", "mx": "127.0.0.1:1025"}
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.M | re.S)
 NOT_RUN = re.compile(r"<!-- not run: (.+?) -->\s*$", re.S)

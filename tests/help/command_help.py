@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 HIDDEN = ["man"]
 GROUP = re.compile(r"^Commands:\n((?:  .*\n)+)", re.M)
 EXAMPLES = re.compile(r"^Examples?:\n(.*)\Z", re.M | re.S)
-HELP_S = 30
+HELP_S = 60
 
 
 class HelpError(Exception):

@@ -26,8 +26,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 NODE_CACHE = HERE.parent.parent / "target" / "peers"
-START_S = 60
-ARRIVE_S = 30
+START_S = 120
+ARRIVE_S = 120
 CLIENT_S = 60
 RECIPIENT = "someone@peers.example"
 ALGORITHMS = ["ed25519-sha256", "rsa-sha256"]

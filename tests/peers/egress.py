@@ -39,7 +39,7 @@ from receiving import OWNER, Server, free_port, until
 WEB, SILENT_WEB = "127.27.0.1", "127.27.0.2"
 # More domains with silent MTA-STS web servers than are looked up concurrently.
 SILENT, SILENT_AT_ONCE = 600, 40
-PATIENCE_S = 60
+PATIENCE_S = 120
 SLOW_S = 150
 QUICK_S = 10
 SLOW_ANSWER_S = 0.05

@@ -18,7 +18,7 @@ from mailhosts import Host
 from policyweb import Page, policy
 
 PATH, LATER_PATH = "/tls-reports", "/tls-reports-later"
-PATIENCE_S = 30
+PATIENCE_S = 120
 BY_MAIL = '_smtp._tls.{d} 1 TXT "v=TLSRPTv1; rua=mailto:tls@{D}"'
 BY_WEB = '_smtp._tls.{d} 1 TXT "v=TLSRPTv1; rua=https://mta-sts.{D}:{w}' + PATH + '"'
 BY_WEB_LATER = BY_WEB.replace(PATH, LATER_PATH)

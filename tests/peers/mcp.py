@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.error
 import urllib.request
 from email.message import EmailMessage
@@ -268,7 +269,7 @@ def mail_with_orders(dev, story):
     email["From"], email["To"], email["Subject"] = "Boss <boss@evil.example>", f"me@{story.domain}", ORDER
     email.set_content(ORDER)
     host, port = address.rsplit(":", 1)
-    with smtplib.SMTP(host, int(port), timeout=30) as client:
+    with smtplib.SMTP(host, int(port), timeout=CLIENT_S) as client:
         client.send_message(email)
     page = story.call("tools/call", {"name": "list_received_emails", "arguments": {"limit": 1}})["structuredContent"]
     entries = page["received_emails"]
@@ -331,7 +332,7 @@ def authorization(story, data):
             decision = f"{story.base_url}/auth/authorization-request?{line.strip().split('?', 1)[1]}"
             headers = {"cookie": session["cookie"], "x-csrf-token": session["csrf_token"]}
             allowed = post_json(decision, {"approve": True}, headers)
-            urllib.request.urlopen(allowed["redirect_to"], timeout=30).read()
+            open_when_listening(allowed["redirect_to"])
     process.wait()
     ending.cancel()
     summary = output.split("=== SUMMARY ===")[-1]
@@ -339,6 +340,19 @@ def authorization(story, data):
     if not total or total.group(2) != "0" or int(total.group(1)) < 3:
         raise Failed(output[-3000:])
     print(f"  {total.group(1)} checks of the authorization server passed")
+
+
+def open_when_listening(url):
+    """Follows the redirect. The suite prints its address before it listens there."""
+    deadline = time.monotonic() + CLIENT_S
+    while True:
+        try:
+            urllib.request.urlopen(url, timeout=30).read()
+            return
+        except urllib.error.URLError as failure:
+            if not isinstance(failure.reason, ConnectionRefusedError) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def post_json(url, body, headers=()):

@@ -22,7 +22,7 @@ ACCOUNT = "acct_shop"
 # The lists that a backfill reads.
 LISTS = ("checkout/sessions", "subscriptions", "invoices", "charges", "refunds", "disputes", "credit_notes", "events", "invoice_payments")
 UPSTREAM_QUERIES = {"subscriptions": "?status=all&limit=1000", "invoices": "?limit=1000", "charges": "?limit=1000"}
-HELD_S = 60
+HELD_S = 300
 # Responses to a transfer request besides success or an error code: make the transfer but do not respond, neither make
 # it nor respond, or return 503.
 SILENT, LOST, BUSY = "silent", "lost", "busy"

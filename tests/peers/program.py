@@ -17,7 +17,7 @@ CAMPAIGN = {
     "product_rates": [{"product_id": "prod_course", "commission_type": "percent", "commission_bps": 5000}],
 }
 PARTNERS = ("ada", "bob", "cleo", "dora", "eve")
-PATIENCE_S = 20
+PATIENCE_S = 120
 
 
 def expect(what, expected, found):

@@ -4,14 +4,13 @@
 //! A stranger chooses the URL, so the document is fetched by the guarded client: from public addresses, without
 //! redirects, bounded in time and size. Results are cached, errors for a shorter time. Few fetches run at once.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::oauth::redirect_uri::RedirectUri;
 use mail::oauth::{ClientReference, REDIRECT_URIS_MAX, client_name};
 use queue::client::http::{HttpClient, HttpClientError, HttpGet, HttpResponse};
+use quick_cache::sync::Cache;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
@@ -37,13 +36,13 @@ type DocumentResult = Result<ResolvedClient, String>;
 #[derive(Debug)]
 pub struct ClientDocuments {
     /// Results by URL, with the time until which they are used.
-    cached: Mutex<HashMap<String, (Timestamp, DocumentResult)>>,
+    cached: Cache<String, (Timestamp, DocumentResult)>,
     fetches: Semaphore,
 }
 
 impl Default for ClientDocuments {
     fn default() -> Self {
-        Self { cached: Mutex::default(), fetches: Semaphore::new(FETCHES_MAX) }
+        Self { cached: Cache::new(CACHED_MAX), fetches: Semaphore::new(FETCHES_MAX) }
     }
 }
 
@@ -62,20 +61,12 @@ impl ClientDocuments {
         let result = fetch(http, url).await;
         let lifetime = if result.is_ok() { DOCUMENT_TTL } else { ERROR_TTL };
         let until = now.checked_add(lifetime).unwrap_or(Timestamp::MAX);
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        if cached.len() >= CACHED_MAX {
-            cached.retain(|_, (until, _)| now < *until);
-        }
-        if cached.len() >= CACHED_MAX {
-            cached.clear();
-        }
-        cached.insert(url.to_owned(), (until, result.clone()));
+        self.cached.insert(url.to_owned(), (until, result.clone()));
         result
     }
 
     fn find(&self, url: &str, now: Timestamp) -> Option<DocumentResult> {
-        let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        cached.get(url).filter(|(until, _)| now < *until).map(|(_, result)| result.clone())
+        self.cached.get(url).filter(|(until, _)| now < *until).map(|(_, result)| result)
     }
 }
 

@@ -1,20 +1,42 @@
 //! Cache of automation definitions. A version that runs follow is immutable, so an entry never expires.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mail::automation::AutomationDefinition;
 use mail::id::{AccountId, AutomationId};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 use store::engine::{ReadError, Store};
 
-/// Size limit of the cache, in bytes of JSON; the cache is cleared when it would be exceeded.
-const CACHE_BYTES_MAX: usize = 32 << 20;
+/// Size limit of the cache, in bytes of JSON.
+const CACHE_BYTES_MAX: u64 = 32 << 20;
+/// Expected number of definitions; it sizes the table.
+const DEFINITIONS_EXPECTED: usize = 1_000;
 
-type CachedDefinitions = (HashMap<(AutomationId, u32), Arc<AutomationDefinition>>, usize);
+/// A definition and its size in bytes of JSON.
+#[derive(Clone)]
+struct CachedDefinition {
+    definition: Arc<AutomationDefinition>,
+    bytes: u64,
+}
 
-/// Cached definitions and their total size.
-#[derive(Default)]
-pub(super) struct DefinitionCache(Mutex<CachedDefinitions>);
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<(AutomationId, u32), CachedDefinition> for ByBytes {
+    fn weight(&self, _: &(AutomationId, u32), cached: &CachedDefinition) -> u64 {
+        cached.bytes.max(1)
+    }
+}
+
+/// Cached definitions.
+pub(super) struct DefinitionCache(Cache<(AutomationId, u32), CachedDefinition, ByBytes>);
+
+impl Default for DefinitionCache {
+    fn default() -> Self {
+        Self(Cache::with_weighter(DEFINITIONS_EXPECTED, CACHE_BYTES_MAX, ByBytes))
+    }
+}
 
 impl DefinitionCache {
     /// Definition of a version, from the cache or the store; `None` if the version was deleted.
@@ -26,22 +48,14 @@ impl DefinitionCache {
         version: u32,
     ) -> Result<Option<Arc<AutomationDefinition>>, ReadError> {
         let key = (automation, version);
-        if let Some(definition) = self.0.lock().unwrap_or_else(PoisonError::into_inner).0.get(&key) {
-            return Ok(Some(Arc::clone(definition)));
+        if let Some(cached) = self.0.get(&key) {
+            return Ok(Some(cached.definition));
         }
         let found = store::automation::get_version(store, account, automation, version).await?;
         let Some(found) = found else { return Ok(None) };
         let definition = Arc::new(found.definition);
-        let bytes = definition.to_json().to_string().len();
-        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (definitions, kept_bytes) = &mut *cache;
-        if *kept_bytes + bytes > CACHE_BYTES_MAX {
-            definitions.clear();
-            *kept_bytes = 0;
-        }
-        if definitions.insert(key, Arc::clone(&definition)).is_none() {
-            *kept_bytes += bytes;
-        }
+        let bytes = definition.to_json().to_string().len() as u64;
+        self.0.insert(key, CachedDefinition { definition: Arc::clone(&definition), bytes });
         Ok(Some(definition))
     }
 }

@@ -3,13 +3,14 @@
 //! An account without automations costs one cache lookup for each event. An entry is cached for one second; a change on
 //! this node invalidates it at once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::automation::job::{AutomationJob, AutomationJobKind};
 use mail::id::AccountId;
+use quick_cache::unsync::Cache;
 use store::engine::{Batch, ReadError, Store};
 use store::outbox::OutboxEntry;
 
@@ -17,17 +18,23 @@ use crate::partition_timers::PartitionTimers;
 
 /// TTL of an account's cached trigger names.
 const CACHE_TTL: Duration = Duration::from_secs(1);
-/// Cached accounts; the cache is cleared when it would be exceeded.
+/// Cached accounts.
 const CACHED_ACCOUNTS_MAX: usize = 10_000;
 
 /// Event names that trigger; `None` if there are too many to cache, so that every event matches.
 type TriggerNames = Option<Arc<HashSet<String>>>;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct TriggerCache {
-    accounts: HashMap<AccountId, (Timestamp, TriggerNames)>,
+    accounts: Cache<AccountId, (Timestamp, TriggerNames)>,
     /// Number of invalidations: names that were read before an invalidation are not cached after it.
     invalidations: u64,
+}
+
+impl Default for TriggerCache {
+    fn default() -> Self {
+        Self { accounts: Cache::new(CACHED_ACCOUNTS_MAX), invalidations: 0 }
+    }
 }
 
 /// Trigger names by account, and the timers of partitions with due work.
@@ -61,9 +68,6 @@ impl TriggerIndex {
         let is_subscribed = has_event(&names);
         let mut remembered = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if remembered.invalidations == invalidations {
-            if remembered.accounts.len() >= CACHED_ACCOUNTS_MAX {
-                remembered.accounts.clear();
-            }
             remembered.accounts.insert(account, (latest, names));
         }
         Ok(is_subscribed)

@@ -5,7 +5,6 @@
 //! account, domain ─► one inspection at a time ─► cached for ten seconds? ─► within the account's query limit? ─► query
 //! ```
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use jiff::Timestamp;
 use mail::address::DomainName;
 use mail::domain_setup::{DomainRecord, RecordFinding};
 use mail::id::AccountId;
+use quick_cache::unsync::Cache;
 
 use super::{DomainError, SendingDomains};
 
@@ -66,8 +66,14 @@ impl InspectionResult {
 }
 
 /// Recent results by account and domain.
-#[derive(Debug, Default)]
-pub(super) struct RecentInspections(Mutex<HashMap<(AccountId, DomainName), Vec<InspectionResult>>>);
+#[derive(Debug)]
+pub(super) struct RecentInspections(Mutex<Cache<(AccountId, DomainName), Vec<InspectionResult>>>);
+
+impl Default for RecentInspections {
+    fn default() -> Self {
+        Self(Mutex::new(Cache::new(CACHED_DOMAINS_MAX)))
+    }
+}
 
 impl RecentInspections {
     fn get(&self, key: &(AccountId, DomainName), records: &[DomainRecord], now: Timestamp) -> Option<InspectionResult> {
@@ -77,18 +83,13 @@ impl RecentInspections {
 
     fn put(&self, key: (AccountId, DomainName), records: &[DomainRecord], found: InspectionResult) {
         let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if recent.len() >= CACHED_DOMAINS_MAX {
-            recent.retain(|_, all| all.iter().any(|other| is_fresh(other.at, found.at)));
-            if recent.len() >= CACHED_DOMAINS_MAX {
-                recent.clear();
-            }
-        }
-        let all = recent.entry(key).or_default();
+        let mut all = recent.remove(&key).map(|(_, all)| all).unwrap_or_default();
         all.retain(|other| is_fresh(other.at, found.at) && !other.covers(records));
         if all.len() >= CACHED_PER_DOMAIN_MAX {
             all.remove(0);
         }
         all.push(found);
+        recent.insert(key, all);
     }
 }
 
