@@ -17,7 +17,9 @@ mod config_file;
 mod dialog;
 mod error;
 mod host_records;
+mod installation;
 mod machine;
+mod options;
 mod publication;
 mod service;
 mod summary;
@@ -25,64 +27,10 @@ mod test_mail;
 #[cfg(test)]
 mod testing;
 
-use std::net::IpAddr;
-use std::path::PathBuf;
-
-pub use self::answers::{AnswerFlags, Answers};
-pub use self::config_file::DEFAULT_CONFIG;
 pub use self::dialog::{Dialog, StandardDialog};
 pub use self::error::{EXIT_AGAIN, SetupError};
-
-use self::admin_client::AdminClient;
-use crate::config::Config;
-use crate::doctor::context::{DoctorOptions, ProbeTarget};
-
-/// Options of the command line.
-#[derive(Debug, Clone, Default)]
-pub struct SetupOptions {
-    pub flags: AnswerFlags,
-    /// Configuration file, which is written if it does not exist.
-    pub config: PathBuf,
-    /// Data directory in a new configuration.
-    pub data_dir: Option<PathBuf>,
-    /// Accept the defaults, and ask for no confirmation.
-    pub yes: bool,
-    /// Check DNS once instead of waiting for it.
-    pub no_wait: bool,
-    /// Public addresses of this machine, if it is behind NAT.
-    pub addresses: Vec<IpAddr>,
-    /// Mail host for the test of outgoing port 25.
-    pub out: Option<ProbeTarget>,
-    /// Continue although outgoing port 25 was not tested.
-    pub skip_port_25: bool,
-    /// File for the secrets of a new account, instead of the terminal.
-    pub secrets: Option<PathBuf>,
-    /// URL of the certificate authority's directory in a new configuration.
-    pub acme_directory: Option<String>,
-    /// PEM file of CA certificates that sign the directory's certificate.
-    pub acme_roots: Option<PathBuf>,
-}
-
-impl SetupOptions {
-    /// A command of this program that uses the same configuration.
-    fn command(&self, words: &str) -> String {
-        if self.config == std::path::Path::new(DEFAULT_CONFIG) {
-            format!("postrider {words}")
-        } else {
-            format!("postrider {words} --config {}", self.config.display())
-        }
-    }
-
-    /// The command that continues.
-    fn command_again(&self) -> String {
-        let addresses: String = self.addresses.iter().map(|address| format!(" --address {address}")).collect();
-        self.command("setup") + &addresses
-    }
-
-    fn doctor_options(&self) -> DoctorOptions {
-        DoctorOptions { out: self.out.clone(), ntp: None, addresses: self.addresses.clone() }
-    }
-}
+pub use self::installation::Installation;
+pub use self::options::{AnswerFlags, DEFAULT_CONFIG, SetupOptions};
 
 /// Phases in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,21 +77,6 @@ impl SetupPhase {
         let position = Self::ALL.iter().position(|phase| *phase == self).unwrap_or_default() + 1;
         dialog.print("");
         dialog.print(&format!("== {position}/{} {}", Self::ALL.len(), self.title()));
-    }
-}
-
-/// The installation as far as it is prepared: a valid configuration, and the operator's answers.
-#[derive(Debug, Clone)]
-pub struct Installation {
-    config: Config,
-    answers: Answers,
-    /// Public addresses of this machine.
-    addresses: Vec<IpAddr>,
-}
-
-impl Installation {
-    fn admin(&self) -> AdminClient {
-        AdminClient::new(&self.config.data_dir)
     }
 }
 

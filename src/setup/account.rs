@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use store::engine::private_files;
 
 use super::dialog::Dialog;
-use super::{Installation, SetupError, SetupOptions};
+use super::error::SetupError;
+use super::installation::Installation;
+use super::options::SetupOptions;
 use crate::admin::AdminRequest;
 
 /// Creates what is missing.

@@ -9,42 +9,13 @@ use mail::address::{Address, DomainName};
 use mail::domain_name::{self, is_never_public};
 
 use super::dialog::Dialog;
-use super::{SetupError, SetupOptions};
+use super::error::SetupError;
+use super::installation::Answers;
+use super::options::SetupOptions;
 use crate::config::Config;
 
 /// Maximum number of times that a question is asked.
 const TRIES_MAX: usize = 3;
-/// Local part of the sender of test mail and of the server's own mail.
-const SENDER_LOCAL_PART: &str = "postrider";
-
-/// Answers on the command line, as they were written.
-#[derive(Debug, Clone, Default)]
-pub struct AnswerFlags {
-    pub hostname: Option<String>,
-    pub domain: Option<String>,
-    pub owner: Option<String>,
-    pub receive: Option<bool>,
-}
-
-/// Valid answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answers {
-    /// Host name of this server.
-    pub hostname: DomainName,
-    /// Sending domain.
-    pub domain: DomainName,
-    /// The account's owner, who also gets the test mail.
-    pub owner: Address,
-    /// True: mail for the domain is received by this server.
-    pub receive: bool,
-}
-
-impl Answers {
-    /// Sender of the test mail and of the server's own mail.
-    pub(super) fn sender(&self) -> String {
-        format!("{SENDER_LOCAL_PART}@{}", self.domain)
-    }
-}
 
 /// A question, with the flag that answers it.
 struct Question<'a, T> {
@@ -82,8 +53,9 @@ impl<T> Question<'_, T> {
     }
 }
 
-/// Refuses missing flags if questions cannot be asked.
+/// Refuses invalid flags, and missing ones if questions cannot be asked.
 pub(super) fn check_flags(dialog: &dyn Dialog, options: &SetupOptions) -> Result<(), SetupError> {
+    validate_flags(options)?;
     if dialog.can_ask() {
         return Ok(());
     }
@@ -102,6 +74,26 @@ pub(super) fn check_flags(dialog: &dyn Dialog, options: &SetupOptions) -> Result
     .map(|(_, flag)| flag)
     .collect();
     if missing.is_empty() { Ok(()) } else { Err(SetupError::MissingFlags { flags: missing }) }
+}
+
+/// Validates the flags as far as they do not depend on questions.
+fn validate_flags(options: &SetupOptions) -> Result<(), SetupError> {
+    let (flags, allow_private) = (&options.flags, allows_private_names(options)?);
+    let invalid = |flag: &'static str| move |reason| SetupError::InvalidFlag { flag, reason };
+    let parse = |text: &str| parse_hostname(text, allow_private).map_err(invalid("--hostname"));
+    let hostname = flags.hostname.as_deref().map(parse).transpose()?;
+    if let (Some(text), Some(hostname)) = (&flags.domain, &hostname) {
+        parse_sending_domain(text, hostname, allow_private).map_err(invalid("--domain"))?;
+    }
+    if let Some(text) = &flags.owner {
+        parse_owner(text).map_err(invalid("--owner"))?;
+    }
+    Ok(())
+}
+
+/// Returns whether the environment configures a private network, whose names are not in the public DNS.
+fn allows_private_names(options: &SetupOptions) -> Result<bool, SetupError> {
+    Ok(super::config_file::provisional(options)?.delivery.allow_private_destinations)
 }
 
 /// The hostname as far as it is known before the questions.
@@ -129,7 +121,7 @@ pub(super) fn collect(
 
 fn ask_all(dialog: &mut dyn Dialog, options: &SetupOptions) -> Result<Answers, SetupError> {
     let (flags, yes) = (&options.flags, options.yes);
-    let allow_private = super::config_file::provisional(options)?.delivery.allow_private_destinations;
+    let allow_private = allows_private_names(options)?;
     let hostname = Question {
         flag: "--hostname",
         intro: "The name of this server in the DNS: one whose address you can set, such as mx1.example.net.",
@@ -151,7 +143,7 @@ fn ask_all(dialog: &mut dyn Dialog, options: &SetupOptions) -> Result<Answers, S
         intro: "Your own address, preferably at another provider. It gets sign-in links, complaints and the test email.",
         prompt: "Your email address",
         default: None,
-        parse: &|text| text.parse::<Address>().map_err(|error| format!("`{text}` is not an email address: {error}")),
+        parse: &parse_owner,
     }
     .answer(dialog, flags.owner.as_deref(), yes)?;
     let receive = Question {
@@ -200,7 +192,7 @@ fn from_config(dialog: &mut dyn Dialog, options: &SetupOptions, config: &Config)
         intro: "Your own address. It gets sign-in links and the test email.",
         prompt: "Your email address",
         default: None,
-        parse: &|text| text.parse::<Address>().map_err(|error| format!("`{text}` is not an email address: {error}")),
+        parse: &parse_owner,
     }
     .answer(dialog, owner.as_deref(), options.yes)?;
     let receive = flags.receive.unwrap_or_else(|| super::host_records::has_policy_name(config, &domain));
@@ -239,6 +231,10 @@ fn parse_sending_domain(text: &str, hostname: &DomainName, allow_private: bool) 
             .to_owned());
     }
     Ok(name)
+}
+
+fn parse_owner(text: &str) -> Result<Address, String> {
+    text.trim().parse().map_err(|error| format!("`{text}` is not an email address: {error}"))
 }
 
 fn parse_receive(text: &str, domain: &DomainName, owner: &Address) -> Result<bool, String> {
@@ -289,6 +285,7 @@ fn default_domain(hostname: &DomainName) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::AnswerFlags;
     use super::super::testing::ScriptedDialog;
     use super::*;
 

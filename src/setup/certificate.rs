@@ -6,7 +6,9 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::dialog::{Dialog, printable};
-use super::{Installation, SetupError, SetupOptions};
+use super::error::SetupError;
+use super::installation::Installation;
+use super::options::SetupOptions;
 use crate::admin::AdminRequest;
 
 /// Time in which the certificate is issued. An order takes seconds; the authority may validate slowly.

@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 
 use mail::address::DomainName;
 
-use super::answers::Answers;
 use super::dialog::Dialog;
-use super::{SetupError, SetupOptions};
+use super::error::SetupError;
+use super::installation::Answers;
+use super::options::SetupOptions;
 use crate::config::{self, Config, ConfigProblem};
 use crate::doctor::systemd;
 
-/// Configuration of the systemd unit.
-pub const DEFAULT_CONFIG: &str = "/etc/postrider/postrider.toml";
 /// Data directory of the systemd unit.
 const DEFAULT_DATA: &str = "/var/lib/postrider";
 /// Replaces the hostname before it is known (RFC 6761 6.4: `.invalid` never resolves).

@@ -29,8 +29,8 @@ pub enum SetupError {
     #[error("the terminal: {0}")]
     Terminal(#[from] std::io::Error),
     /// The machine is not ready for a mail server.
-    #[error("setup cannot go on until this is fixed: {}. Run `{again}` when it is", checks.join(", "))]
-    MachineNotReady { checks: Vec<&'static str>, again: String },
+    #[error("setup cannot go on until this is fixed: {}. Then run the same command again", checks.join(", "))]
+    MachineNotReady { checks: Vec<&'static str> },
     /// No resolver can be configured.
     #[error("{0}; add a `nameserver` line to /etc/resolv.conf")]
     NoResolver(String),
@@ -44,7 +44,7 @@ pub enum SetupError {
     #[error("{}: {source}", file.display())]
     ConfigNotWritten { file: PathBuf, source: std::io::Error },
     /// The server did not start.
-    #[error("the server did not start: {reason}")]
+    #[error("the server did not start: {reason}. Correct that, then run setup again")]
     NotStarted { reason: String },
     /// The server refused a request.
     #[error("cannot {action}: {source}")]

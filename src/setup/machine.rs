@@ -13,8 +13,10 @@ use queue::clock::Clock;
 
 use super::admin_client::AdminClient;
 use super::dialog::Dialog;
+use super::error::SetupError;
 use super::host_records::HostLookup;
-use super::{SetupError, SetupOptions, answers, config_file};
+use super::options::SetupOptions;
+use super::{answers, config_file};
 use crate::config::Config;
 use crate::doctor::CheckRunner;
 use crate::doctor::addresses::is_private;
@@ -89,7 +91,7 @@ pub(super) async fn check(
             if failed.contains(&"port_25_out") {
                 dialog.print("To prepare everything else meanwhile, add --skip-port-25.");
             }
-            Err(SetupError::MachineNotReady { checks: failed, again: options.command_again() })
+            Err(SetupError::MachineNotReady { checks: failed })
         }
     }
 }
@@ -177,15 +179,16 @@ fn evaluate_addresses(addresses: &[IpAddr], locals: &[IpAddr]) -> DoctorFinding 
             notes.good(format!("public address {address}"));
         }
     }
-    if addresses.is_empty() {
-        let locals: Vec<String> = locals.iter().map(ToString::to_string).collect();
-        let found = match locals.is_empty() {
-            true => "this machine has no route to the Internet".to_owned(),
-            false => format!("this machine has only the private address {}", locals.join(", ")),
-        };
+    if addresses.is_empty() && locals.is_empty() {
         notes.fail(
-            found,
-            "If it is behind NAT, name the public address that the provider shows: postrider setup --address 203.0.113.5",
+            "this machine has no route to the Internet",
+            "Configure an address and a default route: ip address; ip route",
+        );
+    } else if addresses.is_empty() {
+        let locals: Vec<String> = locals.iter().map(ToString::to_string).collect();
+        notes.fail(
+            format!("this machine has only the private address {}", locals.join(", ")),
+            "It is behind NAT. Name the public address that the provider shows: postrider setup --address 203.0.113.5",
         );
     }
     notes.into_finding("addresses")
@@ -257,6 +260,7 @@ mod tests {
         let unknown = evaluate_addresses(&[], &[address("10.0.0.2")]);
         assert!(unknown.status == CheckStatus::Failed && unknown.found.contains("10.0.0.2"), "{unknown:#?}");
         assert!(unknown.fix.unwrap().contains("--address"));
+        assert!(evaluate_addresses(&[], &[]).found.contains("no route"));
     }
 
     #[test]

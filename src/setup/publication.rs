@@ -17,8 +17,10 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::dialog::{Dialog, printable};
+use super::error::SetupError;
 use super::host_records::{HostLookup, HostRecord, RecordState, has_policy_name, host_records, policy_records};
-use super::{Installation, SetupError, SetupOptions};
+use super::installation::Installation;
+use super::options::SetupOptions;
 use crate::admin::AdminRequest;
 use crate::doctor::finding::CheckStatus;
 

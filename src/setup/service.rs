@@ -7,9 +7,10 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::config_file::DEFAULT_CONFIG;
 use super::dialog::{Dialog, printable};
-use super::{Installation, SetupError, SetupOptions};
+use super::error::SetupError;
+use super::installation::Installation;
+use super::options::{DEFAULT_CONFIG, SetupOptions};
 use crate::doctor::systemd;
 
 /// Directory that exists while systemd runs the machine (sd_booted(3)).
@@ -61,7 +62,7 @@ pub(super) async fn start(
                 print_journal(dialog).await;
             }
             let socket = installation.config.data_dir.join(crate::admin::SOCKET);
-            let reason = format!("nothing answers at {}. Its log says why", socket.display());
+            let reason = format!("nothing answers at {}; its log says why", socket.display());
             return Err(SetupError::NotStarted { reason });
         }
         sleep(POLL).await;
@@ -81,7 +82,7 @@ async fn systemctl() -> Result<(), String> {
         return Ok(());
     }
     let text = printable(&String::from_utf8_lossy(&output.stderr));
-    Err(format!("systemctl enable --now {}: {}", systemd::UNIT, text.trim()))
+    Err(format!("systemctl enable --now {}: {}", systemd::UNIT, text.trim().trim_end_matches('.')))
 }
 
 /// Prints the last lines of the server's log.

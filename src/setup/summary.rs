@@ -3,7 +3,9 @@
 use queue::clock::Clock;
 
 use super::dialog::Dialog;
-use super::{Installation, SetupError, SetupOptions};
+use super::error::SetupError;
+use super::installation::Installation;
+use super::options::SetupOptions;
 use crate::doctor::CheckRunner;
 use crate::doctor::context::CheckContext;
 use crate::doctor::finding::{CheckStatus, DoctorFinding};
@@ -70,7 +72,7 @@ mod tests {
 
     #[test]
     fn commands_name_the_configuration_if_it_is_another() {
-        let options = SetupOptions { config: super::super::DEFAULT_CONFIG.into(), ..SetupOptions::default() };
+        let options = SetupOptions { config: super::super::options::DEFAULT_CONFIG.into(), ..SetupOptions::default() };
         let text = closing_lines(&options, &installation(""), false).join("\n");
         assert!(text.contains("https://mx1.example.net/dashboard"), "{text}");
         assert!(text.contains("postrider status") && !text.contains("--config"), "{text}");

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::dialog::{Dialog, printable};
-use super::{Installation, SetupError, SetupOptions};
+use super::error::SetupError;
+use super::installation::Installation;
+use super::options::SetupOptions;
 use crate::admin::{AdminRequest, EmailQuery, EmailState, PageQuery};
 
 /// Time in which the email is delivered. A host that defers it at first (greylisting) takes longer.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::dialog::Dialog;
-use super::{Answers, Installation};
+use super::installation::{Answers, Installation};
 use crate::doctor::render::OutputStyle;
 
 /// Gives prepared answers, and collects what is printed.
