@@ -12,15 +12,15 @@ const SENDER_LOCAL_PART: &str = "postrider";
 
 /// Valid answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answers {
+pub(super) struct Answers {
     /// Host name of this server.
-    pub hostname: DomainName,
+    pub(super) hostname: DomainName,
     /// Sending domain.
-    pub domain: DomainName,
+    pub(super) domain: DomainName,
     /// The account's owner, who also gets the test mail.
-    pub owner: Address,
+    pub(super) owner: Address,
     /// True: mail for the domain is received by this server.
-    pub receive: bool,
+    pub(super) receive: bool,
 }
 
 impl Answers {

@@ -23,7 +23,10 @@ pub(super) async fn print(
     let mut findings: Vec<DoctorFinding> = Vec::new();
     let mut runner = CheckRunner::start(context);
     loop {
-        dialog.show_live(&[format!("  checking {}", runner.running().join(", "))]);
+        let running = runner.running();
+        if !running.is_empty() {
+            dialog.show_live(&[format!("  checking {}", running.join(", "))]);
+        }
         let Some(finding) = runner.next_finding().await else { break };
         if finding.status >= CheckStatus::Warning {
             let text = render_finding(&finding, dialog.style());
@@ -39,8 +42,9 @@ pub(super) async fn print(
 
 fn closing_lines(options: &SetupOptions, installation: &Installation, needs_work: bool) -> Vec<String> {
     let (config, answers) = (&installation.config, &installation.answers);
+    let mail = if answers.receive { "sends and receives" } else { "sends" };
     let mut lines =
-        vec![String::new(), format!("Setup is complete: {} sends mail for {}.", answers.hostname, answers.domain)];
+        vec![String::new(), format!("Setup is complete: {} {mail} mail for {}.", answers.hostname, answers.domain)];
     if needs_work {
         lines.push(format!("Work on the findings above when you can; `{}` repeats them.", options.command("doctor")));
     }
