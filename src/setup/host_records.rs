@@ -261,8 +261,10 @@ fn evaluate(expectation: &Expectation, found: &RecordSet) -> RecordState {
 mod tests {
     use super::*;
 
-    fn config(sections: &str) -> Config {
-        let text = format!("hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:443\"\ntls = true\n{sections}");
+    /// A configuration with further keys in `[tls.acme]`, and further sections.
+    fn config(keys: &str) -> Config {
+        let api = "[api]\nlisten = \"127.0.0.1:443\"\ntls = true\n";
+        let text = format!("hostname = \"mx1.example.net\"\n{api}[tls.acme]\n{keys}");
         crate::config::from_text(&text, []).unwrap()
     }
 
@@ -294,8 +296,8 @@ mod tests {
     #[test]
     fn the_policy_needs_a_certificate_for_its_name() {
         let domain: DomainName = "example.net".parse().unwrap();
-        assert!(!has_policy_name(&config("[tls.acme]\n"), &domain));
-        assert!(has_policy_name(&config("[tls.acme]\nnames = \"mta-sts.example.net\"\n"), &domain));
+        assert!(!has_policy_name(&config(""), &domain));
+        assert!(has_policy_name(&config("names = \"mta-sts.example.net\"\n"), &domain));
         let lines: Vec<String> =
             policy_records(&config(""), &domain, &addresses()).into_iter().map(|record| record.line).collect();
         assert_eq!(

@@ -13,7 +13,6 @@ use dns::domain_check::DomainChecker;
 use futures_util::future::join_all;
 use mail::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType, zone_file};
 use queue::clock::Clock;
-use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::dialog::{Dialog, printable};
@@ -285,7 +284,7 @@ async fn verify(
     loop {
         let request = AdminRequest::DomainVerify { name: name.clone(), force: false };
         let shown = installation.admin().request(&request).await.map_err(SetupError::admin(ACTION))?;
-        if shown["domain"]["status"] == Value::from("verified") {
+        if shown["domain"]["status"] == "verified" {
             dialog.print(&format!("{name} is verified: the server may send from it."));
             return Ok(());
         }

@@ -53,11 +53,11 @@ impl Dialog for ScriptedDialog {
     fn show_live(&mut self, _: &[String]) {}
 }
 
-/// An installation of `mx1.example.net` with further sections.
+/// An installation of `mx1.example.net` with further keys in `[tls.acme]`, and further sections.
 pub(super) fn installation(sections: &str) -> Installation {
     let text = format!(
         "hostname = \"mx1.example.net\"\ndata_dir = \"/nonexistent\"\n[dns]\nservers = [\"127.0.0.1:1\"]\n[api]\n\
-         listen = \"127.0.0.1:443\"\nbase_url = \"https://mx1.example.net\"\ntls = true\n{sections}"
+         listen = \"127.0.0.1:443\"\nbase_url = \"https://mx1.example.net\"\ntls = true\n[tls.acme]\n{sections}"
     );
     Installation {
         config: crate::config::from_text(&text, []).unwrap(),
