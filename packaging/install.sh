@@ -8,7 +8,7 @@
 #   sh install.sh --key KEY       another minisign public key
 #
 # It verifies the signature of SHA256SUMS with minisign, and the checksum of what it installs. It never starts the
-# server, which needs a configuration first: `postrider setup` writes one.
+# server, which needs a configuration first.
 #
 # Everything is in one function that is called on the last line: a download that breaks off runs nothing.
 
