@@ -532,9 +532,8 @@ mod tests {
         assert!(line_of(http).contains("on port 80 (http-01)."));
     }
 
-    #[test]
-    fn an_order_of_another_node_does_not_reset_failures() {
-        let mut status = CertificateStatus {
+    fn self_signed_status() -> CertificateStatus {
+        CertificateStatus {
             directory: String::new(),
             names: Vec::new(),
             proved_by: Vec::new(),
@@ -544,7 +543,23 @@ mod tests {
             failures: 0,
             last_failure: None,
             tries_again_at: None,
-        };
+        }
+    }
+
+    #[test]
+    fn an_order_is_needed_without_a_certificate_and_after_a_failure() {
+        let (now, later) = (Timestamp::UNIX_EPOCH, Timestamp::from_second(1).unwrap());
+        let mut status = self_signed_status();
+        assert!(status.needs_order(now), "self-signed");
+        status.expires_at = Some(later);
+        assert!(!status.needs_order(now) && status.needs_order(later));
+        status.tries_again_at = Some(later);
+        assert!(status.needs_order(now), "the last order failed");
+    }
+
+    #[test]
+    fn an_order_of_another_node_does_not_reset_failures() {
+        let mut status = self_signed_status();
         let (now, poll_interval) = (Timestamp::UNIX_EPOCH, Duration::from_secs(5));
         let mut record = |renewed: Result<bool, String>| {
             status.record_renewal(&renewed, now, poll_interval);
