@@ -90,7 +90,7 @@ main() {
     if [ "$dry_run" = yes ]; then
         say "nothing was changed"
     else
-        say "installed $(postrider --version). Next: write /etc/postrider/postrider.toml, run postrider doctor, start the service"
+        say "installed $(postrider --version). Next: run postrider setup as root; it leads to a running server and a test email"
     fi
 }
 

@@ -35,7 +35,7 @@ use queue::clock::Clock;
 use serde::Serialize;
 use store::engine::{CommitError, ReadError};
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::certificate_store::CertificateStore;
@@ -245,6 +245,11 @@ pub struct CertificateStatus {
 }
 
 impl CertificateStatus {
+    /// Returns whether no valid certificate is installed, or the last order failed.
+    fn needs_order(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|expires_at| expires_at <= now) || self.tries_again_at.is_some()
+    }
+
     /// Records the result of a renewal. `Ok(false)`: another node is ordering, so the store is polled again soon.
     fn record_renewal(&mut self, renewed: &Result<bool, String>, now: Timestamp, poll_interval: Duration) {
         match renewed {
@@ -272,6 +277,8 @@ pub struct CertificateRenewer {
     challenges: Arc<ActiveChallenges>,
     certificates: Arc<ActiveCertificates>,
     status: watch::Sender<CertificateStatus>,
+    /// Wakes [`run`](Self::run) for an order that the operator requested.
+    requested: Notify,
     /// PEM chain of the installed certificate; empty while it is self-signed.
     installed_chain: Mutex<Vec<u8>>,
     /// Position in the authority's renewal window at which this process renews, in units of 2^-32.
@@ -313,6 +320,7 @@ impl CertificateRenewer {
             challenges,
             certificates,
             status: watch::Sender::new(status),
+            requested: Notify::new(),
             installed_chain: Mutex::default(),
             window_share: u32::try_from(services.entropy.u64() >> 32).unwrap_or_default(),
             settings,
@@ -333,6 +341,16 @@ impl CertificateRenewer {
     #[must_use]
     pub fn status(&self) -> watch::Receiver<CertificateStatus> {
         self.status.subscribe()
+    }
+
+    /// Orders a certificate now instead of at the time of the next try, for example after DNS was corrected. Returns
+    /// false and orders nothing if a valid certificate is installed and its last renewal did not fail.
+    pub fn request_order(&self) -> bool {
+        let needs_order = self.status.borrow().needs_order(self.clock.now());
+        if needs_order {
+            self.requested.notify_one();
+        }
+        needs_order
     }
 
     /// Returns the key authorization for an HTTP-01 request. Reads the store for challenges of other nodes.
@@ -357,6 +375,12 @@ impl CertificateRenewer {
             tokio::select! {
                 biased;
                 () = self.clock.sleep_until(due) => {}
+                () = self.requested.notified() => {
+                    // The order that was in progress at the request may have succeeded.
+                    if !self.status.borrow().needs_order(self.clock.now()) {
+                        continue;
+                    }
+                }
                 () = self.clock.sleep_until(refresh_at.unwrap_or_default()), if refresh_at.is_some() => {
                     tokio::select! {
                         () = self.refresh_renewal_info() => continue,
@@ -508,9 +532,8 @@ mod tests {
         assert!(line_of(http).contains("on port 80 (http-01)."));
     }
 
-    #[test]
-    fn an_order_of_another_node_does_not_reset_failures() {
-        let mut status = CertificateStatus {
+    fn self_signed_status() -> CertificateStatus {
+        CertificateStatus {
             directory: String::new(),
             names: Vec::new(),
             proved_by: Vec::new(),
@@ -520,7 +543,23 @@ mod tests {
             failures: 0,
             last_failure: None,
             tries_again_at: None,
-        };
+        }
+    }
+
+    #[test]
+    fn an_order_is_needed_without_a_certificate_and_after_a_failure() {
+        let (now, later) = (Timestamp::UNIX_EPOCH, Timestamp::from_second(1).unwrap());
+        let mut status = self_signed_status();
+        assert!(status.needs_order(now), "self-signed");
+        status.expires_at = Some(later);
+        assert!(!status.needs_order(now) && status.needs_order(later));
+        status.tries_again_at = Some(later);
+        assert!(status.needs_order(now), "the last order failed");
+    }
+
+    #[test]
+    fn an_order_of_another_node_does_not_reset_failures() {
+        let mut status = self_signed_status();
         let (now, poll_interval) = (Timestamp::UNIX_EPOCH, Duration::from_secs(5));
         let mut record = |renewed: Result<bool, String>| {
             status.record_renewal(&renewed, now, poll_interval);

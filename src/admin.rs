@@ -31,7 +31,7 @@ use mail::task::TaskClass;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::console_access::ConsoleAccess;
@@ -39,7 +39,7 @@ pub use self::email_state::EmailState;
 pub(crate) use self::handler::handle_request as perform;
 pub use self::search::{EmailQuery, QueueSearch};
 pub use self::status::StatusFacts;
-use crate::acme::CertificateStatus;
+use crate::acme::CertificateRenewer;
 use crate::services::Services;
 use crate::store_references::StoreReferences;
 
@@ -216,6 +216,8 @@ pub enum AdminRequest {
     },
     /// Shows the status of the ACME certificate.
     CertificateShow,
+    /// Orders the ACME certificate now, if none is installed or the last order failed.
+    CertificateOrder,
     /// Writes a backup.
     Backup {
         /// Path of the file, which the server creates.
@@ -345,8 +347,8 @@ pub struct Permissions {
     pub may_advance_clock: bool,
     /// Directory where the clock shift is stored.
     pub data_dir: PathBuf,
-    /// Status of the ACME certificate, if ACME is configured.
-    pub certificate: Option<watch::Receiver<CertificateStatus>>,
+    /// The ACME certificate, if ACME is configured.
+    pub certificate: Option<Arc<CertificateRenewer>>,
     /// The API's state, through which an owner's operations run.
     pub api_server: Arc<ApiServer>,
     pub status: StatusFacts,

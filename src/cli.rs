@@ -12,6 +12,7 @@ mod progress;
 pub mod queue;
 pub mod run;
 pub mod secrets;
+pub mod setup;
 mod status;
 mod store_check;
 mod table;
@@ -43,6 +44,9 @@ pub enum CliCommand {
     Dev(DevArguments),
     /// Run the server
     Serve(ServeArguments),
+    /// Set up this machine: check it, write the configuration, start the server, wait for DNS and the certificate, send
+    /// a test email
+    Setup(setup::SetupArguments),
     /// Check a configuration and report every problem with its line
     Check(ConfigArguments),
     /// Check this server, its names and its network, and suggest fixes

@@ -1,7 +1,8 @@
 //! Wiring of the server: builds the parts and connects them; the rules are in the other crates.
 //!
 //! [`config`] is read, [`services`] builds the services from it, and [`serve`] opens the listeners.
-//! [`dev`] does this for a developer's machine. [`doctor`] checks an installation and its environment.
+//! [`dev`] does this for a developer's machine. [`doctor`] checks an installation and its environment; [`setup`] leads
+//! from an installed package to a server that sends mail.
 //! [`admin`] is the operator's socket; [`cli`] is its client and the command line.
 //! [`acme`] renews certificates, [`affiliate_jobs`] runs the affiliate program's background jobs, [`log`] writes the log,
 //! [`docs_pages`] serves the API reference, [`dashboard`] the dashboard with its forms ([`form_data`]), [`console`] the
@@ -30,4 +31,5 @@ pub mod node;
 pub mod reload;
 pub mod serve;
 pub mod services;
+pub mod setup;
 pub mod store_references;

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
     match arguments.command {
         CliCommand::Serve(serve) => cli::run::serve(&serve),
         CliCommand::Dev(dev) => cli::run::dev(&dev),
+        CliCommand::Setup(setup) => cli::setup::run(&setup),
         CliCommand::Check(check) => cli::check::check(&check),
         CliCommand::Doctor(doctor) => cli::doctor::run(&doctor),
         CliCommand::Status(status) => cli::admin::run(&status.into()),

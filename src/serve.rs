@@ -37,7 +37,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::acme::{AcmeError, AcmeSettings, CertificateRenewer, CertificateStatus};
+use crate::acme::{AcmeError, AcmeSettings, CertificateRenewer};
 use crate::active_certificates::{ActiveCertificates, ServerConfigReceiver};
 use crate::admin::console_access::ConsoleAccess;
 use crate::admin::{self, Permissions};
@@ -525,8 +525,7 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
     let active = certificates.as_deref();
     let opened = async {
         open_listeners(&config, &services, &listeners, active, renewer.as_ref()).await?;
-        let status = renewer.as_ref().map(|renewer| renewer.status());
-        let permissions = admin_permissions(&config, &services, &listeners, status);
+        let permissions = admin_permissions(&config, &services, &listeners, renewer.clone());
         open_ops_listeners(&config, &services, &listeners, &permissions, &recorder).await?;
         Ok(permissions)
     };
@@ -648,7 +647,7 @@ pub fn admin_permissions(
     config: &Config,
     services: &Services,
     listeners: &Listeners,
-    certificate: Option<watch::Receiver<CertificateStatus>>,
+    certificate: Option<Arc<CertificateRenewer>>,
 ) -> Permissions {
     Permissions {
         default_plan: config.service.default_plan,

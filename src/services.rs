@@ -378,7 +378,7 @@ fn load_request_key(config: &Config) -> Result<Option<RequestKey>, BuildError> {
     config.domain_connect_key().map_err(BuildError::RequestKey)
 }
 
-fn build_domain_checker(config: &Config) -> Result<DomainChecker, BuildError> {
+pub(crate) fn build_domain_checker(config: &Config) -> Result<DomainChecker, BuildError> {
     let settings = dns::domain_check::DomainCheckSettings {
         servers: config.dns.servers.clone(),
         allow_private: config.delivery.allow_private_destinations,

@@ -68,8 +68,10 @@ async fn run_as_owner(
     let running = match &operation.handler {
         OperationHandler::Owner(handler) => handler(Arc::clone(state), Owner::Operator(owner), call),
         // Operations that the owner's API keys may call.
-        OperationHandler::ApiKeyOrSession(_, handler) => handler(Arc::clone(state), owner, call),
-        OperationHandler::Public(_) | OperationHandler::ApiKey(..) | OperationHandler::Session(..) => {
+        OperationHandler::ApiKey(_, handler) | OperationHandler::ApiKeyOrSession(_, handler) => {
+            handler(Arc::clone(state), owner, call)
+        }
+        OperationHandler::Public(_) | OperationHandler::Session(..) => {
             return Err(Problem::not_found("path"));
         }
     };

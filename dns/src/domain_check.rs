@@ -79,6 +79,28 @@ impl Default for DomainCheckSettings {
     }
 }
 
+/// Record types of [`DomainChecker::lookup`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookupType {
+    A,
+    Aaaa,
+    Mx,
+    Ptr,
+    Txt,
+}
+
+impl LookupType {
+    fn to_wire(self) -> WireType {
+        match self {
+            Self::A => WireType::A,
+            Self::Aaaa => WireType::AAAA,
+            Self::Mx => WireType::MX,
+            Self::Ptr => WireType::PTR,
+            Self::Txt => WireType::TXT,
+        }
+    }
+}
+
 /// Checks the DNS records of domains.
 #[derive(Debug)]
 pub struct DomainChecker {
@@ -139,6 +161,21 @@ impl DomainChecker {
     #[must_use]
     pub fn allows_private(&self) -> bool {
         self.resolver.allows_private()
+    }
+
+    /// Looks up the records of a type at a name below `domain`, as a check does: from the zone's authoritative servers.
+    /// Recursive servers are asked about `domain` only, so a name that does not exist yet does not enter their caches.
+    ///
+    /// # Errors
+    /// No server answered the query.
+    pub fn lookup<'a>(&'a self, domain: &'a str, name: &'a str, kind: LookupType) -> BoxFuture<'a, RecordSetResult> {
+        Box::pin(async move {
+            let Some(wire) = to_wire_name(domain) else { return Err(QueryError::Garbled) };
+            let _permit = self.permits.acquire().await;
+            let query_count = AtomicU32::new(0);
+            let fetcher = RecordFetcher::new(&self.resolver, wire, &query_count).await;
+            fetcher.fetch(name, kind.to_wire()).await
+        })
     }
 
     /// Returns the zone of a domain, and the TXT records at `label` below the zone's apex. `None` if no zone is found

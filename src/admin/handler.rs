@@ -61,7 +61,8 @@ pub(crate) async fn handle_request(
             call_as_owner(services, permissions, account.as_deref(), OwnerRequest { method, target, body }).await
         }
         AdminRequest::TlsReports { domain, day, limit } => list_tls_reports(services, domain, day, limit).await,
-        AdminRequest::CertificateShow => show_certificate(permissions),
+        AdminRequest::CertificateShow => show_certificate(permissions, false),
+        AdminRequest::CertificateOrder => show_certificate(permissions, true),
         AdminRequest::DomainCreate { name, account, verified } => {
             create_domain(services, &name, &account, verified).await
         }
@@ -187,9 +188,19 @@ fn create_console_link(permissions: &Permissions) -> AdminResult {
     Ok(json!({"url": link.url, "expires_at": link.expires_at}))
 }
 
-fn show_certificate(permissions: &Permissions) -> AdminResult {
+/// Shows the status of the certificate. With `order`, orders one first if none is installed or the last order failed;
+/// the status is that before the order.
+fn show_certificate(permissions: &Permissions, order: bool) -> AdminResult {
     match &permissions.certificate {
-        Some(status) => Ok(serde_json::to_value(&*status.borrow()).map_err(error_text)?),
+        Some(renewer) => {
+            let mut view = serde_json::to_value(&*renewer.status().borrow()).map_err(error_text)?;
+            if order {
+                let is_ordered = renewer.request_order();
+                tracing::info!(is_ordered, "operator: order the certificate now");
+                view["ordered"] = json!(is_ordered);
+            }
+            Ok(view)
+        }
         None => Err("[tls.acme] is not configured; certificate files are reloaded on SIGHUP".into()),
     }
 }

@@ -409,7 +409,8 @@ fn disk(permissions: &Permissions, problems: &mut Problems) -> Value {
 /// Checks the installed certificate: of ACME, or of the configured file.
 fn certificate(permissions: &Permissions, now: Timestamp, problems: &mut Problems) -> Value {
     let (source, expires_at) = match (&permissions.certificate, &permissions.status.certificate) {
-        (Some(status), _) => {
+        (Some(renewer), _) => {
+            let status = renewer.status();
             let status = status.borrow();
             if let Some(failure) = &status.last_failure {
                 problems.push(format!("certificate renewal failed: {failure}"));

@@ -99,7 +99,11 @@ pub enum AdminCommand {
         host: Option<String>,
     },
     /// Show ACME certificate status: expiry, renewal, last error and its fix
-    Certificate,
+    Certificate {
+        /// Order a certificate now instead of at the time of the next try, for example after DNS was corrected
+        #[arg(long)]
+        order: bool,
+    },
     /// Write a backup while the server runs
     Backup {
         /// File to write
@@ -528,7 +532,8 @@ pub(crate) fn build_request(command: &AdminCommand) -> Result<AdminRequest, Stri
             AdminRequest::TlsReports { domain: domain.clone(), day: day.clone(), limit: *limit }
         }
         AdminCommand::Reply { reply, host } => AdminRequest::Reply { reply: reply.clone(), host: host.clone() },
-        AdminCommand::Certificate => AdminRequest::CertificateShow,
+        AdminCommand::Certificate { order: false } => AdminRequest::CertificateShow,
+        AdminCommand::Certificate { order: true } => AdminRequest::CertificateOrder,
         AdminCommand::Backup { file } => {
             // The server writes the file and has another working directory.
             AdminRequest::Backup { file: std::path::absolute(file).map_err(|error| error.to_string())? }

@@ -104,14 +104,8 @@ struct FindingPrinter {
 
 impl FindingPrinter {
     fn new(json: bool) -> Self {
-        let terminal = std::io::stdout().is_terminal();
-        let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let style = match (terminal, colours) {
-            (true, true) => OutputStyle::Coloured,
-            (true, false) => OutputStyle::Plain,
-            (false, _) => OutputStyle::Words,
-        };
-        Self { findings: Vec::new(), style: (!json).then_some(style), live: terminal && !json }
+        let live = std::io::stdout().is_terminal() && !json;
+        Self { findings: Vec::new(), style: (!json).then(OutputStyle::for_stdout), live }
     }
 
     /// Prints a line that the next finding overwrites.

@@ -90,7 +90,7 @@ pub(super) fn has_interface(address: IpAddr) -> bool {
 /// Returns whether an address is not publicly routable: loopback, link-local, private (RFC 1918, RFC 4193), or shared
 /// address space of providers (RFC 6598).
 #[must_use]
-pub(super) fn is_private(address: IpAddr) -> bool {
+pub(crate) fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(four) => {
             let [first, second, ..] = four.octets();

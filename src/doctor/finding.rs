@@ -50,29 +50,29 @@ pub struct DoctorFinding {
 
 /// Observations and fixes that a check collects.
 #[derive(Debug, Default)]
-pub(super) struct Observations {
+pub(crate) struct Observations {
     observations: Vec<(CheckStatus, String)>,
     fixes: Vec<String>,
 }
 
 impl Observations {
     /// Adds a correct observation.
-    pub(super) fn good(&mut self, found: impl Into<String>) {
+    pub(crate) fn good(&mut self, found: impl Into<String>) {
         self.observations.push((CheckStatus::Ok, found.into()));
     }
 
     /// Adds something that was not checked, with the reason.
-    pub(super) fn skip(&mut self, found: impl Into<String>) {
+    pub(crate) fn skip(&mut self, found: impl Into<String>) {
         self.observations.push((CheckStatus::Skipped, found.into()));
     }
 
     /// Adds a warning with its fix.
-    pub(super) fn warn(&mut self, found: impl Into<String>, fix: impl Into<String>) {
+    pub(crate) fn warn(&mut self, found: impl Into<String>, fix: impl Into<String>) {
         self.add(CheckStatus::Warning, found.into(), fix.into());
     }
 
     /// Adds a failure with its fix.
-    pub(super) fn fail(&mut self, found: impl Into<String>, fix: impl Into<String>) {
+    pub(crate) fn fail(&mut self, found: impl Into<String>, fix: impl Into<String>) {
         self.add(CheckStatus::Failed, found.into(), fix.into());
     }
 
@@ -85,7 +85,7 @@ impl Observations {
     }
 
     /// Builds the finding, with the worst observations first.
-    pub(super) fn into_finding(self, name: &'static str) -> DoctorFinding {
+    pub(crate) fn into_finding(self, name: &'static str) -> DoctorFinding {
         let Self { mut observations, fixes } = self;
         observations.sort_by_key(|(status, _)| std::cmp::Reverse(*status));
         let status = observations.first().map_or(CheckStatus::Skipped, |(status, _)| *status);
@@ -96,6 +96,16 @@ impl Observations {
 }
 
 impl DoctorFinding {
+    /// The same finding with failures as warnings.
+    #[must_use]
+    pub fn without_failures(mut self) -> Self {
+        self.status = self.status.min(CheckStatus::Warning);
+        for (status, _) in &mut self.notes {
+            *status = (*status).min(CheckStatus::Warning);
+        }
+        self
+    }
+
     /// A finding with one correct observation.
     #[must_use]
     pub fn good(name: &'static str, found: impl Into<String>) -> Self {

@@ -1,6 +1,7 @@
 //! Output of findings: marks and colours on a terminal, words in a pipe, or one JSON value.
 
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 
 use serde_json::{Value, json};
 
@@ -22,7 +23,20 @@ pub enum OutputStyle {
 }
 
 impl OutputStyle {
-    fn mark(self, status: CheckStatus) -> String {
+    /// Style for standard output: colours on a terminal, unless `NO_COLOR` is set.
+    #[must_use]
+    pub fn for_stdout() -> Self {
+        let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        match (std::io::stdout().is_terminal(), colours) {
+            (true, true) => Self::Coloured,
+            (true, false) => Self::Plain,
+            (false, _) => Self::Words,
+        }
+    }
+
+    /// Formats a status.
+    #[must_use]
+    pub fn mark(self, status: CheckStatus) -> String {
         let (mark, colour) = match status {
             CheckStatus::Ok => ("✓", 32),
             CheckStatus::Warning => ("!", 33),

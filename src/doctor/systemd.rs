@@ -12,7 +12,7 @@ use super::context::CheckContext;
 use super::finding::{DoctorFinding, Observations};
 
 const NAME: &str = "service";
-pub(super) const UNIT: &str = "postrider.service";
+pub(crate) const UNIT: &str = "postrider.service";
 const DEADLINE: Duration = Duration::from_secs(3);
 /// More automatic restarts than this indicate a problem.
 const RESTARTS_MAX: u64 = 3;
@@ -39,7 +39,7 @@ pub(super) async fn is_clock_synchronized() -> Option<bool> {
 
 /// Properties of the systemd unit.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct SystemdUnit {
+pub(crate) struct SystemdUnit {
     /// `active`, `inactive`, `failed`, …
     active: String,
     /// `enabled`, `disabled`, `static`, …
@@ -48,11 +48,11 @@ pub(super) struct SystemdUnit {
     /// Limit on open files.
     pub(super) files_max: Option<u64>,
     /// True: systemd allocates the user at start, so the user owns no files before.
-    pub(super) has_dynamic_user: bool,
+    pub(crate) has_dynamic_user: bool,
 }
 
 /// Loads the unit; none if it is not installed.
-pub(super) async fn load_unit() -> Option<SystemdUnit> {
+pub(crate) async fn load_unit() -> Option<SystemdUnit> {
     const PROPERTIES: &str = "--property=LoadState,ActiveState,UnitFileState,NRestarts,LimitNOFILE,DynamicUser";
     parse_unit(&command_output("systemctl", &["show", UNIT, PROPERTIES]).await?)
 }

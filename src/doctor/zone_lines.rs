@@ -5,40 +5,40 @@ use std::net::IpAddr;
 use mail::address::DomainName;
 
 /// TTL in seconds: one hour, so that errors are corrected soon.
-const TTL_S: u32 = 3_600;
+pub(crate) const TTL_S: u32 = 3_600;
 
 fn zone_line(owner: &str, kind: &str, value: &str) -> String {
     format!("{owner}. {TTL_S} IN {kind} {value}")
 }
 
 /// Formats an A or AAAA record.
-pub(super) fn address_record(owner: &DomainName, address: IpAddr) -> String {
+pub(crate) fn address_record(owner: &DomainName, address: IpAddr) -> String {
     zone_line(owner.as_str(), if address.is_ipv4() { "A" } else { "AAAA" }, &address.to_string())
 }
 
 /// Formats the PTR record of an address.
-pub(super) fn ptr_record(address: IpAddr, name: &DomainName) -> String {
+pub(crate) fn ptr_record(address: IpAddr, name: &DomainName) -> String {
     let zone = if address.is_ipv4() { "in-addr.arpa" } else { "ip6.arpa" };
     zone_line(&format!("{}.{zone}", reversed_address(address)), "PTR", &format!("{name}."))
 }
 
 /// Formats an MX record.
-pub(super) fn mx_record(owner: &DomainName, host: &DomainName) -> String {
+pub(crate) fn mx_record(owner: &DomainName, host: &DomainName) -> String {
     zone_line(owner.as_str(), "MX", &format!("10 {host}."))
 }
 
 /// Formats a TXT record of one string. The string must not contain quotes or backslashes.
-pub(super) fn txt_record(owner: &DomainName, text: &str) -> String {
+pub(crate) fn txt_record(owner: &DomainName, text: &str) -> String {
     zone_line(owner.as_str(), "TXT", &format!("\"{text}\""))
 }
 
 /// Formats a wildcard TXT record for all names below `owner` (RFC 4592).
-pub(super) fn wildcard_txt_record(owner: &str, text: &str) -> String {
+pub(crate) fn wildcard_txt_record(owner: &str, text: &str) -> String {
     zone_line(&format!("*.{owner}"), "TXT", &format!("\"{text}\""))
 }
 
 /// SPF record that permits these addresses only.
-pub(super) fn spf_value(addresses: &[IpAddr]) -> String {
+pub(crate) fn spf_value(addresses: &[IpAddr]) -> String {
     let mut text = "v=spf1".to_owned();
     for address in addresses {
         text.push_str(if address.is_ipv4() { " ip4:" } else { " ip6:" });
@@ -49,7 +49,7 @@ pub(super) fn spf_value(addresses: &[IpAddr]) -> String {
 }
 
 /// Reverses an address for DNS names: by octets (RFC 1035 3.5) or nibbles (RFC 3596 2.5).
-pub(super) fn reversed_address(address: IpAddr) -> String {
+pub(crate) fn reversed_address(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(four) => {
             let [a, b, c, d] = four.octets();

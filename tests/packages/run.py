@@ -152,7 +152,7 @@ def debian(binary, work):
     version = lambda: inside("dpkg-query", "-W", "-f", "${Version} ${Status}", "postrider")
 
     text = install(first)
-    expect("postrider doctor" in text, f"the first installation does not say what to do next:\n{text}")
+    expect("postrider setup" in text, f"the first installation does not say what to do next:\n{text}")
     expect((root / "usr/share/man/man1/postrider.1.gz").exists(), "there is no manual page")
     expect((root / "usr/share/bash-completion/completions/postrider").exists(), "there is no completion")
     expect((root / "etc/default/postrider").stat().st_mode & 0o777 == 0o600, "everybody can read /etc/default/postrider")

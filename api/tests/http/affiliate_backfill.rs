@@ -536,7 +536,7 @@ async fn graceful_stop_is_not_a_failure() {
     let service = AffiliateService::new(world.intake.clone());
     for _ in 0..4 {
         let before = requests.load(Ordering::Relaxed);
-        service.backfills.run_backfills(wait_for_requests(&requests, before)).await;
+        service.backfills.run(wait_for_requests(&requests, before)).await;
     }
     run_backfills(&world).await;
     let done = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();

@@ -38,6 +38,22 @@ pub enum QueryError {
     AliasLoop,
 }
 
+impl std::fmt::Display for QueryError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Unreachable => "no name server can be reached",
+            Self::RateLimited => "too many queries; try again later",
+            Self::Lame => "the name servers are not responsible for the zone",
+            Self::TimedOut => "the name servers did not answer in time",
+            Self::Garbled => "the name servers gave an invalid answer",
+            Self::Refused => "the name servers refuse the query",
+            Self::ServerFailure => "the name servers have a problem (SERVFAIL)",
+            Self::Bogus => "the DNSSEC signatures are invalid",
+            Self::AliasLoop => "its CNAME records form a loop",
+        })
+    }
+}
+
 /// A query and its flags.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DnsQuery<'a> {

@@ -25,7 +25,7 @@ pub(super) const OBSOLETE_SPF: RecordType = RecordType::Unknown(99);
 pub enum RecordData {
     /// TXT with its strings joined.
     Text(String),
-    /// CNAME: the target in lower case without the trailing dot.
+    /// CNAME or PTR: the target in lower case without the trailing dot.
     Alias(String),
     /// MX.
     MailHost {
@@ -184,6 +184,7 @@ fn record_data(data: &RData) -> Option<RecordData> {
     match data {
         RData::TXT(txt) => Some(RecordData::Text(String::from_utf8_lossy(&txt.txt_data.concat()).into_owned())),
         RData::CNAME(target) => Some(RecordData::Alias(name_text(&target.0))),
+        RData::PTR(target) => Some(RecordData::Alias(name_text(&target.0))),
         RData::MX(mx) => Some(RecordData::MailHost { preference: mx.preference, host: name_text(&mx.exchange) }),
         RData::Unknown { code, rdata } if *code == OBSOLETE_SPF => {
             Some(RecordData::Text(join_strings(&rdata.anything)))
