@@ -80,6 +80,7 @@ pub const FILES: &[(&str, &str)] = embed![
     "decisions/015-mcp-protocol.md",
     "decisions/016-one-way-to-write-html.md",
     "decisions/017-no-elicitation.md",
+    "decisions/018-mjml.md",
 ];
 
 /// The documented configuration, which `user/configuration.md` includes.
