@@ -22,9 +22,10 @@ mod order;
 mod renewal_window;
 mod validity;
 
+use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use dns::resolver::Resolver;
@@ -463,7 +464,7 @@ impl CertificateRenewer {
 
     /// PEM chain of the installed certificate; empty while it is self-signed.
     fn installed_chain(&self) -> Vec<u8> {
-        self.installed_chain.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.installed_chain.lock().clone()
     }
 
     /// Installs a certificate, unless it is installed already.
@@ -473,7 +474,7 @@ impl CertificateRenewer {
         }
         let validity = Validity::from_chain(&certificate.chain).map_err(AcmeError::Certificate)?;
         self.certificates.replace(certificate)?;
-        self.installed_chain.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&certificate.chain);
+        self.installed_chain.lock().clone_from(&certificate.chain);
         #[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
         metrics::gauge!("postrider_certificate_expires_timestamp_seconds").set(validity.not_after.as_second() as f64);
         self.status.send_modify(|status| {

@@ -4,9 +4,10 @@
 //! /dashboard/… ─► [`DashboardPages`] ─► pages::dashboard::router ─► [`SessionBackend`] ─► OperationCaller::perform
 //! ```
 
+use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use api::problem::Problem;
 use api::response::Response;
@@ -169,13 +170,13 @@ impl SessionBackend<'_> {
         let response = self.operations.perform(self.user().as_ref(), call).await?;
         if is_confirmation {
             let user = self.operations.session_user(self.headers, self.client_ip).await?;
-            *self.user.write().unwrap_or_else(PoisonError::into_inner) = user;
+            *self.user.write() = user;
         }
         Ok(response)
     }
 
     fn user(&self) -> Option<SignedInUser> {
-        self.user.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.user.read().clone()
     }
 }
 

@@ -19,9 +19,10 @@ pub mod mail_host;
 pub mod simulator;
 pub mod terminal;
 
+use parking_lot::RwLock;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mail::account::{Account, Plan};
@@ -311,7 +312,7 @@ async fn provision_account(
         Err(error) => return Err(error.into()),
     }
     let domain = domains.force_verify(&name).await?.domain;
-    records.write().unwrap_or_else(PoisonError::into_inner).extend(capture::dkim_records(&domain));
+    records.write().extend(capture::dkim_records(&domain));
     Ok((account, secrets))
 }
 

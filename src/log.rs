@@ -221,15 +221,16 @@ impl Visit for Fields<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parking_lot::Mutex;
     use std::io;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
     impl io::Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend(bytes);
+            self.0.lock().extend(bytes);
             Ok(bytes.len())
         }
 
@@ -245,7 +246,7 @@ mod tests {
         let filter = log::filter("debug").unwrap();
         let subscriber = subscriber(format, filter, false, move || writer.clone());
         tracing::subscriber::with_default(subscriber, log);
-        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(lines.0.lock().clone()).unwrap();
         text.lines()
             .map(|line| match format {
                 LogFormat::Text => line.split_once(' ').unwrap().1.to_owned() + "\n",

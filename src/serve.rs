@@ -7,11 +7,12 @@
 //! SIGHUP reloads the configuration and the certificates (reload.rs). Delivery starts after all listeners are open: a
 //! port that is in use makes the start fail before anything is sent.
 
+use parking_lot::Mutex;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api::serve::static_pages::Overlay;
@@ -141,7 +142,7 @@ impl Listeners {
         self.mx.send_replace(mx);
         self.submission.send_replace(submission);
         self.relay.send_replace(relay);
-        for listener in self.relays.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for listener in self.relays.lock().iter() {
             if let Some(section) = config.relay.iter().find(|relay| relay.listen.contains(&listener.address)) {
                 // The account first: no new client may submit for the old account.
                 listener.account.send_replace(section.account.clone());
@@ -234,7 +235,7 @@ impl Listeners {
             listener_config,
             RelayHandler::new(services.intake.clone(), account.subscribe()),
         )?;
-        let mut relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut relays = self.relays.lock();
         relays.push(RelayListener { address, networks, account });
         Ok(local)
     }

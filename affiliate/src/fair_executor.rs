@@ -87,8 +87,8 @@ impl<'a, T: Ord + Copy + Send + 'a, O: 'a> FairExecutor<'a, T, O> {
 
 #[cfg(test)]
 mod tests {
+    use parking_lot::Mutex;
     use std::future::{pending, ready};
-    use std::sync::Mutex;
 
     use jiff::Timestamp;
 
@@ -104,12 +104,12 @@ mod tests {
         let jobs = waiting.iter().map(|(number, job)| (account(*number), *job)).collect();
         let start = |(account_id, job): AccountJob<u8>| {
             let number = (1..9).find(|number| account(*number) == account_id).unwrap();
-            started.lock().unwrap().push((number, job));
+            started.lock().push((number, job));
             if number == 1 { pending().boxed() } else { ready(job).boxed() }
         };
         // The timer is polled after the jobs, so jobs that are ready finish first.
         lanes.run(jobs, start, async {}).await;
-        started.into_inner().unwrap()
+        started.into_inner()
     }
 
     #[tokio::test]

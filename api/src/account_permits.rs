@@ -1,7 +1,8 @@
 //! Permits for work of which an account may have one at a time, because it takes long.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mail::id::AccountId;
 
@@ -19,14 +20,14 @@ pub(crate) struct AccountPermit {
 impl AccountPermits {
     /// Takes an account's permit; `None` if it is taken.
     pub(crate) fn try_acquire(&self, account: AccountId) -> Option<AccountPermit> {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.0.lock();
         taken.insert(account).then(|| AccountPermit { permits: self.clone(), account })
     }
 }
 
 impl Drop for AccountPermit {
     fn drop(&mut self) {
-        self.permits.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.account);
+        self.permits.0.lock().remove(&self.account);
     }
 }
 

@@ -8,8 +8,8 @@
 //! written before they are answered. Reading the log flushes the buffer first, so that all requests answered by this node
 //! are included.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::Method;
@@ -109,7 +109,7 @@ pub struct RequestLogWriter {
 
 impl RequestLogWriter {
     fn lock(&self) -> MutexGuard<'_, Vec<LoggedRequest>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 
     /// Buffers an answered request.

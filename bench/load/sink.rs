@@ -12,13 +12,14 @@
 //!
 //! Limits: a line of up to [`LINE_BYTES_MAX`]; no EHLO extension except PIPELINING and 8BITMIME.
 
+use parking_lot::Mutex;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufWriter, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
@@ -103,7 +104,7 @@ fn run_commands(shared: &Shared) -> io::Result<()> {
         if let Some(every) = line?.strip_prefix("drip ") {
             shared.drips_every.store(every.trim().parse().map_err(io::Error::other)?, Ordering::Relaxed);
         }
-        shared.log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
+        shared.log.lock().flush()?;
         println!(
             "{{\"messages\":{},\"tarpit_messages\":{},\"open\":{},\"open_tarpits\":{}}}",
             shared.messages.load(Ordering::Relaxed),
@@ -243,7 +244,7 @@ impl<'a> Session<'a> {
     fn log_recipient(&self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         let address = text.split_once('<').and_then(|(_, suffix)| suffix.split_once('>')).map(|(address, _)| address);
-        let mut log = self.shared.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.shared.log.lock();
         writeln!(log, "{} {}", address.unwrap_or_default(), wall_us())
     }
 }

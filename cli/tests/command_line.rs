@@ -139,10 +139,10 @@ fn all_pages_are_walked() {
 fn a_reader_that_leaves_ends_the_program_quietly() {
     for arguments in [&["emails", "list", "--all", "--jsonl"][..], &["emails", "list", "--all"]] {
         let (release, wait) = std::sync::mpsc::channel::<()>();
-        let wait = std::sync::Mutex::new(wait);
+        let wait = parking_lot::Mutex::new(wait);
         let server = ScriptedServer::start(move |request| {
             // Until the pipe is closed.
-            let _ = wait.lock().unwrap().recv();
+            let _ = wait.lock().recv();
             page(&request.target, 1_000)
         });
         let mut child = server.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -4,8 +4,9 @@
 
 mod scripted_server;
 
+use parking_lot::Mutex;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use scripted_server::{Reply, ScriptedServer, mode_of};
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ fn template_server() -> (ScriptedServer, Arc<Mutex<(u64, String)>>) {
     let state = Arc::new(Mutex::new((1, "Hi".to_owned())));
     let shared = Arc::clone(&state);
     let server = ScriptedServer::start(move |request| {
-        let mut state = shared.lock().unwrap();
+        let mut state = shared.lock();
         match (request.method.as_str(), request.target.as_str()) {
             ("GET", "/templates?limit=100") => {
                 Reply::Json(200, json!({"templates": [template(state.0, &state.1)], "has_more": false}))
@@ -92,16 +93,16 @@ fn changes_of_others_are_not_overwritten() {
     let settings = directory.path().join("welcome/template.toml");
     server.run(&["templates", "pull", dir]);
     edit(&settings, "\"Hi\"", "\"Mine\"");
-    *state.lock().unwrap() = (2, "Theirs".to_owned());
+    *state.lock() = (2, "Theirs".to_owned());
     for verb in ["push", "pull"] {
         let run = server.run(&["templates", verb, dir]);
         assert_eq!((run.status, run.json()["templates"][0]["action"].as_str()), (Some(1), Some("conflict")), "{verb}");
     }
-    assert_eq!(state.lock().unwrap().1, "Theirs");
+    assert_eq!(state.lock().1, "Theirs");
     assert!(std::fs::read_to_string(&settings).unwrap().contains("Mine"));
     assert_eq!(server.run(&["templates", "push", dir, "--force"]).status, Some(0));
-    assert_eq!(*state.lock().unwrap(), (3, "Mine".to_owned()));
-    *state.lock().unwrap() = (4, "Again".to_owned());
+    assert_eq!(*state.lock(), (3, "Mine".to_owned()));
+    *state.lock() = (4, "Again".to_owned());
     // The files are those of the last push: they may be replaced.
     assert_eq!(server.run(&["templates", "pull", dir]).json()["templates"][0]["action"], "updated");
     assert!(std::fs::read_to_string(&settings).unwrap().contains("Again"));
@@ -123,7 +124,7 @@ fn a_new_folder_becomes_a_template() {
 fn mjml_server() -> ScriptedServer {
     let source = Mutex::new("<mjml>one</mjml>\n".to_owned());
     ScriptedServer::start(move |request| {
-        let mut source = source.lock().unwrap();
+        let mut source = source.lock();
         if request.method == "PATCH" {
             let body = request.json();
             *source = body["mjml"].as_str().unwrap().to_owned();
@@ -175,7 +176,7 @@ fn account_server(changed_after_reads: usize) -> ScriptedServer {
     let reads = Mutex::new(0);
     ScriptedServer::start(move |request| {
         let domain = |click_tracking: bool| json!({"id": "dom_1", "name": "example.com", "open_tracking": false, "click_tracking": click_tracking});
-        let mut reads = reads.lock().unwrap();
+        let mut reads = reads.lock();
         match (request.method.as_str(), request.target.as_str()) {
             ("GET", "/domains?limit=100") => Reply::Json(200, json!({"domains": [domain(false)], "has_more": false})),
             ("GET", "/webhooks?limit=100") => {
@@ -312,7 +313,7 @@ fn a_held_call_is_no_result_and_can_be_waited_for() {
             }),
         ),
         ("GET", "/approvals/apr_1") => {
-            let mut asked = asked.lock().unwrap();
+            let mut asked = asked.lock();
             *asked += 1;
             let (status, response) = match *asked {
                 1 => ("pending", Value::Null),

@@ -3,8 +3,8 @@
 //! The kernel's routing table is queried by connecting a UDP socket, which sends no packet. The result is cached for
 //! [`PROBE_TTL`], since a network interface can come up later.
 
+use parking_lot::Mutex;
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ impl Ipv6Route {
             return true;
         }
         let now = Instant::now();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         match *known {
             Some((until, has_route)) if until > now => has_route,
             _ => {

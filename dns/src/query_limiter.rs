@@ -4,9 +4,9 @@
 //! A charge can exceed the burst, because the number of queries is often known only afterwards. Further queries are
 //! then refused until the excess has drained. The time is an argument, in nanoseconds of any monotonic clock.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -47,7 +47,7 @@ impl<K> Default for QueryLimiter<K> {
 
 impl<K: Eq + Hash + Clone> QueryLimiter<K> {
     fn lock(&self) -> MutexGuard<'_, HashMap<K, u64>> {
-        self.empty_at_ns.lock().unwrap_or_else(PoisonError::into_inner)
+        self.empty_at_ns.lock()
     }
 
     /// Charges `queries` queries to the key, if at least one is permitted now.

@@ -16,11 +16,12 @@
 //!
 //! Standards: RFC 1035, RFC 2181 10.3, RFC 2308, RFC 5321 5.1, RFC 7505.
 
+use parking_lot::Mutex;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -214,7 +215,7 @@ impl ResolverInner {
             None => Some(&"timed out"),
         };
         let now = self.began.elapsed();
-        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outage = self.outage.lock();
         match error {
             None => {
                 if let Some(ended) = outage.answered(now) {

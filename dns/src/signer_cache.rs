@@ -4,8 +4,9 @@
 //! A full cache evicts the least recently used signer. Concurrent requests for a missing signer share one load. The
 //! lock is not held during a load.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use mail::id::DomainId;
 use tokio::sync::OnceCell;
@@ -123,7 +124,7 @@ impl SignerCache {
 
     /// No panic can leave the cache inconsistent: nothing panics while the lock is held.
     fn lock(&self) -> MutexGuard<'_, LruSigners> {
-        self.signers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.signers.lock()
     }
 }
 

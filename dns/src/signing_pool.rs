@@ -10,9 +10,10 @@
 //! `spawn_blocking` is not used: its pool is shared with disk I/O, its queue is not bounded, and it wakes a thread per
 //! job even if all are busy.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -50,7 +51,7 @@ struct SigningPoolInner {
 impl SigningPoolInner {
     /// No panic can leave the queue inconsistent: jobs run outside the lock.
     fn lock(&self) -> MutexGuard<'_, SigningQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 
@@ -171,7 +172,7 @@ fn next_job(shared: &SigningPoolInner) -> Option<SigningJob> {
             return None;
         }
         queue.idle += 1;
-        queue = shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        shared.wake.wait(&mut queue);
         queue.idle -= 1;
     }
 }

@@ -1,6 +1,6 @@
 //! A backend with prepared answers, for tests and examples.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ impl FakeBackend {
     /// The calls so far.
     #[must_use]
     pub fn calls(&self) -> Vec<OperationCall> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.calls.lock().clone()
     }
 }
 
@@ -44,7 +44,7 @@ impl Backend for FakeBackend {
             let body = error.to_string().into();
             Ok(Reply { status: 404, media_type: "application/json".into(), body, retry_after: None })
         });
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        self.calls.lock().push(call);
         Box::pin(std::future::ready(reply))
     }
 }

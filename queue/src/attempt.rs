@@ -9,9 +9,10 @@
 //! with its last message, so that a thousand hosts with one message each hold no idle sessions. An attempt is committed
 //! before the last byte of the next message is sent: a crash repeats at most one message for each connection.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;

@@ -1,7 +1,8 @@
 //! This node in the cluster: polls, loads the partitions that it acquires, and applies changes that other nodes stored.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use mail::id::EmailId;
@@ -181,7 +182,7 @@ impl ClusterMember {
     }
 
     fn unknown_hints(&self) -> MutexGuard<'_, HashSet<(EmailId, String)>> {
-        self.unknown_hints.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unknown_hints.lock()
     }
 
     /// Returns whether a command of a newer release is kept for a node that understands it. It expires once its email

@@ -8,10 +8,11 @@
 //! Authentication writes nothing, so a key used a thousand times a second is written once a minute. A node that crashes
 //! loses the last minute's uses.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mail::credential::{LastUse, SecretHash};
@@ -37,7 +38,7 @@ struct LastUses(Mutex<HashMap<[u8; 16], (AccountId, LastUse)>>);
 
 impl LastUses {
     fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 16], (AccountId, LastUse)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn record(&self, account: AccountId, id: [u8; 16], used: LastUse) {

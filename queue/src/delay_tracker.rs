@@ -1,7 +1,7 @@
 //! Queues whose destination is unavailable, and how far their delays were recorded.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mail::task::QueueName;
 use quick_cache::unsync::Cache;
@@ -34,7 +34,7 @@ impl Default for DelayState {
 
 impl DelayTracker {
     fn lock(&self) -> MutexGuard<'_, DelayState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) fn add(&self, queue: QueueName, obstacle: DeliveryObstacle) {

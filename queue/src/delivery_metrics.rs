@@ -2,8 +2,8 @@
 //!
 //! They belong to the recorder that is installed when the outcome writer is created.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use mail::classify::{BounceClass, classify};
@@ -55,7 +55,7 @@ impl DeliveryMetrics {
         if let Some(waits) = self.wait_times.get(task.class as usize) {
             waits.record(seconds);
         }
-        let mut of_accounts = self.account_wait_times.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_accounts = self.account_wait_times.lock();
         let metric_key = (task.account, task.class);
         if of_accounts.len() < ACCOUNTS_MAX * TaskClass::ALL.len() || of_accounts.contains_key(&metric_key) {
             let named = || {

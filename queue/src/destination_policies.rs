@@ -4,8 +4,9 @@
 //! postrider admin destination … ─►[ store ]─► every node, within one heartbeat ─► dispatch, loading, attempts, pace
 //! ```
 
+use parking_lot::RwLock;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::address::DomainName;
@@ -75,11 +76,11 @@ pub(crate) struct DestinationPolicies {
 
 impl DestinationPolicies {
     pub(crate) fn orders(&self) -> Arc<DestinationOrders> {
-        Arc::clone(&self.orders.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.orders.read())
     }
 
     pub(crate) fn replace(&self, orders: DestinationOrders) {
-        *self.orders.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(orders);
+        *self.orders.write() = Arc::new(orders);
     }
 
     /// Route override of a domain, if any.

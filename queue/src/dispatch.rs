@@ -3,8 +3,9 @@
 //! A task that finds its ready queue full returns to disk. The queue loader reads it again when there is capacity. So a
 //! slow or dead destination fills its own ready queue and its own stored queues, and no other destination's.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -92,7 +93,7 @@ impl Dispatcher {
             self.scheduler.defer(&ready.task, self.services.clock.after(RETRY_DELAY));
             return DispatchOutcome::QueueFull;
         }
-        let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut resolving = self.resolving.lock();
         if let Some(waiting) = resolving.get_mut(&domain) {
             waiting.push(ready);
             return DispatchOutcome::Enqueued;
@@ -106,7 +107,7 @@ impl Dispatcher {
 
     /// Number of tasks that may still wait for the lookup of this domain.
     pub(crate) fn lookup_capacity(&self, domain: &DomainName) -> usize {
-        let resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+        let resolving = self.resolving.lock();
         match resolving.get(domain) {
             Some(waiting) => WAITING_PER_DOMAIN_MAX.saturating_sub(waiting.len()),
             None if resolving.len() >= LOOKUPS_MAX => 0,
@@ -116,12 +117,12 @@ impl Dispatcher {
 
     /// Returns whether an MX lookup of a domain is in progress.
     pub(crate) fn is_domain_looked_up(&self, domain: &DomainName) -> bool {
-        self.resolving.lock().unwrap_or_else(PoisonError::into_inner).contains_key(domain)
+        self.resolving.lock().contains_key(domain)
     }
 
     /// Returns whether a task waits for the lookup of its domain.
     pub(crate) fn awaits_lookup(&self, task: &Task) -> bool {
-        let resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+        let resolving = self.resolving.lock();
         let waiting = resolving.get(task.address.domain());
         waiting.is_some_and(|waiting| waiting.iter().any(|ready| ready.task.id == task.id))
     }
@@ -130,7 +131,7 @@ impl Dispatcher {
         let began_at = self.services.clock.now();
         let found = Box::pin(self.queues.routes.router.find_route(&domain, began_at)).await;
         let waiting = {
-            let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut resolving = self.resolving.lock();
             resolving.remove(&domain).unwrap_or_default()
         };
         let unanswered = match &found {

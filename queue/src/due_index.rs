@@ -4,8 +4,8 @@
 //! many tasks it has. The entry holds the time of the next scan and the key to start from. Memory is bounded by queues,
 //! not by messages, and startup reads one row per queue.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use mail::task::QueueName;
@@ -65,7 +65,7 @@ pub struct DueIndex {
 
 impl DueIndex {
     fn lock(&self) -> MutexGuard<'_, DueEntries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 
     /// Records that the queue has a task at `from` or behind it which is due then. The earlier due time and the smaller

@@ -10,7 +10,7 @@
 //! has one entry in the due index, without a time, and is not read before the hold is lifted. A task that the operator
 //! holds is marked in its own row and stays held.
 
-use std::sync::{PoisonError, RwLock};
+use parking_lot::RwLock;
 
 use mail::id::AccountId;
 use store::queue_hold::{self, Hold};
@@ -34,7 +34,7 @@ impl Default for HoldCache {
 
 impl HoldCache {
     pub(crate) fn read<T>(&self, see: impl FnOnce(&queue_hold::QueueHolds) -> T) -> T {
-        see(&self.stored.read().unwrap_or_else(PoisonError::into_inner))
+        see(&self.stored.read())
     }
 
     /// Returns whether an account's mail is held.
@@ -55,7 +55,7 @@ impl HoldCache {
     /// Replaces the cache. Returns the accounts that became held, and those that were released.
     pub(crate) fn replace(&self, new: queue_hold::QueueHolds) -> (Vec<AccountId>, Vec<AccountId>) {
         let is_held = new.queue.is_some_and(|hold| hold.is_active());
-        let mut holds = self.stored.write().unwrap_or_else(PoisonError::into_inner);
+        let mut holds = self.stored.write();
         let was_held = |account| holds.accounts.get(account).is_some_and(Hold::is_active);
         let changed = new.accounts.iter().filter(|(account, hold)| was_held(account) != hold.is_active());
         let (held, released): (Vec<_>, Vec<_>) = changed.partition(|(_, hold)| hold.is_active());

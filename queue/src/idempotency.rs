@@ -9,8 +9,9 @@
 //! key on another node ends in a commit conflict. A rejected operation stores nothing and leaves the key free. An
 //! operation done in part (a batch) is resumed: the stored record holds its progress.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::id::EmailId;
@@ -30,14 +31,14 @@ struct InProgressKey(Arc<InProgressKeys>, ScopedIdempotencyKey);
 
 impl InProgressKeys {
     fn acquire(self: &Arc<Self>, name: &ScopedIdempotencyKey) -> Option<InProgressKey> {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.0.lock();
         names.insert(name.clone()).then(|| InProgressKey(Arc::clone(self), name.clone()))
     }
 }
 
 impl Drop for InProgressKey {
     fn drop(&mut self) {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+        self.0.0.lock().remove(&self.1);
     }
 }
 

@@ -5,8 +5,8 @@
 //! removed when its outcome is committed. One scan of the store runs at a time. During a scan, removed tasks are
 //! remembered, because the scan may still return their old rows.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mail::task::TaskId;
 
@@ -75,7 +75,7 @@ impl InFlightTasks {
     }
 
     fn lock(&self) -> MutexGuard<'_, InFlightTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     #[must_use]

@@ -14,8 +14,9 @@ pub mod parser;
 mod postmaster;
 mod spam_filter;
 
+use parking_lot::RwLock;
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use dns::authentication::blocklist;
@@ -192,7 +193,7 @@ impl InboundService {
 
     /// Replaces the policy, on a configuration reload.
     pub fn reload(&self, policy: InboundPolicy) {
-        *self.0.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+        *self.0.policy.write() = Arc::new(policy);
     }
 
     #[must_use]
@@ -211,7 +212,7 @@ impl InboundService {
     }
 
     fn policy(&self) -> Arc<InboundPolicy> {
-        Arc::clone(&self.0.policy.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.policy.read())
     }
 
     /// Returns the blocklist that a peer is on, and the action for it.

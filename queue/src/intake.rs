@@ -18,9 +18,10 @@ mod scheduled_release;
 mod suppression_check;
 mod tracked_links;
 
+use parking_lot::RwLock;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use dns::secrets::Vault;
@@ -325,12 +326,12 @@ impl Intake {
     /// Limits of each plan.
     #[must_use]
     pub fn plans(&self) -> Plans {
-        *self.plans.read().unwrap_or_else(PoisonError::into_inner)
+        *self.plans.read()
     }
 
     /// Replaces the limits of the plans, on a configuration reload.
     pub fn set_plans(&self, plans: Plans) {
-        *self.plans.write().unwrap_or_else(PoisonError::into_inner) = plans;
+        *self.plans.write() = plans;
     }
 
     #[must_use]

@@ -2,7 +2,7 @@
 //!
 //! Sixty minutes in memory: lost on restart, and without other nodes.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -82,7 +82,7 @@ fn minute_of(at: Timestamp) -> i64 {
 
 impl LastHour {
     fn minutes(&self) -> MutexGuard<'_, [(i64, Counts); MINUTES]> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Adds to a counter of the current minute.

@@ -3,9 +3,9 @@
 //! Code that accepts, attempts or records a task checks ownership here, and fences its commit so that it fails if the
 //! partition has moved ([`Leases::fence`]). [`crate::membership`] acquires and releases partitions.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mail::address::DomainName;
@@ -75,7 +75,7 @@ pub struct Leases {
 
 impl Leases {
     pub(crate) fn lock(&self) -> MutexGuard<'_, LeaseState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Partition for new tasks of a domain; `None` if this node owns none.

@@ -1,8 +1,8 @@
 //! The last failed MX lookup of each domain, shown to the operator. While DNS does not respond, a domain has no ready
 //! queue that could store it.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use mail::address::DomainName;
@@ -35,7 +35,7 @@ pub(crate) struct LookupFailures {
 
 impl LookupFailures {
     fn lock(&self) -> MutexGuard<'_, HashMap<DomainName, LookupFailure>> {
-        self.by_domain.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_domain.lock()
     }
 
     /// Records the result of a lookup: an error, or `None` for any answer.

@@ -1,8 +1,8 @@
 //! Partition timers: when each partition of this node is scanned next for due rows. One time for each partition,
 //! however many rows it holds.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use tokio::sync::Notify;
@@ -16,7 +16,7 @@ pub(crate) struct PartitionTimers {
 
 impl PartitionTimers {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u16, Timestamp>> {
-        self.next_due.lock().unwrap_or_else(PoisonError::into_inner)
+        self.next_due.lock()
     }
 
     /// A row of the partition is due at `due`: scan it then at the latest.

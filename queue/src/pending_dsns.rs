@@ -1,8 +1,8 @@
 //! Emails with pending DSNs, and when each DSN is due.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -45,7 +45,7 @@ pub(crate) struct PendingDsns {
 
 impl PendingDsns {
     fn lock(&self) -> MutexGuard<'_, DsnState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Adds a pending DSN that was committed. Returns false if memory is full; the row is found on disk later.

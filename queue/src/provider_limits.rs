@@ -6,7 +6,8 @@
 //! ([`mail::classify::mailbox_provider`]) and have a connection limit by default. A backoff that one host asks for
 //! applies to all.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -69,7 +70,7 @@ impl ProviderLimits {
     }
 
     fn lock(&self) -> MutexGuard<'_, ProviderState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Changes the limits. Open connections above them stay open until they are released.

@@ -1,8 +1,9 @@
 //! Queue loader: reads due tasks from disk back into memory, queue by queue and a page at a time, while there is
 //! capacity.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::task::{QueueName, TaskTlsRequirement};
@@ -126,7 +127,7 @@ impl QueueLoader {
 
     /// Leaves an undecodable row where it is, for repair, and logs it once.
     fn quarantine(&self, at: &Key, queue: &QueueName, error: &store::engine::ReadError) {
-        let mut quarantined = self.quarantined.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut quarantined = self.quarantined.lock();
         if quarantined.len() < QUARANTINE_LOG_MAX && quarantined.insert(at.clone()) {
             metrics::counter!("postrider_tasks_damaged_total").increment(1);
             tracing::error!(%error, domain = %queue.domain, account.id = %queue.account,

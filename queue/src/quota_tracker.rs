@@ -10,8 +10,9 @@
 //! cluster each node reads the rows once a second: together the nodes may exceed a cap by what the others accept within
 //! that second (docs/CLUSTER.md).
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -126,7 +127,7 @@ pub enum QuotaDecision {
 
 impl QuotaTracker {
     fn lock(&self) -> MutexGuard<'_, HashMap<AccountId, AccountUsage>> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.accounts.lock()
     }
 
     /// Reserves quota for `count` recipients of an email.

@@ -3,9 +3,9 @@
 //! An empty bucket is not stored, so there are as many buckets as accounts with requests in the last seconds, at most
 //! [`BUCKETS_MAX`]. HTTP and SMTP share the buckets.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use mail::id::AccountId;
@@ -72,7 +72,7 @@ impl RateLimiter {
         let Some(part) = self.shards.get(usize::from(end) % SHARDS) else {
             return RateBucket::default().try_take(rate, now_ns);
         };
-        let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut part = part.lock();
         if let Some(bucket) = part.buckets.get_mut(&account) {
             return bucket.try_take(rate, now_ns);
         }
@@ -85,7 +85,7 @@ impl RateLimiter {
     /// Number of buckets in memory.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).buckets.len()).sum()
+        self.shards.iter().map(|part| part.lock().buckets.len()).sum()
     }
 
     /// True if no bucket is in memory.

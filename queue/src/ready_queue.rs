@@ -5,8 +5,9 @@
 
 mod standing;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -262,7 +263,7 @@ impl ReadyQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, ReadyQueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     #[must_use]

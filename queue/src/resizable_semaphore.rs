@@ -1,7 +1,8 @@
 //! Resizable semaphore: a semaphore whose number of permits can change while permits are held.
 
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -38,7 +39,7 @@ impl ResizableSemaphore {
     }
 
     fn lock(&self) -> MutexGuard<'_, PermitCount> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+        self.count.lock()
     }
 
     /// Changes the number of permits. Held permits above it stay valid and are removed when they are released.

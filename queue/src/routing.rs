@@ -7,9 +7,10 @@
 //! A route is a set of MX hosts with their preferences, or a smarthost. All domains with the same set share one ready
 //! queue, and with it connections and pace. A route is cached for the TTL of its DNS records, at most an hour.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use dns::mx::{MailHosts, MxHost, drop_own_and_less_preferred};
@@ -249,7 +250,7 @@ impl MxRouter {
 
     /// Returns the cached route to a domain's own hosts if it is still valid.
     fn cached_mx_route(&self, domain: &DomainName, now: Timestamp) -> Option<Arc<MailRoute>> {
-        let plans = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let plans = self.cache.lock();
         let is_settled = self.is_dnssec_active();
         let holds = |plan: &&CachedRoute| plan.expires_at > now && (plan.dnssec_was_active || !is_settled);
         plans.get(domain).filter(holds).map(|plan| Arc::clone(&plan.route))
@@ -258,7 +259,7 @@ impl MxRouter {
     /// Returns the TLS policy source of a domain's cached route.
     #[must_use]
     pub fn tls_policy(&self, domain: &DomainName) -> Option<Arc<TlsPolicySource>> {
-        let plans = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let plans = self.cache.lock();
         plans.get(domain).and_then(|plan| plan.tls_policy.clone())
     }
 
@@ -466,7 +467,7 @@ impl MxRouter {
         plan: impl FnOnce(Timestamp) -> CachedRoute,
     ) {
         let Ok(until) = now.checked_add(ttl.clamp(ROUTE_TTL_MIN, ROUTE_TTL_MAX)) else { return };
-        let mut plans = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plans = self.cache.lock();
         if plans.len() >= CACHED_ROUTES_MAX {
             plans.retain(|_, plan| plan.expires_at > now);
             if plans.len() >= CACHED_ROUTES_MAX {

@@ -5,8 +5,9 @@
 //! effect as soon as the caller has the new account row, which every HTTP request reads. An SMTP session that began
 //! before a change at another node sees it within the second.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -212,7 +213,7 @@ impl SenderAuthorization {
     }
 
     fn lock(&self) -> MutexGuard<'_, IdentityCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock()
     }
 
     /// Invalidates cached results of an account, and of a domain if one is given.

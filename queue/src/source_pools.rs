@@ -9,9 +9,10 @@
 //! are configured at start. The operator's orders (pool of an account, start of a warm-up) may change at runtime and
 //! apply to every node. Nodes have different addresses under the same pool names.
 
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -111,7 +112,7 @@ impl SourcePool {
     }
 
     pub(crate) fn ready_queues(&self) -> MutexGuard<'_, ReadyQueues> {
-        self.ready_queues.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ready_queues.lock()
     }
 
     /// Returns the pool's ready queue of a route, if it exists.
@@ -130,7 +131,7 @@ impl SourcePool {
         provider_pace: Option<(ProviderKey, PaceLimits)>,
     ) -> Option<Arc<ProviderLimits>> {
         let (name, limits) = provider_pace?;
-        let mut providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut providers = self.providers.lock();
         let provider = providers.entry(name).or_insert_with(|| Arc::new(ProviderLimits::new(limits)));
         provider.set_limits(limits);
         Some(Arc::clone(provider))
@@ -142,7 +143,7 @@ impl SourcePool {
         let host = route.first_host()?;
         let name = classify::mailbox_provider(host)
             .map_or_else(|| metric::provider_domain(host.as_str()), DomainName::to_string);
-        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut budgets = self.budgets.lock();
         Some(budgets.get_or_create(name, &self.warm_up, now))
     }
 
@@ -152,7 +153,7 @@ impl SourcePool {
     }
 
     pub(crate) fn status(&self, ordered: Option<WarmUpOverride>, now: Timestamp) -> PoolStatus {
-        let budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        let budgets = self.budgets.lock();
         let used_up = budgets.exhausted(now);
         drop(budgets);
         let warm_up = || {
@@ -269,7 +270,7 @@ impl SourcePools {
     }
 
     pub(crate) fn orders(&self) -> Arc<PoolOrders> {
-        Arc::clone(&self.orders.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.orders.read())
     }
 
     /// Returns the pool of an account with a plan. An order for a pool that is not configured is ignored.
@@ -379,6 +380,6 @@ impl SourcePools {
                 None => pool.configured_start,
             });
         }
-        *self.orders.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(orders);
+        *self.orders.write() = Arc::new(orders);
     }
 }

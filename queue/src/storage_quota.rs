@@ -17,8 +17,9 @@
 //! Rows that this process stores during a count are added to its result, although the count may have read them. Such a
 //! count is approximate: it is too high rather than too low, and it is repeated sooner when it would reject.
 
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use mail::account::Account;
@@ -235,13 +236,13 @@ impl StorageQuotaTracker {
     }
 
     fn lock(&self) -> MutexGuard<'_, StorageEntries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 
     /// Returns the cap of a noun in an account's plan; `None` if it is unlimited.
     #[must_use]
     pub fn cap(&self, account: &Account, quota: Noun) -> Option<u64> {
-        self.plans.read().unwrap_or_else(PoisonError::into_inner).of(account.plan).storage.cap(quota)
+        self.plans.read().of(account.plan).storage.cap(quota)
     }
 
     /// Reserves quota for `added` rows.

@@ -10,9 +10,10 @@
 //! are not counted. A crash loses half a minute of counts. Memory holds at most [`DOMAINS_MAX`] domains; further
 //! sessions are counted as dropped.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use dns::resolver::{DaneRecords, LookupError};
@@ -89,7 +90,7 @@ impl TlsSessionStats {
     }
 
     fn lock(&self) -> MutexGuard<'_, PendingTlsCounts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 
     fn add(&self, at: (Day, DomainName), update: impl FnOnce(&mut DomainTlsCounts)) {

@@ -1,8 +1,9 @@
 //! Warm-up of a pool's source addresses, by provider. The rules are in [`mail::warm_up`].
 
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -25,11 +26,11 @@ impl WarmUp {
 
     /// First day; `None` if the addresses are warm.
     pub(crate) fn since(&self) -> Option<Date> {
-        *self.since.read().unwrap_or_else(PoisonError::into_inner)
+        *self.since.read()
     }
 
     pub(crate) fn set_start(&self, since: Option<Date>) {
-        *self.since.write().unwrap_or_else(PoisonError::into_inner) = since;
+        *self.since.write() = since;
     }
 
     /// Current day and length in days; `None` after the end.
@@ -81,8 +82,7 @@ impl WarmUpBudget {
     /// Time until which nothing may be sent, and the messages per day; `None` if a message is allowed now.
     pub(crate) fn exhausted_until(&self, now: Timestamp) -> Option<(Timestamp, u64)> {
         let per_day = self.warm_up.per_day(now)?;
-        let next_ns =
-            self.credit.lock().unwrap_or_else(PoisonError::into_inner).next_send_at(per_day, nanoseconds(now));
+        let next_ns = self.credit.lock().next_send_at(per_day, nanoseconds(now));
         let next = Timestamp::from_nanosecond(i128::from(next_ns)).ok()?;
         (next > now).then_some((next, per_day))
     }
@@ -105,7 +105,7 @@ impl WarmUpBudget {
     /// now and is due to an urgent task, if there is one.
     pub(crate) fn try_take(&self, now: Timestamp) -> Result<bool, Timestamp> {
         let Some(per_day) = self.warm_up.per_day(now) else { return Ok(false) };
-        let acquired = self.credit.lock().unwrap_or_else(PoisonError::into_inner).acquire(per_day, nanoseconds(now));
+        let acquired = self.credit.lock().acquire(per_day, nanoseconds(now));
         acquired.map_err(|wait| now.checked_add(wait).unwrap_or(Timestamp::MAX))?;
         *self.reservation() = None;
         let is_urgent_only = self.is_for_urgent() && self.exhausted_until(now).is_some();
@@ -119,12 +119,12 @@ impl WarmUpBudget {
     }
 
     fn reservation(&self) -> MutexGuard<'_, Option<Timestamp>> {
-        self.reserved_for_urgent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reserved_for_urgent.lock()
     }
 
     /// Time since which the whole burst is available, in nanoseconds; `None` if it is not.
     fn full_since(&self, now: Timestamp) -> Option<u64> {
-        self.credit.lock().unwrap_or_else(PoisonError::into_inner).full_since(nanoseconds(now))
+        self.credit.lock().full_since(nanoseconds(now))
     }
 }
 

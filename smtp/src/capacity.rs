@@ -3,7 +3,8 @@
 //! Each of the two is configured as one number. Submission and MX have weight 2, relay has weight 1, and a kind of
 //! listener that is not open has weight 0. So untrusted clients at MX take no capacity from users who send.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 use crate::connection_limiter::{ConnectionLimiter, MX_SITE_DIVISOR};
 use crate::content_budget::ContentBudget;
@@ -86,7 +87,7 @@ impl Capacity {
     }
 
     fn allocation(&self) -> MutexGuard<'_, CapacityAllocation> {
-        self.allocation.lock().unwrap_or_else(PoisonError::into_inner)
+        self.allocation.lock()
     }
 
     fn apply_allocation(&self, CapacityAllocation { limits: sizes, open_roles: open }: &CapacityAllocation) {

@@ -17,10 +17,11 @@
 //! An address, site or account gets no more slots than it leaves free. At MX an untrusted client and its network also
 //! have a fixed limit ([`crate::fair_share`]). Slots are released on drop.
 
+use parking_lot::Mutex;
 use std::iter;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mail::cidr::client_prefix;
@@ -154,7 +155,7 @@ impl ConnectionLimiter {
         if per_minute_max == u32::MAX || address.to_canonical().is_loopback() {
             return true;
         }
-        let mut rates = self.connection_rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rates = self.connection_rates.lock();
         // The entry's time is the start of the minute.
         let minute = rates.entry(client_prefix(address), now, |began| now.duration_since(began) > RATE_WINDOW);
         minute.count = minute.count.saturating_add(1);

@@ -21,9 +21,10 @@
 //! moves it forward by the time that a byte may take, to at most a minute ahead. A message is slow once its due time
 //! has passed. The message that is overdue for longest is the slowest.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -123,7 +124,7 @@ impl ContentBudget {
 
     fn reservation_table(&self) -> MutexGuard<'_, ReservationTable> {
         // No panic can leave the table inconsistent: every statement leaves it complete.
-        self.reservations.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reservations.lock()
     }
 
     /// Aborts slow messages, the slowest first, until the quota would not be short after `needed` more bytes.
@@ -242,7 +243,7 @@ impl MemoryReservation {
         if self.bytes.load(Ordering::Acquire) == 0 {
             return Poll::Pending;
         }
-        let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waker = self.waker.lock();
         if !waker.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
             *waker = Some(cx.waker().clone());
         }
@@ -285,7 +286,7 @@ impl MemoryReservation {
         let Ok(bytes) = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, to_aborted) else { return };
         self.share.release(bytes);
         self.count_refused("slow");
-        if let Some(waker) = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(waker) = self.waker.lock().take() {
             waker.wake();
         }
     }

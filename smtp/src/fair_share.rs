@@ -10,11 +10,12 @@
 //! Units are sessions ([`crate::connection_limiter`]) or bytes ([`crate::content_budget`]). Acquire and release are two atomic operations
 //! each. The table of holders is locked only when a session looks up its share and when it ends.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::iter;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mail::cidr::{client_prefix, site_prefix};
 use mail::id::AccountId;
@@ -169,7 +170,7 @@ impl FairShareQuota {
 
     fn holders(&self) -> MutexGuard<'_, HashMap<QuotaHolder, (usize, Arc<AtomicUsize>)>> {
         // No panic can leave the table inconsistent: every statement leaves it complete.
-        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
+        self.holders.lock()
     }
 
     /// Returns whether a holder may have `own` units while `used` are in use in total, its own included.

@@ -9,10 +9,11 @@
 //! against that account and not as untrusted ones ([`crate::connection_limiter`]). The number of addresses remembered per account is
 //! bounded, so that an account with very many addresses does not evict those of others.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mail::cidr::client_prefix;
@@ -151,7 +152,7 @@ fn increment<K: std::hash::Hash + Eq>(counts: &mut BoundedCounters<K, Instant>, 
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // No panic can leave the counters inconsistent: every statement leaves them complete.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// Permit of one delayed refusal; released on drop.

@@ -3,8 +3,9 @@
 //! TLS-ALPN-01 (RFC 8737): a handshake that offers only `acme-tls/1` gets a certificate made for the challenge.
 //! HTTP-01 (RFC 8555 8.3): a well-known path returns the key authorization.
 
+use parking_lot::RwLock;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use instant_acme::ChallengeType;
 use rcgen::{CertificateParams, CustomExtension, KeyPair};
@@ -67,7 +68,7 @@ type ActiveChallenge = (ChallengeResponse, Option<Arc<CertifiedKey>>);
 impl ActiveChallenges {
     /// Replaces the challenge responses. Unchanged ones keep their certificate.
     pub(super) fn set_responses(&self, new_responses: ChallengeResponses) {
-        let mut responses = self.responses.write().unwrap_or_else(PoisonError::into_inner);
+        let mut responses = self.responses.write();
         responses.retain(|name, (response, _)| new_responses.get(name) == Some(&*response));
         for (name, response) in new_responses {
             if responses.contains_key(&name) {
@@ -83,13 +84,13 @@ impl ActiveChallenges {
 
     /// Key authorization for an HTTP-01 request.
     pub(super) fn http_response(&self, name: &str, token: &str) -> Option<String> {
-        let responses = self.responses.read().unwrap_or_else(PoisonError::into_inner);
+        let responses = self.responses.read();
         let (response, _) = responses.get(name).filter(|(response, _)| response.token == token)?;
         Some(response.key_authorization.clone())
     }
 
     fn tls_alpn_certificate(&self, name: &str) -> Option<Arc<CertifiedKey>> {
-        self.responses.read().unwrap_or_else(PoisonError::into_inner).get(name)?.1.clone()
+        self.responses.read().get(name)?.1.clone()
     }
 }
 

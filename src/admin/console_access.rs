@@ -7,9 +7,10 @@
 //! Only hashes of tokens are kept. Tokens have 256 random bits, so they cannot be guessed; the limit of wrong tokens
 //! bounds the work and the log lines that a client can cause. Each table is bounded: the oldest entry is dropped.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use ::queue::clock::Clock;
@@ -121,7 +122,7 @@ impl ConsoleAccess {
     }
 
     fn lock(&self) -> MutexGuard<'_, AccessState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn token(&self) -> String {

@@ -1,7 +1,7 @@
 //! The last answer to a request that costs much, for some seconds.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -53,7 +53,7 @@ impl CachedAnswer {
     }
 
     fn last(&self) -> MutexGuard<'_, LastAnswer> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock()
     }
 
     fn fresh(&self, request: &AdminRequest, now: Timestamp) -> Option<Value> {

@@ -3,9 +3,10 @@
 //! At most [`RUNNING_MAX`] run at the same time, and the last [`KEPT`] results are kept. A command that fails in an
 //! unexpected way, or takes longer than [`RUNNING_TIME_MAX`], makes room for others.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -80,7 +81,7 @@ impl CommandRuns {
     }
 
     fn lock(&self) -> MutexGuard<'_, RunsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Starts a command and waits briefly for its end. Returns its number.

@@ -1,7 +1,8 @@
 //! The doctor's checks, run in the background: one run at a time, and the findings of the last one.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -43,7 +44,7 @@ impl DoctorRuns {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<DoctorRun>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock()
     }
 
     fn change(&self, change: impl FnOnce(&mut DoctorRun)) {

@@ -7,8 +7,9 @@
 //! A sample has the longest queues by domain. A domain that is not among them has no figure for that minute, unless the
 //! sample has all domains: then it has none waiting.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -101,7 +102,7 @@ impl DepthRange {
 
 impl QueueDepthHistory {
     fn lock(&self) -> MutexGuard<'_, VecDeque<DepthSample>> {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+        self.samples.lock()
     }
 
     /// Takes samples until `stop`.

@@ -1,7 +1,8 @@
 //! Capturing mail host: accepts any message for any address, verifies its DKIM signatures and stores it in the inbox.
 //! Recipients of the [`simulator`](super::simulator) are refused, deferred, slow, or complain.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use parking_lot::RwLock;
+use std::sync::Arc;
 
 use dns::authentication::{self, DkimKeySource};
 use mail::address::Address;
@@ -95,7 +96,7 @@ impl CaptureHandler {
         let domain = reverse_path.and_then(|sender| sender.domain().as_str().strip_prefix("rp."));
         let Some(name) = domain.and_then(|name| name.parse().ok()) else { return };
         if let Ok(Some(domain)) = store::domain::find_by_name(&self.store, &name).await {
-            let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
+            let mut records = self.records.write();
             for record in dkim_records(&domain) {
                 if !records.contains(&record) {
                     records.push(record);
@@ -108,7 +109,7 @@ impl CaptureHandler {
         // Reserves the message's memory until it is stored.
         let _held = message.memory;
         self.load_domain_keys(message.envelope.reverse_path.as_ref()).await;
-        let keys = self.records.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let keys = self.records.read().clone();
         let raw = message.content;
         let dkim = authentication::verify_dkim(raw.clone(), DkimKeySource::Fixed(keys)).await;
         let recipients: Vec<Address> = message.recipients.into_iter().map(|recipient| recipient.address).collect();

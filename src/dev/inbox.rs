@@ -10,10 +10,10 @@
 //! [`BYTES_MAX`] are removed. Files are not synced: the inbox survives the end of the process, but possibly not a power
 //! failure.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -317,7 +317,7 @@ impl DevInbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Messages> {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.messages.lock()
     }
 
     fn write_last_id(&self, messages: &Messages) -> io::Result<()> {

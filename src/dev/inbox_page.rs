@@ -16,7 +16,7 @@
 //! mail by DNS rebinding.
 
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use api::serve::static_pages::{Overlay, Policy, READ_METHODS, ResponseObserver, StaticPage};
 use base64::Engine as _;
@@ -164,7 +164,7 @@ impl InboxPages {
     }
 
     fn dkim_records(&self) -> StaticPage {
-        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
+        let records = self.records.read();
         let records = records.iter().map(|(name, value)| json!({"name": name, "value": value}));
         StaticPage::new(JSON, Value::Array(records.collect()).to_string())
     }

@@ -5,9 +5,10 @@
 //! separate type beside the noun's functions. Serde's remote derive checks it against the domain type, so that the
 //! compiler reports any difference.
 
+use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -102,7 +103,7 @@ pub(crate) fn decode_or_leave<T: RowCodec>(at: &Key, row: &[u8]) -> Option<T> {
     match decode(row) {
         Ok(noun) => Some(noun),
         Err(error) => {
-            let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut logged = LOGGED.lock();
             if logged.len() < LOGGED_MAX && logged.insert(at.clone()) {
                 tracing::warn!(%error, "cannot decode a row of waiting work; it waits for a newer node");
             }

@@ -14,9 +14,10 @@
 //! A commit with an unknown result makes its partitions doubtful: they are read again immediately. They are read once
 //! more after [`SETTLED_AFTER`], because the commit may become visible after the reader has passed.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use mail::task::{Task, TaskClass};
@@ -272,7 +273,7 @@ pub struct QueueCounts {
 
 impl QueueCounts {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Registers a commit that changes tasks. Call [`CommitCount::end`] with its result; dropping the guard means an

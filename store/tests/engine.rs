@@ -5,9 +5,9 @@
 
 mod suite;
 
+use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -49,13 +49,13 @@ fn small(directory: &Path) -> RedbOptions {
 
 impl Redb {
     fn path(&self) -> PathBuf {
-        self.directory.lock().unwrap().as_ref().unwrap().path().to_owned()
+        self.directory.lock().as_ref().unwrap().path().to_owned()
     }
 }
 
 impl Subject for Redb {
     async fn fresh(&self) -> Store {
-        *self.directory.lock().unwrap() = Some(tempfile::tempdir().unwrap());
+        *self.directory.lock() = Some(tempfile::tempdir().unwrap());
         Store::open(&small(&self.path())).unwrap()
     }
 

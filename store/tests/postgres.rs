@@ -6,7 +6,7 @@
 mod database;
 mod suite;
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 use database::Server;
 use futures_util::future::join_all;
@@ -25,16 +25,13 @@ struct Postgres {
 
 impl Postgres {
     fn database(&self) -> PostgresOptions {
-        PostgresOptions {
-            write_connections: self.lanes,
-            ..PostgresOptions::new(self.current.lock().unwrap().clone(), "test")
-        }
+        PostgresOptions { write_connections: self.lanes, ..PostgresOptions::new(self.current.lock().clone(), "test") }
     }
 }
 
 impl Subject for Postgres {
     async fn fresh(&self) -> Store {
-        *self.current.lock().unwrap() = self.server.database();
+        *self.current.lock() = self.server.database();
         Store::connect(&self.database()).await.unwrap()
     }
 

@@ -17,9 +17,9 @@
 //! - An arrived message is in the API. It arrived twice only if a kill cut the connection whose last message it was:
 //!   there are at most as many duplicates as connections open at the kills.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
@@ -147,7 +147,7 @@ impl Ledger {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        self.state.lock()
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {

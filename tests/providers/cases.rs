@@ -1,7 +1,8 @@
 //! Publishes a domain's records at simulated DNS providers; checks the requests sent and the resulting zone.
 
+use parking_lot::Mutex;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use dns::resolver::{Resolver, ResolverSettings};
 use provider::{ApplyError, MergePolicy, ProviderCredentials, PublishRequest, Publisher};
@@ -84,7 +85,7 @@ fn records(zone: &[ZoneRecord]) -> Records {
 
 /// All values of a record set, sorted.
 fn values(records: &Records, name: &str, kind: &str) -> Vec<String> {
-    let records = records.lock().unwrap();
+    let records = records.lock();
     let matching = records.iter().filter(|record| record.name == name && record.kind == kind);
     let mut values: Vec<String> = matching.map(|record| record.value.clone()).collect();
     values.sort();

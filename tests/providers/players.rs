@@ -1,6 +1,7 @@
 //! Simulated Cloudflare, DigitalOcean and Route 53: the parts of their APIs that are used, with records in memory.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use aws_lc_rs::{digest, hmac};
 use serde_json::{Value, json};
@@ -16,14 +17,14 @@ pub(crate) const AWS_ID: &str = "AKIAEXAMPLE";
 pub(crate) const AWS_SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 
 fn add(records: &Records, name: &str, kind: &str, value: &str) -> u64 {
-    let mut records = records.lock().unwrap();
+    let mut records = records.lock();
     let id = records.iter().map(|record| record.id).max().unwrap_or(0) + 1;
     records.push(zone_record(id, name, kind, value));
     id
 }
 
 fn matching_records(records: &Records, request: &RecordedRequest) -> Vec<ZoneRecord> {
-    let records = records.lock().unwrap();
+    let records = records.lock();
     let found = records.iter().filter(|record| Some(&record.name) == request.query.get("name"));
     found.filter(|record| request.query.get("type").is_none_or(|kind| *kind == record.kind)).cloned().collect()
 }
@@ -68,7 +69,7 @@ impl Script for Cloudflare {
                 success(json!({"id": id.to_string()}))
             }
             ("PATCH", path) if path.starts_with(records) => {
-                let mut zone_records = self.0.lock().unwrap();
+                let mut zone_records = self.0.lock();
                 zone_records.iter_mut().find(|record| record.id == last_id(path)).unwrap().value = text("content");
                 success(json!({"id": last_id(path).to_string()}))
             }
@@ -118,11 +119,11 @@ impl Script for DigitalOcean {
                 (201, json!({"domain_record": {}}).to_string())
             }
             ("DELETE", path) if path.starts_with(&base) && self.deletes => {
-                self.records.lock().unwrap().retain(|record| record.id != last_id(path));
+                self.records.lock().retain(|record| record.id != last_id(path));
                 (204, String::new())
             }
             ("DELETE", path) if path.starts_with(&base) => {
-                let mut records = self.records.lock().unwrap();
+                let mut records = self.records.lock();
                 // The new SPF record may be deleted; the old one is locked.
                 if records.iter().any(|record| record.id == last_id(path) && record.value.contains("include:spf.post"))
                 {
@@ -157,7 +158,7 @@ impl Script for Route53 {
                 assert!(request.body.contains("<Action>UPSERT</Action>"));
                 let values_of = |tag: &str| substrings_between(set, &format!("<{tag}>"), &format!("</{tag}>"));
                 let (name, kind) = (values_of("Name")[0].trim_end_matches('.'), values_of("Type")[0]);
-                self.0.lock().unwrap().retain(|record| record.name != name || record.kind != kind);
+                self.0.lock().retain(|record| record.name != name || record.kind != kind);
                 for value in values_of("Value") {
                     add(&self.0, name, kind, &value.replace("&quot;", "\"").replace("&amp;", "&"));
                 }
@@ -171,7 +172,7 @@ impl Script for Route53 {
 impl Route53 {
     /// Record sets from a name on. As in the real service, the answer includes sets of later names.
     fn list(&self, name: &str) -> String {
-        let records = self.0.lock().unwrap();
+        let records = self.0.lock();
         let records_of_name: Vec<&ZoneRecord> = records.iter().filter(|record| record.name == name).collect();
         let mut kinds: Vec<&str> = records_of_name.iter().map(|record| record.kind.as_str()).collect();
         kinds.sort_unstable();

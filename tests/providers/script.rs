@@ -7,8 +7,9 @@
 //! The test therefore covers the real code path: the providers' fixed host names, TLS verification, dns-update and the
 //! code around it. The program under test is this test binary, started again with `HTTPS_PROXY` and `SSL_CERT_FILE`.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
@@ -93,7 +94,7 @@ impl Provider {
 
     /// All requests but GET, as `METHOD path`.
     pub(crate) fn writes(&self) -> Vec<String> {
-        let requests = self.requests.lock().unwrap();
+        let requests = self.requests.lock();
         let writes = requests.iter().filter(|request| request.method != "GET");
         writes.map(|request| format!("{} {}", request.method, request.path)).collect()
     }
@@ -129,7 +130,7 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, shared: Shared) {
         async move {
             let recorded = read(request).await;
             let (status, body) = shared.script.respond(&recorded);
-            shared.requests.lock().unwrap().push(recorded);
+            shared.requests.lock().push(recorded);
             hyper::Response::builder().status(status).body(Full::new(Bytes::from(body)))
         }
     });

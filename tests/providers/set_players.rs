@@ -13,13 +13,13 @@ fn set_key(name: &str, kind: &str) -> (String, String) {
 }
 
 fn read_set(records: &Records, (name, kind): &(String, String)) -> Vec<String> {
-    let records = records.lock().unwrap();
+    let records = records.lock();
     let matching = records.iter().filter(|record| record.name == *name && record.kind == *kind);
     matching.map(|record| record.value.clone()).collect()
 }
 
 fn replace_set(records: &Records, (name, kind): &(String, String), values: &[String]) {
-    let mut records = records.lock().unwrap();
+    let mut records = records.lock();
     records.retain(|record| record.name != *name || record.kind != *kind);
     records.extend(values.iter().map(|value| zone_record(0, name, kind, value)));
 }

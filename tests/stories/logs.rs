@@ -1,7 +1,8 @@
 //! Logging: accepted mail, the result of each attempt with its reason, and failed authentication.
 
+use parking_lot::Mutex;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use mail::recipient::RecipientState;
 use postrider::config::log::{LogFormat, filter};
@@ -15,7 +16,7 @@ struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
+        self.0.lock().extend(bytes);
         Ok(bytes.len())
     }
 
@@ -40,7 +41,7 @@ impl Lines {
     }
 
     fn lines(&self) -> Vec<Value> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(self.0.lock().clone()).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
     }
 

@@ -1,9 +1,10 @@
 //! An ACME CA (RFC 8555) for tests: it checks nonces and signatures, validates names by http-01 and tls-alpn-01, and
 //! issues certificates for ninety days of the test's clock. A test can set the suggested renewal window (RFC 9773).
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
@@ -108,27 +109,27 @@ impl Authority {
 
     /// Sets the addresses to which all names resolve from now on: for port 80 and for port 443.
     pub fn resolve_names_to(&self, http: Option<SocketAddr>, tls: Option<SocketAddr>) {
-        self.state.lock().unwrap().validation_addresses = (http, tls);
+        self.state.lock().validation_addresses = (http, tls);
     }
 
     /// The issued certificates, DER.
     pub fn issued_certificates(&self) -> Vec<Vec<u8>> {
-        self.state.lock().unwrap().issued_certificates.clone()
+        self.state.lock().issued_certificates.clone()
     }
 
     /// Number of orders.
     pub fn order_count(&self) -> usize {
-        self.state.lock().unwrap().orders.len()
+        self.state.lock().orders.len()
     }
 
     /// Sets the suggested renewal window.
     pub fn suggest_renewal_window(&self, window: (Timestamp, Timestamp)) {
-        self.state.lock().unwrap().window = Some(window);
+        self.state.lock().window = Some(window);
     }
 
     /// The `replaces` field of each order.
     pub fn replaced_certificates(&self) -> Vec<Option<String>> {
-        self.state.lock().unwrap().orders.iter().map(|order| order.replaces.clone()).collect()
+        self.state.lock().orders.iter().map(|order| order.replaces.clone()).collect()
     }
 
     fn url(&self, path: &str) -> String {
@@ -136,7 +137,7 @@ impl Authority {
     }
 
     fn nonce(&self) -> String {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         state.nonce_count += 1;
         let nonce = format!("nonce-{}", state.nonce_count);
         state.nonces.insert(nonce.clone());
@@ -176,7 +177,7 @@ impl Authority {
     }
 
     fn renewal_info(&self) -> ResourceResponse {
-        let (start, end) = self.state.lock().unwrap().window.ok_or("no advice")?;
+        let (start, end) = self.state.lock().window.ok_or("no advice")?;
         let window = json!({"suggestedWindow": {"start": start.to_string(), "end": end.to_string()}});
         Ok((200, vec![("retry-after", "21600".to_owned())], window.to_string()))
     }
@@ -188,7 +189,7 @@ impl Authority {
         let (protected, payload, signature) = (part("protected")?, part("payload")?, part("signature")?);
         let bytes = |text: &str| BASE64.decode(text).map_err(|error| error.to_string());
         let header: Value = serde_json::from_slice(&bytes(&protected)?).map_err(|error| error.to_string())?;
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         if !state.nonces.remove(header["nonce"].as_str().unwrap_or_default()) {
             return Err("unknown or used nonce".to_owned());
         }
@@ -224,7 +225,7 @@ impl Authority {
                 let names: Vec<String> = names.iter().map(|name| name["value"].as_str().unwrap().to_owned()).collect();
                 let replaces = payload["replaces"].as_str().map(str::to_owned);
                 let order = {
-                    let mut state = self.state.lock().unwrap();
+                    let mut state = self.state.lock();
                     let validated = vec![None; names.len()];
                     state.orders.push(Order { validated, names, chain: None, replaces });
                     state.orders.len() - 1
@@ -251,7 +252,7 @@ impl Authority {
             }
             ["certificate", order] => {
                 let order = number(order)?;
-                let chain = self.state.lock().unwrap().orders[order].chain.clone();
+                let chain = self.state.lock().orders[order].chain.clone();
                 Ok((200, Vec::new(), chain.ok_or("not issued")?))
             }
             other => Err(format!("no resource {other:?}")),
@@ -259,7 +260,7 @@ impl Authority {
     }
 
     fn order(&self, number: usize) -> String {
-        let state = self.state.lock().unwrap();
+        let state = self.state.lock();
         let order = &state.orders[number];
         let status = match (&order.chain, &order.validated) {
             (Some(_), _) => "valid",
@@ -286,7 +287,7 @@ impl Authority {
     }
 
     fn authorization(&self, order: usize, name: usize) -> Value {
-        let state = self.state.lock().unwrap();
+        let state = self.state.lock();
         let (identifier, validated) = (&state.orders[order].names[name], state.orders[order].validated[name]);
         let status = match validated {
             None => "pending",
@@ -314,7 +315,7 @@ impl Authority {
     /// Validates a challenge and stores the result.
     async fn validate_challenge(&self, order: usize, name: usize, kind: &str) {
         let (key_authorization, identifier, (http, tls)) = {
-            let state = self.state.lock().unwrap();
+            let state = self.state.lock();
             let jwk = state.account.as_ref().unwrap();
             // RFC 7638: members in lexicographic order.
             let text = |name: &str| jwk[name].as_str().unwrap().to_owned();
@@ -330,14 +331,14 @@ impl Authority {
             ("tls-alpn-01", _, Some(at)) => validate_tls(at, &identifier, &key_authorization).await,
             _ => false,
         };
-        self.state.lock().unwrap().orders[order].validated[name] = Some(validated);
+        self.state.lock().orders[order].validated[name] = Some(validated);
     }
 
     fn issue(&self, order: usize, csr: &str) -> Result<(), String> {
         let csr = BASE64.decode(csr).map_err(|error| error.to_string())?;
         let csr = x509_cert::request::CertReq::from_der(&csr).map_err(|error| error.to_string())?;
         let key = Key(csr.info.public_key.subject_public_key.raw_bytes().to_vec());
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         let mut params = CertificateParams::new(state.orders[order].names.clone()).unwrap();
         let today = self.clock.now().to_zoned(jiff::tz::TimeZone::UTC).date();
         let day = |date: jiff::civil::Date| {

@@ -69,7 +69,7 @@ pub struct TestWorld {
     /// API key of the account.
     pub api_key: CredentialSecret,
     listeners: Listeners,
-    running: std::sync::Mutex<Config>,
+    running: parking_lot::Mutex<Config>,
     _directory: Option<tempfile::TempDir>,
 }
 
@@ -170,7 +170,7 @@ impl TestWorld {
             api_key: provisioned.api_key,
             listeners,
             services,
-            running: std::sync::Mutex::new(config.clone()),
+            running: parking_lot::Mutex::new(config.clone()),
             _directory: directory,
         }
     }
@@ -196,14 +196,14 @@ impl TestWorld {
 
     /// Reloads as on SIGHUP, with other lines in the section `[delivery]`.
     pub fn reload(&self, extra: &str) -> reload::ConfigChanges {
-        let directory = self.running.lock().unwrap().data_dir.clone();
+        let directory = self.running.lock().data_dir.clone();
         let new = configuration(&directory, self.names.address, self.sink.address.port(), extra);
         self.reload_with(|config| *config = new)
     }
 
     /// Reloads as on SIGHUP, with a changed configuration.
     pub fn reload_with(&self, change: impl FnOnce(&mut Config)) -> reload::ConfigChanges {
-        let mut running = self.running.lock().unwrap();
+        let mut running = self.running.lock();
         let mut new = running.clone();
         change(&mut new);
         let changes = reload::apply_changes(&mut running, &new);
@@ -219,7 +219,7 @@ impl TestWorld {
 
     /// The current configuration.
     pub fn config(&self) -> Config {
-        self.running.lock().unwrap().clone()
+        self.running.lock().clone()
     }
 
     /// Suspends the account or lifts the suspension.

@@ -3,9 +3,10 @@
 //! It implements enough SMTP for a real client, pipelining included, and records every message with its envelope.
 //! Scripts are per recipient, so that one connection can have every behaviour.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -85,7 +86,7 @@ impl Sink {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let sink = server.clone();
-                sink.state.lock().unwrap().connections += 1;
+                sink.state.lock().connections += 1;
                 tokio::spawn(async move { sink.serve(stream).await });
             }
         });
@@ -94,7 +95,7 @@ impl Sink {
 
     /// Scripts the next messages to a recipient, one behaviour each. Later messages are accepted.
     pub fn script(&self, recipient: &str, behaviours: &[Behaviour]) {
-        self.state.lock().unwrap().behaviours.insert(recipient.to_owned(), behaviours.to_vec());
+        self.state.lock().behaviours.insert(recipient.to_owned(), behaviours.to_vec());
     }
 
     /// Waits until a delayed reply is pending.
@@ -109,23 +110,23 @@ impl Sink {
 
     /// Sends this greeting to the next connection and closes it.
     pub fn script_greeting(&self, greeting: &'static str) {
-        self.state.lock().unwrap().greeting = Some(greeting);
+        self.state.lock().greeting = Some(greeting);
     }
 
     /// Sends this greeting to all connections and closes them; `None` restores the normal greeting.
     pub fn script_all_greetings(&self, greeting: Option<&'static str>) {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         (state.greeting, state.is_greeting_kept) = (greeting, greeting.is_some());
     }
 
     /// All messages accepted so far.
     pub fn received(&self) -> Vec<ReceivedMessage> {
-        self.state.lock().unwrap().received.clone()
+        self.state.lock().received.clone()
     }
 
     /// Number of connections so far.
     pub fn connections(&self) -> usize {
-        self.state.lock().unwrap().connections
+        self.state.lock().connections
     }
 
     /// Waits until `count` messages were accepted.
@@ -138,13 +139,13 @@ impl Sink {
     }
 
     fn next_behaviour(&self, recipient: &str) -> Option<Behaviour> {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         let script = state.behaviours.get_mut(recipient)?;
         (!script.is_empty()).then(|| script.remove(0))
     }
 
     fn record_message(&self, received: ReceivedMessage) {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         state.received.push(received);
         // Under the lock: of two concurrent updates, the lower count must not be sent last.
         self.changed.send_replace(state.received.len());
@@ -169,7 +170,7 @@ impl Sink {
         let (read, mut write) = stream.into_split();
         let read = BufReader::new(read);
         let scripted = {
-            let mut state = self.state.lock().unwrap();
+            let mut state = self.state.lock();
             if state.is_greeting_kept { state.greeting } else { state.greeting.take() }
         };
         if let Some(greeting) = scripted {

@@ -23,12 +23,13 @@
 #![allow(dead_code, reason = "each test uses what it needs")]
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
+use parking_lot::RwLock;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use hickory_proto::op::{Header, HeaderCounts, Metadata, ResponseCode};
@@ -90,7 +91,7 @@ impl NameServer {
 
     /// Replaces the zone text.
     pub(crate) fn set(&self, zone_text: &str) {
-        *self.shared.zone.write().expect("nothing panics with it") = Zone::parse(zone_text);
+        *self.shared.zone.write() = Zone::parse(zone_text);
     }
 
     /// Number of queries received, retries included.
@@ -246,7 +247,7 @@ impl Responder {
         self.0.queries.fetch_add(1, Ordering::Relaxed);
         if let Ok(info) = request.request_info() {
             let (name, kind) = (info.query.name(), info.query.query_type());
-            let zone = self.0.zone.read().expect("nothing panics with it");
+            let zone = self.0.zone.read();
             let unchecked = request.metadata.checking_disabled;
             referral = zone.delegated.iter().find(|to| to.name.zone_of(&Name::from(name))).cloned();
             match zone.failure(name, kind) {

@@ -4,9 +4,10 @@
 //! does not wait is answered with the last result, which is kept for a short time. If the ledger's newest rows have
 //! changed since ([`LedgerState`]), another audit begins. A change of older rows alone begins none until then.
 
+use parking_lot::Mutex as SyncMutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 
 use futures_util::future::{Either, select};
 use jiff::{SignedDuration, Timestamp};
@@ -118,11 +119,11 @@ struct AccountAudits {
 
 impl AccountAudits {
     fn last(&self) -> Option<Arc<FinishedAudit>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last.lock().clone()
     }
 
     fn set_last(&self, finished: Arc<FinishedAudit>) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(finished);
+        *self.last.lock() = Some(finished);
     }
 }
 
@@ -219,7 +220,7 @@ impl AuditRunner {
 
     /// The audits of an account. Results of accounts that nobody waits for make room for others.
     fn audits_of(&self, account: AccountId) -> Arc<AccountAudits> {
-        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = self.accounts.lock();
         if accounts.len() >= ACCOUNTS_MAX && !accounts.contains_key(&account) {
             let unused = accounts.iter().find(|(_, audits)| Arc::strong_count(audits) == 1);
             let unused = unused.map(|(account, _)| *account);

@@ -1,8 +1,8 @@
 //! Test support for payouts: payable partners, earned lines, and a scripted processor.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
-use std::sync::Mutex;
 use std::task::Poll;
 
 use affiliate::audit::audit;
@@ -258,58 +258,58 @@ impl Script {
     }
 
     pub(crate) fn add_responses(&self, answers: impl IntoIterator<Item = TransferResponse>) {
-        self.0.lock().unwrap().answers.extend(answers);
+        self.0.lock().answers.extend(answers);
     }
 
     pub(crate) fn keys(&self) -> Vec<String> {
-        self.0.lock().unwrap().keys.clone()
+        self.0.lock().keys.clone()
     }
 
     /// Makes the list of transfers unavailable.
     pub(crate) fn silence_list(&self, is_silent: bool) {
-        self.0.lock().unwrap().is_list_silent = is_silent;
+        self.0.lock().is_list_silent = is_silent;
     }
 
     /// Adds a transfer that is not in the store.
     pub(crate) fn add_unknown_transfer(&self, payout: PayoutId, amount: i64) {
-        self.0.lock().unwrap().forgotten.push((format!("{payout}:1"), ("tr_before".to_owned(), amount)));
+        self.0.lock().forgotten.push((format!("{payout}:1"), ("tr_before".to_owned(), amount)));
     }
 
     /// Forgets the keys of existing transfers, but not the transfers.
     pub(crate) fn forget_keys(&self) {
-        let mut script = self.0.lock().unwrap();
+        let mut script = self.0.lock();
         let transfers = std::mem::take(&mut script.transfers);
         script.forgotten.extend(transfers);
     }
 
     pub(crate) fn lookups(&self) -> usize {
-        self.0.lock().unwrap().lookups
+        self.0.lock().lookups
     }
 
     /// Queues answers to reconciliation requests.
     pub(crate) fn answer(&self, times: usize) {
-        self.0.lock().unwrap().comparisons.extend(vec![ReconcileOutcome::Reconciled; times]);
+        self.0.lock().comparisons.extend(vec![ReconcileOutcome::Reconciled; times]);
     }
 
     /// Queues reconciliation requests without an answer.
     pub(crate) fn ignore(&self, times: usize) {
         let silence = ReconcileOutcome::Unanswered("timeout".to_owned());
-        self.0.lock().unwrap().comparisons.extend(vec![silence; times]);
+        self.0.lock().comparisons.extend(vec![silence; times]);
     }
 
     /// Returns the reconciled invoices since the last call.
     pub(crate) fn compared(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap().compared)
+        std::mem::take(&mut self.0.lock().compared)
     }
 
     /// Returns the number of waits between batches since the last call.
     pub(crate) fn paced(&self) -> usize {
-        std::mem::take(&mut self.0.lock().unwrap().paced)
+        std::mem::take(&mut self.0.lock().paced)
     }
 
     /// Returns the sum of all transfers.
     pub(crate) fn total(&self) -> i64 {
-        let script = self.0.lock().unwrap();
+        let script = self.0.lock();
         let forgotten = script.forgotten.iter().map(|(_, transfer)| transfer);
         script.transfers.values().chain(forgotten).map(|(_, amount)| amount).sum()
     }
@@ -319,7 +319,7 @@ impl PayoutGateway for Script {
     fn transfer<'a>(&'a self, order: &'a TransferRequest) -> BoxFuture<'a, TransferResponse> {
         Box::pin(async move {
             tokio::task::yield_now().await;
-            let mut script = self.0.lock().unwrap();
+            let mut script = self.0.lock();
             script.keys.push(order.key.clone());
             let answer = script.answers.pop_front();
             match answer {
@@ -345,7 +345,7 @@ impl PayoutGateway for Script {
         order: &'a TransferRequest,
     ) -> BoxFuture<'a, Result<Vec<StripeTransfer>, TransferResponse>> {
         Box::pin(async move {
-            let mut script = self.0.lock().unwrap();
+            let mut script = self.0.lock();
             script.lookups += 1;
             if script.is_list_silent {
                 return Err(TransferResponse::NoResponse("timeout".to_owned()));
@@ -365,7 +365,7 @@ impl PayoutGateway for Script {
 
     fn look_up<'a>(&'a self, orders: &'a [TransferRequest]) -> BoxFuture<'a, Vec<TransferResponse>> {
         Box::pin(async move {
-            let mut script = self.0.lock().unwrap();
+            let mut script = self.0.lock();
             script.lookups += 1;
             let all = || script.transfers.iter().chain(script.forgotten.iter().map(|(key, transfer)| (key, transfer)));
             let is_of = |key: &str, order: &TransferRequest| key.starts_with(&order.payout.id.to_string());
@@ -400,14 +400,14 @@ impl Reconciler for Script {
     fn reconcile<'a>(&'a self, _: AccountId, invoice: &'a str) -> BoxFuture<'a, Result<ReconcileOutcome, LedgerError>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
-            let mut script = self.0.lock().unwrap();
+            let mut script = self.0.lock();
             script.compared.push(invoice.to_owned());
             Ok(script.comparisons.pop_front().unwrap_or(ReconcileOutcome::Reconciled))
         })
     }
 
     fn pace(&self) -> BoxFuture<'_, ()> {
-        self.0.lock().unwrap().paced += 1;
+        self.0.lock().paced += 1;
         Box::pin(std::future::ready(()))
     }
 }

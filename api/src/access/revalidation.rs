@@ -8,8 +8,9 @@
 //!
 //! One task revalidates the proofs of all streams. It exits when no stream is left.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -130,7 +131,7 @@ impl AccessRevalidator {
     }
 
     fn lock(&self) -> MutexGuard<'_, StreamRegistry> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+        self.streams.lock()
     }
 
     /// The proofs of all open streams. Returns `None` and marks the task as stopped if there are none.

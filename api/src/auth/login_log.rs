@@ -3,8 +3,8 @@
 //! A wrong password is always logged, because sign_in_limiter.rs bounds the attempts. Unknown keys can arrive by
 //! the thousand per second: of each kind ten lines a minute are logged, with the number of lines left out.
 
+use parking_lot::Mutex;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -52,7 +52,7 @@ impl LoginLog {
     pub(crate) fn failed(&self, kind: LoginKind, from: Option<IpAddr>, reason: &'static str, now: Timestamp) {
         let since_1970 = Duration::from_millis(u64::try_from(now.as_millisecond()).unwrap_or(0));
         let skipped = {
-            let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut limits = self.limits.lock();
             limits.get_mut(kind as usize).and_then(|limit| limit.take(since_1970))
         };
         let Some(skipped) = skipped else { return };

@@ -12,10 +12,10 @@
 //! attempts are not free; a success is refunded. If the table is full, the oldest entries are evicted; this takes
 //! attempts from very many networks.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -266,7 +266,7 @@ impl SignInRateLimiter {
     }
 
     fn lock_counters(&self) -> MutexGuard<'_, AttemptCounters> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Counts the attempt on all counters, or on none if one of them is exhausted.

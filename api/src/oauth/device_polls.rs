@@ -1,7 +1,7 @@
 //! Polls of devices that wait for the user's decision (RFC 8628 3.5), in bounded memory.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -34,7 +34,7 @@ pub struct DevicePolls(Mutex<HashMap<SecretHash, DevicePoll>>);
 impl DevicePolls {
     /// Records a poll of a pending device.
     pub(super) fn poll(&self, device: SecretHash, expires_at: Timestamp, now: Timestamp) -> PollDecision {
-        let mut polls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut polls = self.0.lock();
         if polls.len() >= DEVICES_MAX {
             polls.retain(|_, poll| now < poll.expires_at);
         }

@@ -3,9 +3,10 @@
 //! The address is the one from the PROXY header, else the peer's; IPv6 counts by /64. Loopback is not limited: a
 //! local proxy without the header connects for all of its clients.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mail::cidr::client_prefix;
 
@@ -34,7 +35,7 @@ impl HttpConnectionLimiter {
         if address.is_loopback() {
             return Some(HttpConnectionPermit(None));
         }
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.connections.lock();
         let count = connections.get(&address).copied().unwrap_or(0);
         if count >= self.per_address_max {
             return None;
@@ -47,7 +48,7 @@ impl HttpConnectionLimiter {
 impl Drop for HttpConnectionPermit {
     fn drop(&mut self) {
         let Some((limiter, address)) = &self.0 else { return };
-        let mut connections = limiter.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connections = limiter.connections.lock();
         if let Some(count) = connections.get_mut(address) {
             *count -= 1;
             if *count == 0 {
@@ -73,6 +74,6 @@ mod tests {
         let loopback = ["127.0.0.1", "::1", "127.0.0.1", "127.0.0.1"].map(acquire);
         assert!(others.iter().chain(&loopback).all(Option::is_some));
         drop((permits, others, loopback));
-        assert!(limiter.connections.lock().unwrap().is_empty());
+        assert!(limiter.connections.lock().is_empty());
     }
 }

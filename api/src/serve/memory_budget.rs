@@ -13,9 +13,10 @@
 //! Half-read bodies may exhaust a pool and wait for each other. So a share is awaited only until a deadline; a
 //! refused request releases its share, and the others proceed.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mail::cidr::client_prefix;
 use mail::id::AccountId;
@@ -226,7 +227,7 @@ struct HolderQuota {
 
 impl HolderQuota {
     fn for_holder(pool: &Arc<MemoryPool>, holder: MemoryHolder) -> Self {
-        let mut holders = pool.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut holders = pool.holders.lock();
         let (allowances, own) = holders.entry(holder).or_insert_with(|| (0, semaphore(pool.each_bytes_max)));
         *allowances += 1;
         Self { pool: Arc::clone(pool), holder, own: Arc::clone(own) }
@@ -235,7 +236,7 @@ impl HolderQuota {
 
 impl Drop for HolderQuota {
     fn drop(&mut self) {
-        let mut holders = self.pool.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut holders = self.pool.holders.lock();
         if let Some((allowances, _)) = holders.get_mut(&self.holder) {
             *allowances -= 1;
             if *allowances == 0 {
@@ -278,7 +279,7 @@ mod tests {
         drop((share, second));
         assert_eq!(budget.available_bytes(), 50 * MB);
         for pool in [&budget.0.ordinary, &budget.0.large, &budget.0.public] {
-            assert!(pool.holders.lock().unwrap().is_empty());
+            assert!(pool.holders.lock().is_empty());
         }
     }
 

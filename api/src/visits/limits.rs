@@ -1,9 +1,9 @@
 //! Rate limits of visit reports, by address and by site, in bounded memory. The algorithm is that of
 //! `queue/src/rate_limit.rs`.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use mail::cidr::client_prefix;
@@ -46,7 +46,7 @@ impl VisitRateLimiter {
 
     fn try_take(&self, key: LimitKey, rate: RequestRate, now: Timestamp) -> Result<(), RateLimitStatus> {
         let now_ns = u64::try_from(now.as_nanosecond()).unwrap_or_default();
-        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.0.lock();
         if buckets.len() >= BUCKETS_MAX && !buckets.contains_key(&key) {
             buckets.retain(|_, bucket| !bucket.is_empty(now_ns));
             if buckets.len() >= BUCKETS_MAX {
@@ -75,6 +75,6 @@ mod tests {
         assert!(limits.check_address(address(u32::MAX), now).is_err(), "the number of buckets is limited");
         let later = now + std::time::Duration::from_secs(3);
         assert!(limits.check_address(address(u32::MAX), later).is_ok());
-        assert_eq!(limits.0.lock().unwrap().len(), 1);
+        assert_eq!(limits.0.lock().len(), 1);
     }
 }

@@ -1,7 +1,8 @@
 //! `/affiliate-payouts` for API keys, and the owner's payout runs.
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::affiliate::service::AffiliateService;
@@ -499,7 +500,7 @@ async fn account(id: &'static str, pays: Arc<AtomicBool>, requests: Arc<Mutex<Ve
             let length = body.len();
             let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
             stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
-            requests.lock().unwrap().push(text);
+            requests.lock().push(text);
         }
     });
     format!("http://{address}")
@@ -531,7 +532,7 @@ async fn payouts_are_transferred_by_the_processor() {
     service.payout_jobs().run_due_jobs(0..=PARTITIONS - 1, now).await.unwrap();
     let paid = world.get(&path).await.json()["payout"].clone();
     assert_eq!((&paid["status"], &paid["processor_transfer_id"]), (&json!("paid"), &json!("tr_1")));
-    let requests = requests.lock().unwrap().clone();
+    let requests = requests.lock().clone();
     let transfer = requests.iter().find(|text| text.starts_with("POST /v1/transfers ")).unwrap();
     for part in [
         format!("idempotency-key: {payout}:1\r\n"),
@@ -579,7 +580,7 @@ async fn unconfirmed_transfer_is_not_repeated_by_another_account() {
         world.get(&path).await.json()["payout"]["status"].clone()
     };
     let transfers = |nth: usize| {
-        let requests = requests[nth].lock().unwrap();
+        let requests = requests[nth].lock();
         requests.iter().filter(|text| text.starts_with("POST /v1/transfers ")).count()
     };
     assert_eq!((go_on().await, transfers(0)), (json!("processing"), 1));

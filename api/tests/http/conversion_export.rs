@@ -1,6 +1,7 @@
 //! Conversion export: at least once, with the same id, until the receiver accepts it.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -31,7 +32,7 @@ async fn start_platform(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, V
                     break (head.to_ascii_lowercase(), body);
                 }
             };
-            recorded.lock().unwrap().push((head, body));
+            recorded.lock().push((head, body));
             let response = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
             stream.write_all(response.as_bytes()).await.unwrap();
         }
@@ -78,7 +79,7 @@ async fn conversion_export_retries_until_accepted() {
     // A permanent failure.
     send_event("u2", json!({"wbraid": "w"})).await;
     assert_eq!((try_after(0).await, try_after(100_000).await), (1, 0));
-    let received = received.lock().unwrap().clone();
+    let received = received.lock().clone();
     assert_eq!(received.len(), 4);
     let (head, body) = &received[0];
     assert!(head.starts_with("post /conversions http/1.1") && head.contains("authorization: bearer hush"), "{head}");

@@ -1,8 +1,9 @@
 //! Domain Connect with a simulated DNS provider on loopback.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
@@ -52,7 +53,7 @@ async fn provider() -> (FetchSettings, Pages) {
             let Ok(stream) = acceptor.accept(stream).await else { continue };
             let served_pages = Arc::clone(&served_pages);
             let response = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                let found = served_pages.lock().unwrap().get(request.uri().path()).cloned();
+                let found = served_pages.lock().get(request.uri().path()).cloned();
                 let (status, body) = found.unwrap_or((404, String::new()));
                 let response = Response::builder().status(status).header("location", "https://127.0.0.1/");
                 std::future::ready(Ok::<_, Infallible>(response.body(Full::new(Bytes::from(body))).unwrap()))
@@ -89,7 +90,7 @@ async fn connect_returns_the_provider_url() {
     names.set(&offered);
     assert_eq!(error_text(&connect(&world).await).0, "not_offered", "the provider knows no such zone");
     let set = |path: &'static str, status: u16, body: Value| {
-        pages.lock().unwrap().insert(path, (status, body.to_string()));
+        pages.lock().insert(path, (status, body.to_string()));
     };
     let settings = json!({"urlSyncUX": "https://dns.example/page", "urlAPI": format!("https://{HOST}/dc")});
     set(SETTINGS, 302, settings.clone());
@@ -137,7 +138,7 @@ async fn requests_are_signed_where_the_operator_has_a_key() {
     let (world, _names) = World::with_provider(&zone, template, Some(key), web).await;
     world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
     let settings = json!({"urlSyncUX": "https://dns.example/page"});
-    pages.lock().unwrap().insert(SETTINGS, (200, settings.to_string()));
+    pages.lock().insert(SETTINGS, (200, settings.to_string()));
     let url = connect(&world).await.json()["url"].as_str().unwrap().to_owned();
     let (_, query) = url.split_once('?').unwrap();
     let fields: Vec<&str> = query.split('&').map(|field| field.split_once('=').unwrap().0).collect();

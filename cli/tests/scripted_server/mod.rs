@@ -2,11 +2,12 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
+use parking_lot::Mutex;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -71,7 +72,7 @@ impl ScriptedServer {
     }
 
     pub fn requests(&self) -> Vec<ReceivedRequest> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().clone()
     }
 
     pub fn lines(&self) -> Vec<String> {
@@ -136,7 +137,7 @@ fn serve(
     let (mut reader, mut writer) = (BufReader::new(stream), stream);
     loop {
         let request = read_request(&mut reader)?;
-        received.lock().unwrap().push(request.clone());
+        received.lock().push(request.clone());
         let (status, headers, body) = match script(&request) {
             Reply::Json(status, value) => (status, Vec::new(), value.to_string().into_bytes()),
             Reply::Raw(status, headers, body) => (status, headers, body),

@@ -4,9 +4,10 @@
 //! that nested loops cannot run long. A missing value is recorded, and its tag stays in the text. Rendering continues,
 //! so that all missing values are reported at once.
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use handlebars::{
     BlockContext, BlockParams, Context, Handlebars, Helper, HelperDef, HelperResult, JsonTruthy as _, Output,
@@ -37,7 +38,7 @@ impl RenderProgress {
         if self.blank.contains(first) {
             return false;
         }
-        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = self.missing.lock();
         if missing.len() < MISSING_MAX && !missing.contains(&name) {
             missing.push(name);
         }
@@ -46,7 +47,7 @@ impl RenderProgress {
 
     /// The missing variables so far.
     pub(super) fn missing(&self) -> Vec<String> {
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.missing.lock().clone()
     }
 
     fn count_step(&self, template: &Parsed) -> HelperResult {

@@ -1,6 +1,6 @@
 //! Admin requests with fixed answers, for tests of screens.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -39,7 +39,7 @@ impl FakeAdmin {
 
     /// The bodies of an operation's calls until now.
     pub(crate) fn bodies(&self, operation: &str) -> Vec<Value> {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = self.calls.lock();
         let body = |call: &Call| match &call.body {
             CallBody::Json(body) => body.clone(),
             _ => Value::Null,
@@ -85,7 +85,7 @@ fn viewer() -> Viewer {
 
 impl Backend for FakeAdmin {
     fn perform<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Reply, Failure>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
+        self.calls.lock().push(call.clone());
         let found = self.answers.iter().rev().find(|(operation, _)| *operation == call.operation);
         let reply = match found.map(|(_, answer)| answer.clone()) {
             Some(Ok(body)) => Ok(Reply { status: 200, body: Bytes::from(body.to_string()), ..Reply::default() }),

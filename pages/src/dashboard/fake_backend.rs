@@ -1,6 +1,6 @@
 //! Operations with fixed answers, for tests of screens.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -64,7 +64,7 @@ impl FakeBackend {
 
     /// The calls of an operation until now.
     pub(crate) fn calls(&self, operation: &str) -> Vec<Call> {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = self.calls.lock();
         calls.iter().filter(|call| call.operation == operation).cloned().collect()
     }
 
@@ -116,7 +116,7 @@ fn viewer() -> Viewer {
 
 impl Backend for FakeBackend {
     fn perform<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Reply, Failure>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
+        self.calls.lock().push(call.clone());
         let answer = self.answers.iter().rev().find(|(operation, _)| *operation == call.operation);
         let is_page = |(operation, cursor, _): &&(&str, &str, Value)| {
             *operation == call.operation && call.query.iter().any(|(name, value)| name == "cursor" && value == cursor)

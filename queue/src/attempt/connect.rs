@@ -1,7 +1,7 @@
 //! Connecting: tries the hosts of a route in order, then the fallback smarthost if none can be reached.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use dns::resolver::DaneRecords;
@@ -104,7 +104,7 @@ impl DeliveryAgent {
     fn note_smarthost(&self, smarthost: &Smarthost, failed: Option<&HostConnectError>) {
         let now = self.services.clock.now();
         let since_1970 = Duration::from_millis(u64::try_from(now.as_millisecond()).unwrap_or(0));
-        let mut outages = self.smarthost_outages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outages = self.smarthost_outages.lock();
         let name = &smarthost.name;
         match failed {
             Some(failed) => {

@@ -3,8 +3,9 @@
 //! An account without automations costs one cache lookup for each event. An entry is cached for one second; a change on
 //! this node invalidates it at once.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -56,7 +57,7 @@ impl TriggerIndex {
         let has_event = |names: &TriggerNames| names.as_ref().is_none_or(|names| names.contains(event));
         let latest = now.checked_add(CACHE_TTL).unwrap_or(now);
         let invalidations = {
-            let remembered = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+            let remembered = self.cache.lock();
             // Ignore entries from the future, which exist when the clock was set back.
             let cached = remembered.accounts.get(&account).filter(|(until, _)| *until > now && *until <= latest);
             if let Some((_, names)) = cached {
@@ -66,7 +67,7 @@ impl TriggerIndex {
         };
         let names = store::automation::list_trigger_events(store, account).await?.map(Arc::new);
         let is_subscribed = has_event(&names);
-        let mut remembered = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.cache.lock();
         if remembered.invalidations == invalidations {
             remembered.accounts.insert(account, (latest, names));
         }
@@ -75,7 +76,7 @@ impl TriggerIndex {
 
     /// Forgets the cached names of an account.
     pub(crate) fn invalidate(&self, account: AccountId) {
-        let mut remembered = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.cache.lock();
         remembered.invalidations += 1;
         remembered.accounts.remove(&account);
     }

@@ -5,8 +5,8 @@
 //! account, domain ─► one inspection at a time ─► cached for ten seconds? ─► within the account's query limit? ─► query
 //! ```
 
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use dns::query_limiter::QueryRate;
@@ -77,12 +77,12 @@ impl Default for RecentInspections {
 
 impl RecentInspections {
     fn get(&self, key: &(AccountId, DomainName), records: &[DomainRecord], now: Timestamp) -> Option<InspectionResult> {
-        let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = self.0.lock();
         recent.get(key)?.iter().find(|found| is_fresh(found.at, now) && found.covers(records)).cloned()
     }
 
     fn put(&self, key: (AccountId, DomainName), records: &[DomainRecord], found: InspectionResult) {
-        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = self.0.lock();
         let mut all = recent.remove(&key).map(|(_, all)| all).unwrap_or_default();
         all.retain(|other| is_fresh(other.at, found.at) && !other.covers(records));
         if all.len() >= CACHED_PER_DOMAIN_MAX {

@@ -1,9 +1,10 @@
 //! Semaphores by key: bound the concurrent work of each account, so that domains with slow name servers delay only
 //! their own account.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -34,7 +35,7 @@ impl<K: Eq + Hash> KeyedSemaphore<K> {
     }
 
     fn semaphore_for(&self, key: K) -> Arc<Semaphore> {
-        let mut all = self.semaphores.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.semaphores.lock();
         // Remove semaphores without permit holders and waiters: both hold a reference.
         all.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         Arc::clone(all.entry(key).or_insert_with(|| Arc::new(Semaphore::new(self.permits_per_key))))
@@ -62,6 +63,6 @@ mod tests {
         assert!(semaphores.acquire(first).now_or_never().is_some());
         drop(held);
         drop(semaphores.acquire(second).await);
-        assert_eq!(semaphores.semaphores.lock().unwrap().len(), 1);
+        assert_eq!(semaphores.semaphores.lock().len(), 1);
     }
 }

@@ -4,8 +4,9 @@
 //! Therefore messages that arrive during a commit wait for the next one. Each waits for two commits at most, however
 //! many arrive at once. Between nodes that share a store, the check of the account's sequence row decides.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EventId, ReceivedId};
@@ -63,7 +64,7 @@ impl BatchWriter {
     }
 
     fn lock(&self) -> MutexGuard<'_, WriteQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// Stores a message for all accounts or none. Returns when it is committed.

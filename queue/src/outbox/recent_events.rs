@@ -9,8 +9,9 @@
 //! written by another process) are read from the store. An email's row never changes, so a cached email equals the
 //! stored one.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use mail::email::Email;
 use mail::event::Event;
@@ -37,7 +38,7 @@ pub(crate) struct RecentEvents {
 
 impl RecentEvents {
     fn lock(&self) -> MutexGuard<'_, [EventGeneration; 2]> {
-        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
+        self.generations.lock()
     }
 
     /// Caches a committed event, and its email if that is new.

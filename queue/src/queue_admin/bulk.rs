@@ -8,8 +8,9 @@
 //! given; mail accepted later is not affected. During a rolling upgrade, a command of the newer release waits for a node
 //! that understands it; it expires after [`UNKNOWN_COMMAND_RETENTION`].
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -53,7 +54,7 @@ pub(crate) struct WatchedCommands(Mutex<HashMap<[u8; 16], LocalProgress>>);
 
 impl WatchedCommands {
     fn with<T>(&self, access: impl FnOnce(&mut HashMap<[u8; 16], LocalProgress>) -> T) -> T {
-        access(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        access(&mut self.0.lock())
     }
 }
 

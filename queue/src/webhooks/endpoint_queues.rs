@@ -1,7 +1,8 @@
 //! Endpoint queues: which endpoints have deliveries on disk, and when the first of each is due.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use store::webhook_delivery::EndpointQueueName;
@@ -31,7 +32,7 @@ pub(crate) struct EndpointQueues {
 
 impl EndpointQueues {
     fn lock(&self) -> MutexGuard<'_, EndpointQueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Records a delivery on disk that is due then.

@@ -1,8 +1,8 @@
 //! Bodies of deliveries, rendered from the rows of the event and its email. Bodies rendered by the dispatcher are
 //! cached briefly.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use mail::email::Email;
@@ -32,7 +32,7 @@ pub(super) struct PayloadCache(Mutex<[PayloadGeneration; 2]>);
 
 impl PayloadCache {
     pub(super) fn insert(&self, event: EventId, body: Bytes) {
-        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.0.lock();
         let [young, old] = &mut *generations;
         if young.bodies.len() >= GENERATION_MAX || young.size_bytes >= GENERATION_BYTES_MAX {
             *old = std::mem::take(young);
@@ -42,7 +42,7 @@ impl PayloadCache {
     }
 
     fn get(&self, event: EventId) -> Option<Bytes> {
-        let generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let generations = self.0.lock();
         generations.iter().find_map(|generation| generation.bodies.get(&event).cloned())
     }
 }

@@ -1,8 +1,9 @@
 //! Limits of concurrent POSTs, in total and per account, so that stalled endpoints of one account do not block the
 //! others.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mail::id::AccountId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -41,7 +42,7 @@ impl PostLimits {
     }
 
     fn account_semaphore(&self, account: AccountId) -> Arc<Semaphore> {
-        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = self.accounts.lock();
         if accounts.len() >= ACCOUNTS_MAX {
             // Holders and waiters have a reference to the semaphore.
             accounts.retain(|_, share| Arc::strong_count(share) > 1);

@@ -1,7 +1,8 @@
 //! Stream subscribers: clients that read an account's event log and are woken when events are dispatched.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use mail::id::AccountId;
 use tokio::sync::Notify;
@@ -32,7 +33,7 @@ pub struct StreamSubscriber {
 
 impl StreamSubscribers {
     fn lock(&self) -> MutexGuard<'_, SubscriberState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Adds a subscriber; `None` if a limit is reached.

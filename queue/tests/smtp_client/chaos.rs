@@ -8,8 +8,9 @@
 //! 3. a failed or lost message was not accepted: a retry is safe, a bounce is true;
 //! 4. only an `Unconfirmed` message may be either.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -64,7 +65,7 @@ enum Then {
 
 impl Moody {
     fn whim(&self) -> Whim {
-        self.whims.lock().unwrap().pop_front().unwrap_or(Whim::Yes)
+        self.whims.lock().pop_front().unwrap_or(Whim::Yes)
     }
 
     async fn serve(self: Arc<Self>, listener: TcpListener) {
@@ -168,7 +169,7 @@ impl Moody {
         };
         let whim = self.whim();
         if matches!(whim, Whim::Yes | Whim::GoneAfter) {
-            self.received.lock().unwrap().push(ReceivedMessage { sender, recipient, content });
+            self.received.lock().push(ReceivedMessage { sender, recipient, content });
         }
         Ok(answer(stream, whim, "550 content").await?.1)
     }
@@ -290,7 +291,7 @@ proptest! {
             serving.abort();
             verdicts
         });
-        compare(&shipments, &verdicts, &host.received.lock().unwrap())?;
+        compare(&shipments, &verdicts, &host.received.lock())?;
         prop_assert_eq!(verdicts.len(), shipments.len());
     }
 }

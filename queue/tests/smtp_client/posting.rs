@@ -211,13 +211,13 @@ async fn slow_responses_time_out() {
 #[tokio::test]
 async fn an_endless_response_is_truncated() {
     let (closed, closed_receiver) = tokio::sync::oneshot::channel();
-    let closed = Arc::new(std::sync::Mutex::new(Some(closed)));
+    let closed = Arc::new(parking_lot::Mutex::new(Some(closed)));
     let answer = outcome(AMPLE, move |mut stream| {
         let closed = Arc::clone(&closed);
         async move {
             reply(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n").await;
             while stream.write_all(&[b'x'; 4096]).await.is_ok() {}
-            closed.lock().unwrap().take().unwrap().send(()).unwrap();
+            closed.lock().take().unwrap().send(()).unwrap();
         }
     });
     let answer = answer.await.unwrap();

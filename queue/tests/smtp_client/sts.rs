@@ -1,7 +1,8 @@
 //! MTA-STS policies (RFC 8461): discovered, cached, and enforced when they cannot be fetched any more.
 
+use parking_lot::Mutex;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use dns::resolver::{Resolver, ResolverSettings};
 use jiff::{SignedDuration, Timestamp};
@@ -58,11 +59,11 @@ impl Ground {
     }
 
     fn answers(&self, answer: String) {
-        *self.answer.lock().unwrap() = answer;
+        *self.answer.lock() = answer;
     }
 
     fn request_count(&self) -> usize {
-        *self.requests.lock().unwrap()
+        *self.requests.lock()
     }
 
     async fn mode(&self, now: Timestamp) -> Option<MtaStsMode> {
@@ -94,8 +95,8 @@ async fn web(name: &str, answer: &Arc<Mutex<String>>, requests: &Arc<Mutex<usize
             let mut request = vec![0; 4_096];
             let count = stream.read(&mut request).await.unwrap_or(0);
             assert!(request[..count].starts_with(b"GET /.well-known/mta-sts.txt HTTP/1.1\r\n"));
-            *requests.lock().unwrap() += 1;
-            let answer = answer.lock().unwrap().replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+            *requests.lock() += 1;
+            let answer = answer.lock().replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
             let _ = stream.write_all(answer.as_bytes()).await;
             let _ = stream.shutdown().await;
         }

@@ -1,8 +1,8 @@
 //! Limits unknown recipients per client address (per /64 for IPv6) over all its sessions, in bounded memory. Counters
 //! expire after an hour.
 
+use parking_lot::Mutex;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use mail::cidr::client_prefix;
@@ -27,14 +27,14 @@ impl UnknownRecipientLimiter {
     }
 
     pub(super) fn record(&self, peer: IpAddr, now: Timestamp) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let entry = counts.entry(client_prefix(peer), now, |since| is_expired(since, now));
         entry.count = entry.count.saturating_add(1);
     }
 
     /// Returns whether the address has reached the limit.
     pub(super) fn is_over_limit(&self, peer: IpAddr, now: Timestamp) -> bool {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.counts.lock();
         counts.get(&client_prefix(peer), |since| is_expired(since, now)).is_some_and(|entry| entry.count >= self.max)
     }
 }
@@ -69,6 +69,6 @@ mod tests {
         for n in 0..(ADDRESSES_MAX as u32 + 10) {
             limiter.record(IpAddr::V4(n.into()), now);
         }
-        assert!(limiter.counts.lock().unwrap().len() <= ADDRESSES_MAX);
+        assert!(limiter.counts.lock().len() <= ADDRESSES_MAX);
     }
 }

@@ -2,8 +2,9 @@
 
 #![allow(unreachable_pub, dead_code, reason = "shared by test binaries, each using a part")]
 
+use parking_lot::Mutex;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use mail::cidr::IpNetwork;
 use mail::reply::{Enhanced, SmtpReply};
@@ -42,7 +43,7 @@ impl SessionHandler for Remember {
                     reached.notify_one();
                     go.notified().await;
                 }
-                self.taken.lock().unwrap().push(*message);
+                self.taken.lock().push(*message);
                 HookVerdict::Reply(SmtpReply::new(250, Enhanced::new(2, 0, 0), "OK msg_1"))
             }
             _ => HookVerdict::Accept,
@@ -142,7 +143,7 @@ impl<A: SessionHandler> Server<A> {
 
 impl Server {
     pub fn taken(&self) -> Vec<SmtpMessage> {
-        std::mem::take(&mut self.answers.taken.lock().unwrap())
+        std::mem::take(&mut self.answers.taken.lock())
     }
 }
 

@@ -6,10 +6,11 @@
 //! ranges that no sync had covered lets a test simulate a power loss: it truncates, zeroes or garbles those ranges of
 //! the copy.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A type of disk operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +82,7 @@ impl FaultInjector {
     }
 
     fn plan(&self) -> MutexGuard<'_, FaultPlan> {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+        self.plan.lock()
     }
 
     /// Lets the `nth` operation of this type from now on fail; 1 is the next one.

@@ -3,9 +3,9 @@
 //! Two ordered maps behind one lock; nothing is durable. Property tests compare each engine with it, and tests of other
 //! crates use it as a store without a directory.
 
+use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
 
@@ -43,7 +43,7 @@ impl Tables {
 impl MemoryEngine {
     fn read(&self) -> RwLockReadGuard<'_, Tables> {
         // Only inserts and removes run under the lock, so a poisoned lock guards no half-applied batch.
-        self.tables.read().unwrap_or_else(PoisonError::into_inner)
+        self.tables.read()
     }
 
     pub(crate) fn get_many(&self, keys: &[Key]) -> Vec<Option<Value>> {
@@ -74,7 +74,7 @@ impl MemoryEngine {
 
     pub(crate) fn commit(&self, batch: Batch) -> Result<(), CommitError> {
         batch.check_size()?;
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.tables.write();
         let failed = batch.checks.iter().find(|(key, holds)| tables.rows.get(key) != holds.as_ref());
         let stale = batch.rows.iter().find(|row| row.fresh && tables.rows.contains_key(&row.key));
         if let Some(key) = failed.map(|(key, _)| key).or(stale.map(|row| &row.key)) {

@@ -25,10 +25,11 @@ mod snapshot;
 mod state;
 mod url;
 
+use parking_lot::Mutex;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -196,7 +197,7 @@ impl PostgresEngine {
             if let Some(size_bytes) = bodies.map(super::Body::size_bytes).max().filter(|size| *size > BODY_BYTES_MAX) {
                 return Err(TooLarge { part: "body", size_bytes, size_bytes_max: BODY_BYTES_MAX }.into());
             }
-            let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let inbox = self.inbox.lock().clone();
             let inbox = inbox.ok_or(CommitError::Closed)?;
             let (answer, answered) = oneshot::channel();
             inbox
@@ -222,7 +223,7 @@ impl PostgresEngine {
     pub(crate) fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.shared.close();
-            drop(self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take());
+            drop(self.inbox.lock().take());
             for lane in self.lanes.lock().await.drain(..) {
                 let _ = lane.await;
             }

@@ -1,7 +1,8 @@
 //! Pool of idle HTTP connections, bounded for each host, in total and in time.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -61,7 +62,7 @@ impl HttpConnectionPool {
     }
 
     fn pop(&self, key: &HttpPoolKey) -> Option<HttpConnection> {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.0.lock();
         let idle = waiting.by_host.get_mut(key)?;
         let newest = idle.pop();
         if idle.is_empty() {
@@ -75,7 +76,7 @@ impl HttpConnectionPool {
     /// Returns a connection to the pool. It is dropped if it is closing or the pool is full.
     pub(super) fn put(self: &Arc<Self>, target: &UrlTarget, connection: Option<HttpConnection>) {
         let Some(connection) = connection.filter(|connection| !connection.sender.is_closed()) else { return };
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.0.lock();
         if waiting.count >= IDLE_CONNECTIONS_MAX {
             return;
         }
@@ -92,7 +93,7 @@ impl HttpConnectionPool {
 
     /// Drops connections that timed out or were closed by the peer. Returns whether any are left.
     fn sweep(&self) -> bool {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.0.lock();
         let now = Instant::now();
         for idle in waiting.by_host.values_mut() {
             idle.retain(|(connection, since)| {

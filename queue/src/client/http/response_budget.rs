@@ -6,9 +6,10 @@
 //! slow servers. A request waits for memory at most until its deadline. A refused request drops its permit, and the
 //! others continue.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use mail::id::AccountId;
 use thiserror::Error;
@@ -51,7 +52,7 @@ struct ResponseMemoryUsage {
 
 impl ResponseMemory {
     fn usage(&self) -> MutexGuard<'_, ResponseMemoryUsage> {
-        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+        self.usage.lock()
     }
 
     fn try_acquire(&self, account: AccountId, bytes: usize) -> bool {

@@ -7,8 +7,9 @@
 //!
 //! Failing reads are logged as an outage, but do not close the intake.
 
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -97,11 +98,11 @@ impl Default for DatabaseState {
 
 impl DatabaseState {
     fn state(&self) -> MutexGuard<'_, StoreState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn outage(&self) -> MutexGuard<'_, Outage> {
-        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outage.lock()
     }
 
     /// A random id for a writer.
@@ -121,7 +122,7 @@ impl DatabaseState {
         self.groups.fetch_add(1, Ordering::Relaxed);
         self.commits.fetch_add(commits as u64, Ordering::Relaxed);
         self.conflicts.fetch_add(conflicts as u64, Ordering::Relaxed);
-        *self.committed_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.committed_at.lock() = Some(Instant::now());
         self.mark_available();
     }
 
@@ -147,7 +148,7 @@ impl DatabaseState {
     /// Records the failed attempt of a group committer. Returns whether the database counts as unavailable; it does not
     /// while other committers succeed.
     pub(crate) fn mark_unavailable(&self, why: &Arc<str>, streak: &Streak) -> bool {
-        let committed_at = *self.committed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let committed_at = *self.committed_at.lock();
         if committed_at.is_some_and(|at| at > streak.began && at.elapsed() < RECENT_COMMIT) {
             tracing::debug!(%why, "a write connection failed; other connections commit");
             return false;
@@ -290,14 +291,14 @@ mod tests {
 
     impl LogLines {
         fn take(&self) -> Vec<String> {
-            std::mem::take(&mut *self.0.lock().unwrap())
+            std::mem::take(&mut *self.0.lock())
         }
     }
 
     impl tracing::field::Visit for LogLines {
         fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
             let text = if field.name() == "message" { format!(" {value:?}") } else { format!(" {field}={value:?}") };
-            self.0.lock().unwrap().last_mut().unwrap().push_str(&text);
+            self.0.lock().last_mut().unwrap().push_str(&text);
         }
     }
 
@@ -311,7 +312,7 @@ mod tests {
         fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
         fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
         fn event(&self, event: &tracing::Event<'_>) {
-            self.0.lock().unwrap().push(event.metadata().level().to_string());
+            self.0.lock().push(event.metadata().level().to_string());
             event.record(&mut self.clone());
         }
         fn enter(&self, _: &tracing::span::Id) {}

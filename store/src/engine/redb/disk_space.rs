@@ -5,8 +5,8 @@
 //! whole segments. If it runs out of space too, the reserve is released, and the last few megabytes are left to
 //! checkpoints. When space is available again, first the reserve is allocated, then intake resumes.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::disk::Disk;
 
@@ -42,7 +42,7 @@ impl DiskSpace {
     }
 
     fn reserve_held(&self) -> MutexGuard<'_, bool> {
-        self.is_held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.is_held.lock()
     }
 
     pub(crate) fn disk(&self) -> &Disk {

@@ -2,11 +2,12 @@
 //!
 //! A bounded number of files stays open. A body's checksum is verified at every read.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
@@ -77,7 +78,7 @@ impl Segments {
     }
 
     fn inner(&self) -> MutexGuard<'_, SegmentFiles> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub(crate) fn directory(&self) -> &Path {

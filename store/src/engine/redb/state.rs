@@ -9,8 +9,9 @@
 //!
 //! The three layers are replaced together under the lock, so a reader that clones them together has one snapshot.
 
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -91,11 +92,11 @@ impl EngineState {
 
     /// Read lock on the layers. Ignoring a poisoned lock is safe, because the memtables change by single inserts only.
     pub(crate) fn layers(&self) -> RwLockReadGuard<'_, Layers> {
-        self.layers.read().unwrap_or_else(PoisonError::into_inner)
+        self.layers.read()
     }
 
     pub(crate) fn layers_mut(&self) -> RwLockWriteGuard<'_, Layers> {
-        self.layers.write().unwrap_or_else(PoisonError::into_inner)
+        self.layers.write()
     }
 
     pub(crate) fn index_snapshot(&self) -> Arc<IndexSnapshot> {
@@ -103,7 +104,7 @@ impl EngineState {
     }
 
     fn state(&self) -> MutexGuard<'_, StoreState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The reason, if the store is fenced.
@@ -149,7 +150,7 @@ impl EngineState {
     }
 
     fn checkpointing_guard(&self) -> MutexGuard<'_, CheckpointState> {
-        self.checkpointing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.checkpointing.lock()
     }
 
     pub(crate) fn checkpointing(&self) -> CheckpointState {
@@ -163,9 +164,9 @@ impl EngineState {
 
     /// Waits until no checkpoint is running; a stuck one is not running.
     pub(crate) fn wait_checkpoint(&self) -> CheckpointState {
-        let guard = self.checkpointing_guard();
-        let waited = self.changed.wait_while(guard, |now| *now == CheckpointState::Running);
-        *waited.unwrap_or_else(PoisonError::into_inner)
+        let mut guard = self.checkpointing_guard();
+        self.changed.wait_while(&mut guard, |now| *now == CheckpointState::Running);
+        *guard
     }
 
     /// The current location of a body.
