@@ -117,7 +117,7 @@ impl CredentialAuthenticator {
     }
 
     /// Writes last uses periodically until shutdown, and once more at the end.
-    pub(crate) async fn run(self: Arc<Self>) {
+    pub async fn run(self: Arc<Self>) {
         let Services { store, stop, .. } = &self.services;
         loop {
             tokio::select! {

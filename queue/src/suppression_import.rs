@@ -53,7 +53,7 @@ impl SuppressionImporter {
     }
 
     /// Imports uploaded lists until shutdown.
-    pub(crate) async fn run(self: Arc<Self>) {
+    pub async fn run(self: Arc<Self>) {
         let Services { store, leases, stop, .. } = &self.services;
         loop {
             if leases.is_active(0)

@@ -259,6 +259,8 @@ impl World {
     pub(crate) async fn with_worker_settings(change: impl FnOnce(&mut IntakeParts)) -> Self {
         let (intake, queue) = intake_and_worker(store().await, change).await;
         queue.start();
+        tokio::spawn(Arc::clone(intake.credentials()).run());
+        tokio::spawn(Arc::clone(intake.suppression_importer()).run());
         let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
