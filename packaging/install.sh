@@ -19,6 +19,7 @@ main() {
     # `packaging/release` writes the place and the key of the release here.
     from='@RELEASES@'
     key='@PUBLIC_KEY@'
+    config=/etc/postrider/postrider.toml
     version=latest
     dry_run=no
     allow_downgrade=no
@@ -89,8 +90,12 @@ main() {
     esac
     if [ "$dry_run" = yes ]; then
         say "nothing was changed"
-    else
+    elif [ ! -e "$config" ]; then
         say "installed $(postrider --version). Next: run postrider setup as root; it leads to a running server and a test email"
+    elif [ "$kind" = deb ]; then
+        say "installed $(postrider --version); the package restarts a running server"
+    else
+        say "installed $(postrider --version). A running server is still the old one; restart: systemctl restart postrider"
     fi
 }
 
@@ -133,8 +138,10 @@ refuse_downgrade() {
     say "replacing $installed with the older $offered"
 }
 
-# Returns whether the first version is older than the second (semver.org, section 11).
+# Returns whether the first version is older than the second (semver.org, section 11). awk itself exits with 1 or 2 if it
+# fails, which must not count as an answer.
 is_older() {
+    status=0
     awk -v a="$1" -v b="$2" '
     function compare_parts(a, b, x, y, n, m, i) {
         n = split(a, x, ".")
@@ -157,19 +164,64 @@ is_older() {
         # A version before a release is older than the release.
         if (order == 0 && (pre_a == "") != (pre_b == "")) order = pre_a == "" ? 1 : -1
         else if (order == 0) order = compare_parts(pre_a, pre_b)
-        exit order < 0 ? 0 : 1
-    }'
+        exit order < 0 ? 10 : 11
+    }' || status=$?
+    case $status in
+    10) return 0 ;;
+    11) return 1 ;;
+    *) fail "the versions $1 and $2 cannot be compared: awk ended with status $status" ;;
+    esac
 }
 
 # Installs the binary and the unit on distributions without a package.
 install_archive() {
     tar -xzf "$1" -C "$work" --no-same-owner
+    check_upgrade "$work/postrider/postrider"
     run install -D -m 755 "$work/postrider/postrider" /usr/bin/postrider
     run install -D -m 644 "$work/postrider/postrider.service" /etc/systemd/system/postrider.service
     run install -D -m 644 "$work/postrider/postrider.toml" /usr/share/doc/postrider/examples/postrider.toml
     if [ -d /run/systemd/system ]; then
         run systemctl daemon-reload
     fi
+}
+
+# Before an upgrade replaces anything, the new program checks the present configuration and store, as the Debian package
+# does (packaging/debian/scripts/preinst).
+check_upgrade() { # new program
+    if [ ! -x /usr/bin/postrider ] || [ ! -e "$config" ] || [ "${POSTRIDER_SKIP_PREFLIGHT:-}" = 1 ]; then
+        return 0
+    fi
+    if [ "$dry_run" = yes ]; then
+        say "would check $config and its store with the new program"
+        return 0
+    fi
+    # The variables are for the checks only.
+    (
+        read_environment
+        "$1" check --config "$config" >&2 ||
+            fail "the new version refuses $config, for the reasons above. Nothing was changed. Correct the file, then run this again. POSTRIDER_SKIP_PREFLIGHT=1 in the environment skips this check."
+        "$1" admin --config "$config" store format >&2 ||
+            fail "the new version cannot use the store, for the reason above. Nothing was changed. If the format of the store is newer, install a version that reads it; the way back to an older version is a backup (docs/user/upgrade.md). If the database did not answer, run this again when it does. POSTRIDER_SKIP_PREFLIGHT=1 in the environment skips this check."
+    ) || exit 1
+}
+
+# Exports the settings in the environment file of the service, which has assignments, not shell syntax: a value may be
+# quoted as a whole.
+read_environment() {
+    [ -r /etc/default/postrider ] || return 0
+    while read -r line || [ -n "$line" ]; do
+        name=${line%%=*}
+        value=${line#*=}
+        case $name in
+        POSTRIDER_*[!A-Z0-9_]* | "$line") continue ;;
+        POSTRIDER_*) ;;
+        *) continue ;;
+        esac
+        case $value in
+        \"*\" | \'*\') value=${value#?} && value=${value%?} ;;
+        esac
+        export "$name=$value"
+    done </etc/default/postrider
 }
 
 fetch() { # address, file

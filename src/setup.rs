@@ -27,6 +27,10 @@ mod test_mail;
 #[cfg(test)]
 mod testing;
 
+use std::io;
+
+use tokio::sync::Mutex;
+
 pub use self::dialog::{Dialog, StandardDialog};
 pub use self::error::{EXIT_AGAIN, SetupError};
 pub use self::installation::Installation;
@@ -100,14 +104,19 @@ pub async fn prepare(dialog: &mut dyn Dialog, options: &SetupOptions) -> Result<
     let config = match existing {
         Some(config) => {
             dialog.print(&format!("{} exists and is used as it is.", options.config.display()));
+            let ignored = options.config_flags();
+            if !ignored.is_empty() {
+                dialog.print(&format!("Without effect on it: {}. Change the file instead.", ignored.join(", ")));
+            }
             config
         }
-        None => config_file::create(dialog, options, &answers).await?,
+        None => config_file::create(dialog, options, &answers)?,
     };
     Ok(Installation { config, answers, addresses })
 }
 
-/// Starts the server, creates account and domain, waits for DNS and the certificate, and sends the test mail.
+/// Starts the server, creates account and domain, waits for DNS and the certificate, and sends the test mail. Returns
+/// false if `interruption` ended it. The creation of the account is completed first: its secrets exist nowhere else.
 ///
 /// # Errors
 /// Returns a [`SetupError`] that says what to do.
@@ -115,11 +124,40 @@ pub async fn complete(
     dialog: &mut dyn Dialog,
     options: &SetupOptions,
     installation: &Installation,
+    interruption: impl Future<Output = io::Result<()>>,
+) -> Result<bool, SetupError> {
+    let creating = Mutex::new(());
+    let phases = run_phases(dialog, options, installation, &creating);
+    run_until_interrupted(phases, &creating, interruption).await
+}
+
+/// Returns false if the work was interrupted, which happens only while `creating` is not locked.
+async fn run_until_interrupted(
+    work: impl Future<Output = Result<(), SetupError>>,
+    creating: &Mutex<()>,
+    interruption: impl Future<Output = io::Result<()>>,
+) -> Result<bool, SetupError> {
+    let interrupted = async {
+        interruption.await?;
+        drop(creating.lock().await);
+        Ok::<(), SetupError>(())
+    };
+    tokio::select! {
+        result = work => result.map(|()| true),
+        result = interrupted => result.map(|()| false),
+    }
+}
+
+async fn run_phases(
+    dialog: &mut dyn Dialog,
+    options: &SetupOptions,
+    installation: &Installation,
+    creating: &Mutex<()>,
 ) -> Result<(), SetupError> {
     SetupPhase::Service.print_heading(dialog);
     service::start(dialog, options, installation).await?;
     SetupPhase::Account.print_heading(dialog);
-    account::create(dialog, options, installation).await?;
+    account::create(dialog, options, installation, creating).await?;
     SetupPhase::Records.print_heading(dialog);
     publication::run(dialog, options, installation).await?;
     SetupPhase::Certificate.print_heading(dialog);
@@ -134,4 +172,33 @@ pub async fn complete(
 pub fn print_interrupted(dialog: &mut dyn Dialog, options: &SetupOptions) {
     dialog.print("");
     dialog.print(&format!("Stopped. Run `{}` again to go on.", options.command_again()));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_interruption_waits_for_the_account() {
+        let (creating, is_created) = (Mutex::new(()), Cell::new(false));
+        let work = async {
+            let guard = creating.lock().await;
+            for _ in 0..10 {
+                yield_now().await;
+            }
+            is_created.set(true);
+            drop(guard);
+            std::future::pending().await
+        };
+        let interruption = async {
+            yield_now().await;
+            Ok(())
+        };
+        assert!(!run_until_interrupted(work, &creating, interruption).await.unwrap());
+        assert!(is_created.get());
+    }
 }

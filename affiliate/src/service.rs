@@ -120,16 +120,14 @@ impl AffiliateService {
     /// Creates the subsystems on top of the mail intake, which has store, clock and HTTP client.
     #[must_use]
     pub fn new(intake: Intake) -> Self {
-        let notified = intake.clone();
-        let committed = move || {
-            notified.notify_outbox();
+        let context = new_context(&intake, |intake| {
+            intake.notify_outbox();
             // Sent after every commit: that costs no more than checking whether an email was queued.
-            notified.notify_partner_email();
-        };
-        let context =
-            Context::new(intake.store().clone(), intake.clock().clone(), intake.entropy().clone(), Arc::new(committed));
+            intake.notify_partner_email();
+        });
         let (of, intake_of) = (|| context.clone(), || intake.clone());
-        let ledger = Ledger::new(of());
+        // The ledger commits for every click, so its few partner emails wait for the sender's next poll.
+        let ledger = Ledger::new(new_context(&intake, Intake::notify_outbox));
         let processor = StripeProcessor::new(&context, &intake);
         let programs = Programs { context: of() };
         let lookup = PartnerLookup { context: of(), programs: programs.clone() };
@@ -170,7 +168,7 @@ impl AffiliateService {
             events: ProcessorEvents {
                 context: of(),
                 intake: intake_of(),
-                ingest: FactIngest::new(&context, Some(enrichment)),
+                ingest: FactIngest::new(&ledger.context, Some(enrichment)),
             },
             backfills: Backfills { context: of(), processor: processor.clone(), intake: intake_of() },
             ledger,
@@ -218,4 +216,11 @@ impl AffiliateService {
     pub fn payout_jobs(&self) -> PayoutJobs<'_> {
         PayoutJobs::new(&self.ledger.context, &self.processor)
     }
+}
+
+/// Creates a context that calls `committed` after each commit.
+fn new_context(intake: &Intake, committed: impl Fn(&Intake) + Send + Sync + 'static) -> Context {
+    let notified = intake.clone();
+    let committed = Arc::new(move || committed(&notified));
+    Context::new(intake.store().clone(), intake.clock().clone(), intake.entropy().clone(), committed)
 }

@@ -65,6 +65,7 @@ async fn run_as_owner(
     }
     let call = Request { path, query: query.to_owned(), body, ..Request::default() };
     let state = &server.state;
+    let account = owner.account().id;
     let running = match &operation.handler {
         OperationHandler::Owner(handler) => handler(Arc::clone(state), Owner::Operator(owner), call),
         // Operations that the owner's API keys may call.
@@ -76,6 +77,9 @@ async fn run_as_owner(
         }
     };
     let response = running.await?;
+    if !operation.method.is_safe() {
+        tracing::info!(account.id = %account, operation = operation.id, "operator: change as the owner");
+    }
     let Some(mut chunks) = response.stream else { return Ok((response.status, response.body)) };
     // The operator's socket takes a single value, so a streamed body is collected.
     let mut body = response.body.to_vec();

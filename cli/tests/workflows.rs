@@ -120,15 +120,17 @@ fn a_new_folder_becomes_a_template() {
     assert_eq!((&request["alias"], &request["name"], &request["html"]), (&json!("new"), &json!("new"), &Value::Null));
 }
 
-/// A server with one template in MJML.
+/// A server with one template in MJML. It keeps the source if `html` is given, which is what it compiles to.
 fn mjml_server() -> ScriptedServer {
-    let source = Mutex::new("<mjml>one</mjml>\n".to_owned());
+    let source = Mutex::new(Some("<mjml>one</mjml>\n".to_owned()));
     ScriptedServer::start(move |request| {
         let mut source = source.lock();
         if request.method == "PATCH" {
             let body = request.json();
-            *source = body["mjml"].as_str().unwrap().to_owned();
-            assert_eq!(body.get("html"), None);
+            assert_ne!(body["mjml"].is_string(), body["html"].is_string(), "{body}");
+            if let Some(mjml) = body.get("mjml") {
+                *source = mjml.as_str().map(str::to_owned);
+            }
         }
         let mut one = template(1, "Hi");
         (one["mjml"], one["html"]) = (json!(*source), json!("<p>compiled"));
@@ -159,6 +161,24 @@ fn mjml_sources_are_pulled_compared_and_pushed() {
     let both = server.run(&["templates", "push", dir]);
     assert_eq!(both.status, Some(2), "{both:?}");
     assert!(both.stderr.contains("has body.html and body.mjml"), "{both:?}");
+}
+
+#[test]
+fn the_compiled_html_takes_the_place_of_its_source() {
+    let server = mjml_server();
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let folder = directory.path().join("welcome");
+    server.run(&["templates", "pull", dir]);
+    std::fs::remove_file(folder.join("body.mjml")).unwrap();
+    std::fs::write(folder.join("body.html"), "<p>compiled").unwrap();
+    assert_eq!(server.run(&["templates", "push", dir]).json()["templates"][0]["action"], "updated");
+    let request = server.requests().last().unwrap().json();
+    assert_eq!((&request["html"], request.get("mjml")), (&json!("<p>compiled"), Some(&Value::Null)));
+    // The files are compared with the draft, not with the last push.
+    std::fs::remove_file(folder.join(".postrider.json")).unwrap();
+    let diff = server.run(&["templates", "diff", dir]);
+    assert_eq!(diff.status, Some(0), "{diff:?}");
 }
 
 const DECLARATION: &str = r#"

@@ -97,11 +97,17 @@ impl<'s> MjmlReader<'s> {
         self.tags.get(first..end.max(first)).unwrap_or_default()
     }
 
-    /// The offset of the first match from `from` on that is not within a tag.
+    /// The offset of the first match from `from` on that is not within a tag. Callers go on behind the match, or refuse
+    /// the source: so no text is searched twice.
     fn find(&self, from: usize, matches: impl Fn(&str) -> Option<usize>) -> Option<usize> {
-        let mut from = from;
+        self.find_in(&(from..self.source.len()), matches)
+    }
+
+    /// The offset of the first match in a range that is not within a tag.
+    fn find_in(&self, range: &Range<usize>, matches: impl Fn(&str) -> Option<usize>) -> Option<usize> {
+        let mut from = range.start;
         loop {
-            let at = from + matches(self.slice(from..self.source.len()))?;
+            let at = from + matches(self.slice(from..range.end))?;
             let inside = self.tags.partition_point(|tag| tag.range.start <= at).checked_sub(1);
             match inside.and_then(|n| self.tags.get(n)).filter(|tag| tag.range.end > at) {
                 Some(tag) => from = tag.range.end,
@@ -410,22 +416,17 @@ impl<'s> MjmlReader<'s> {
             let mut found = text.match_indices(&end);
             found.find(|(at, _)| ends_name(text.get(at + end.len()..))).map(|(at, _)| at)
         };
-        let close = self.find(content_at, is_end);
-        let inner = self.find(content_at, |text| {
-            let starts = [text.find("<mj-"), text.find("</mj-"), text.find("<mjml"), text.find("</mjml")];
-            starts.into_iter().flatten().min()
-        });
-        let close = match (close, inner) {
-            (Some(close), Some(inner)) if inner < close => {
-                let line = self.error(start, "").line;
-                let found = self.slice(inner..self.source.len()).split(['>', ' ', '\n']).next().unwrap_or_default();
-                let message = format!("`{found}>` cannot stand in `<{name}>` of line {line}: is `</{name}>` missing?");
-                return Err(self.error(inner, message));
-            }
-            (Some(close), _) => close,
-            (None, _) => return Err(self.error(start, format!("`<{name}>` is not closed: `</{name}>` is missing"))),
+        let Some(close) = self.find(content_at, is_end) else {
+            return Err(self.error(start, format!("`<{name}>` is not closed: `</{name}>` is missing")));
         };
         let range = content_at..close;
+        if let Some(inner) = self.find_in(&range, find_mjml_tag) {
+            let line = self.error(start, "").line;
+            let found = self.slice(inner..close).chars().take(NAME_BYTES_MAX);
+            let found: String = found.take_while(|c| !matches!(c, '>' | ' ' | '\n')).collect();
+            let message = format!("`{found}>` cannot stand in `<{name}>` of line {line}: is `</{name}>` missing?");
+            return Err(self.error(inner, message));
+        }
         if name == grammar::RAW && !in_head {
             self.count_blocks(&range)?;
         } else {
@@ -512,12 +513,17 @@ impl<'s> MjmlReader<'s> {
             self.read_value(element, name, at, is_used)?;
         };
         let is_icon = element == "mj-social-element" && is_used && !has_source && names.contains(&"name");
-        let warnings = &mut self.out.warnings;
-        if is_icon && !warnings.iter().any(|text| text.starts_with("`mj-social-element`")) {
-            warnings
-                .push("`mj-social-element` without `src` shows an icon from www.mailjet.com: give `src`".to_owned());
+        if is_icon {
+            self.warn("`mj-social-element` without `src` shows an icon from www.mailjet.com: give `src`");
         }
         Ok(is_end)
+    }
+
+    /// Adds advice, once.
+    fn warn(&mut self, text: &str) {
+        if !self.out.warnings.iter().any(|given| given == text) {
+            self.out.warnings.push(text.to_owned());
+        }
     }
 
     fn read_value(&mut self, element: &str, name: &str, at: usize, is_used: bool) -> Result<(), MarkupError> {
@@ -542,8 +548,7 @@ impl<'s> MjmlReader<'s> {
             return Err(self.error(at, format!("`mj-class` has more than {CLASSES_MAX} names")));
         }
         if element == "mj-style" && name == "inline" && self.slice(start..end) == "inline" {
-            let text = "`inline` of `mj-style` has no effect: its rules stay in a style sheet";
-            self.out.warnings.push(text.to_owned());
+            self.warn("`inline` of `mj-style` has no effect: its rules stay in a style sheet");
             return Ok(());
         }
         let value = self.encode_value(name, start..end, is_used.then_some(place.as_str()));
@@ -631,6 +636,15 @@ fn split_plain(source: &str, range: Range<usize>, is_font: bool, pieces: &mut Ve
 fn takes_blocks(element: &Element) -> bool {
     element.name != grammar::HEAD
         && matches!(element.content, Content::Elements(names) if names.contains(&grammar::RAW))
+}
+
+/// Finds the first tag of an element of MJML, in one pass.
+fn find_mjml_tag(text: &str) -> Option<usize> {
+    let is_mjml = |rest: &str| {
+        let name = rest.strip_prefix("</").or_else(|| rest.strip_prefix('<')).unwrap_or_default();
+        name.starts_with("mj-") || name.starts_with("mjml")
+    };
+    text.match_indices('<').map(|(at, _)| at).find(|at| text.get(*at..).is_some_and(is_mjml))
 }
 
 fn ends_name(rest: Option<&str>) -> bool {

@@ -23,7 +23,7 @@ use mail::event::Event;
 use mail::id::AccountId;
 use mail::usage::{UsagePeriod, usage_of_event};
 use store::engine::{Batch, CommitError, Key, ReadError};
-use store::outbox::OutboxEntry;
+use store::outbox::{OutboxEntry, OutboxPage};
 use store::usage::UsageIncrements;
 use thiserror::Error;
 use tokio::time::Instant;
@@ -223,7 +223,7 @@ impl OutboxDispatcher {
         for _ in 0..COMMIT_TRIES_MAX {
             let cached_event = |id| self.recent_events.take(id);
             let (partitions, limit) = (partitions.clone(), BATCH_EVENTS_MAX);
-            let entries =
+            let OutboxPage { entries, has_more } =
                 store::outbox::list(&self.services.store, partitions, after.as_ref(), limit, &cached_event).await?;
             if entries.is_empty() {
                 return Ok(after.take().is_some());
@@ -236,7 +236,7 @@ impl OutboxDispatcher {
             let batch_entries = entries.get(..count).unwrap_or_default();
             match self.commit_dispatched(batch_entries, &subjects, &audience).await {
                 Ok(true) => {
-                    let is_all = after.is_none() && count == entries.len() && count < BATCH_EVENTS_MAX;
+                    let is_all = after.is_none() && count == entries.len() && !has_more;
                     *after = batch_entries.last().filter(|_| !is_all).map(|last| last.key().clone());
                     return Ok(!is_all);
                 }

@@ -16,8 +16,8 @@ use crate::setup::{
 #[command(
     after_help = "Run it as root. It asks four questions; a flag answers one, and without a terminal all are needed. \
 Interrupted, it goes on when it is run again.\n\
-Exit status: 0 complete, 1 a problem to correct, 64 a flag is missing or invalid, 75 DNS or the test email is not there \
-yet: run it again.\n\n\
+Exit status: 0 complete, 1 a problem to correct, 2 invalid usage, 64 a flag is missing or setup refuses its value, 75 the \
+server, DNS or the test email is not there yet: run it again.\n\n\
 Example:\n  \
 postrider setup --hostname mx1.example.net --domain example.net --owner you@example.org --no-receive"
 )]
@@ -46,7 +46,7 @@ pub struct SetupArguments {
     /// Accept the defaults for hostname, domain and receiving, and ask for no confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Check DNS once, and end with status 75 if records are missing
+    /// Look once for DNS, and for a server that you start yourself; end with status 75 if they are not there
     #[arg(long)]
     pub no_wait: bool,
     /// Public address of this machine if it is behind NAT; may be repeated
@@ -125,10 +125,7 @@ pub fn run(arguments: &SetupArguments) -> ExitCode {
 /// and Ctrl-C ends the process as usual.
 async fn run_phases(dialog: &mut StandardDialog, options: &SetupOptions) -> Result<bool, SetupError> {
     let installation = setup::prepare(dialog, options).await?;
-    let is_complete = tokio::select! {
-        result = setup::complete(dialog, options, &installation) => result.map(|()| true)?,
-        result = tokio::signal::ctrl_c() => result.map(|()| false)?,
-    };
+    let is_complete = setup::complete(dialog, options, &installation, tokio::signal::ctrl_c()).await?;
     if !is_complete {
         setup::print_interrupted(dialog, options);
     }

@@ -1,24 +1,35 @@
 //! Creates the account and the sending domain, unless they exist.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
 use store::engine::private_files;
+use tokio::sync::Mutex;
 
+use super::admin_client::NOT_FOUND;
 use super::dialog::Dialog;
 use super::error::SetupError;
 use super::installation::Installation;
-use super::options::SetupOptions;
+use super::options::{SetupOptions, shell_word};
 use crate::admin::AdminRequest;
 
-/// Creates what is missing.
+/// What an error says that could not be done.
+const CREATE_ACCOUNT: &str = "create the account";
+
+/// Creates what is missing. `creating` is locked while the account is created and its secrets are written: an
+/// interruption must wait for it.
 pub(super) async fn create(
     dialog: &mut dyn Dialog,
     options: &SetupOptions,
     installation: &Installation,
+    creating: &Mutex<()>,
 ) -> Result<(), SetupError> {
-    create_account(dialog, options, installation).await?;
+    {
+        let _guard = creating.lock().await;
+        create_account(dialog, options, installation).await?;
+    }
     create_domain(dialog, installation).await
 }
 
@@ -27,31 +38,49 @@ async fn create_account(
     options: &SetupOptions,
     installation: &Installation,
 ) -> Result<(), SetupError> {
-    const ACTION: &str = "create the account";
     let (admin, owner) = (installation.admin(), installation.answers.owner.to_string());
     match admin.request(&AdminRequest::AccountShow { account: owner.clone() }).await {
         Ok(_) => {
-            let command = options.command("admin key create");
-            dialog.print(&format!("The account of {owner} exists. Its API key was shown when it was created;"));
-            dialog.print(&format!("for another one: {command} --account {owner}"));
+            dialog.print(&format!("The account of {owner} exists. If you do not have its secrets:"));
+            secret_commands(options, &owner).iter().for_each(|line| dialog.print(line));
             return Ok(());
         }
-        Err(error) if error.code == "not_found" => {}
-        Err(error) => return Err(SetupError::admin(ACTION)(error)),
+        Err(error) if error.code == NOT_FOUND => {}
+        Err(error) => return Err(SetupError::admin(CREATE_ACCOUNT)(error)),
     }
     // The file is created first: a secret that cannot be stored would be lost.
     let file = match &options.secrets {
         Some(path) => Some(private_files::create_new_file(path).map_err(|source| secrets_error(options, source))?),
         None => None,
     };
+    let created = request_account(dialog, options, installation, file).await;
+    if let (Err(_), Some(path)) = (&created, &options.secrets) {
+        // The next run creates it again. If it cannot be removed, that run says so.
+        let _ = std::fs::remove_file(path);
+    }
+    created
+}
+
+/// Creates the account, and writes its secrets to the file or the terminal.
+async fn request_account(
+    dialog: &mut dyn Dialog,
+    options: &SetupOptions,
+    installation: &Installation,
+    file: Option<File>,
+) -> Result<(), SetupError> {
+    let owner = installation.answers.owner.to_string();
     let request = AdminRequest::AccountCreate { email: owner.clone(), plan: None, production: true };
-    let created = admin.request(&request).await.map_err(SetupError::admin(ACTION))?;
+    let created = installation.admin().request(&request).await.map_err(SetupError::admin(CREATE_ACCOUNT))?;
     dialog.print(&format!("Created the account of {owner}. It may send to anybody."));
-    let secrets = secret_lines(&created).ok_or(SetupError::UnexpectedResponse { action: ACTION })?;
+    let secrets = secret_lines(&created).ok_or(SetupError::UnexpectedResponse { action: CREATE_ACCOUNT })?;
     match (file, &options.secrets) {
         (Some(mut file), Some(path)) => {
             let written = file.write_all(secrets.as_bytes()).and_then(|()| file.sync_all());
-            written.map_err(|source| secrets_error(options, source))?;
+            written.map_err(|source| SetupError::SecretsLost {
+                file: path.clone(),
+                source,
+                commands: secret_commands(options, &owner),
+            })?;
             dialog.print(&format!("Its API key and SMTP password are in {}, which only you can read.", path.display()));
         }
         _ => {
@@ -63,6 +92,19 @@ async fn create_account(
         }
     }
     Ok(())
+}
+
+/// Commands that give an account new secrets.
+fn secret_commands(options: &SetupOptions, owner: &str) -> Vec<String> {
+    let owner = shell_word(owner);
+    [
+        ("a new API key", "admin key create"),
+        ("a new SMTP password", "admin credential create"),
+        ("a link that signs in", "admin session create"),
+    ]
+    .into_iter()
+    .map(|(what, words)| format!("  {what:<22} {} --account {owner}", options.command(words)))
+    .collect()
 }
 
 fn secrets_error(options: &SetupOptions, source: std::io::Error) -> SetupError {
@@ -98,6 +140,7 @@ async fn create_domain(dialog: &mut dyn Dialog, installation: &Installation) -> 
             dialog.print(&format!("The domain {name} exists."));
             found["domain"].take()
         }
+        Err(error) if error.code != NOT_FOUND => return Err(SetupError::admin(ACTION)(error)),
         Err(_) => {
             let request = AdminRequest::DomainCreate { name: name.clone(), account: owner.clone(), verified: false };
             admin.request(&request).await.map_err(SetupError::admin(ACTION))?;
@@ -116,7 +159,60 @@ async fn create_domain(dialog: &mut dyn Dialog, installation: &Installation) -> 
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::net::UnixListener;
+
+    use super::super::testing::{ScriptedDialog, installation};
     use super::*;
+
+    /// A server without accounts, which responds to the creation of one with `created`, and refuses everything else.
+    fn start_server(data_dir: &Path, created: Value) {
+        let listener = UnixListener::bind(data_dir.join(crate::admin::SOCKET)).unwrap();
+        tokio::spawn(async move {
+            loop {
+                let (reader, mut writer) = listener.accept().await.unwrap().0.into_split();
+                let line = BufReader::new(reader).lines().next_line().await.unwrap().unwrap();
+                let request: Value = serde_json::from_str(&line).unwrap();
+                let response = match request["ask"].as_str() {
+                    Some("account_show") => json!({"error": {"code": "not_found", "message": "no such account"}}),
+                    Some("account_create") => created.clone(),
+                    _ => json!({"error": {"code": "refused", "message": "the store is away"}}),
+                };
+                writer.write_all(format!("{response}\n").as_bytes()).await.unwrap();
+            }
+        });
+    }
+
+    /// Creates an account whose secrets go to a file. Returns the error, and the contents of the file.
+    async fn create_with_file(created: Value) -> (SetupError, Option<String>) {
+        let directory = tempfile::tempdir().unwrap();
+        start_server(directory.path(), created);
+        let mut installation = installation("");
+        installation.config.data_dir = directory.path().to_owned();
+        let secrets = directory.path().join("secrets");
+        let options = SetupOptions { secrets: Some(secrets.clone()), ..SetupOptions::default() };
+        let mut dialog = ScriptedDialog::without_terminal();
+        let error = create(&mut dialog, &options, &installation, &Mutex::new(())).await.unwrap_err();
+        (error, std::fs::read_to_string(secrets).ok())
+    }
+
+    #[tokio::test]
+    async fn no_file_is_left_without_an_account() {
+        let refused = json!({"error": {"code": "refused", "message": "the store is full"}});
+        let (error, file) = create_with_file(refused).await;
+        assert!(error.to_string().contains("the store is full"), "{error}");
+        assert_eq!(file, None);
+    }
+
+    #[tokio::test]
+    async fn a_domain_is_created_only_if_it_does_not_exist() {
+        let secrets = json!({"api_key": {"secret": "rnl_1"}, "smtp_credential": {"username": "u", "password": "p"}});
+        let (error, file) = create_with_file(json!({"ok": secrets})).await;
+        assert!(error.to_string().contains("cannot add the domain: the store is away"), "{error}");
+        assert!(file.unwrap().starts_with("POSTRIDER_API_KEY=rnl_1\n"), "the secrets stay");
+    }
 
     #[test]
     fn secrets_are_lines_of_an_environment_file() {

@@ -15,6 +15,9 @@ const REQUEST_MAX: Duration = Duration::from_secs(60);
 /// Maximum length of a response in bytes.
 const RESPONSE_BYTES_MAX: u64 = 8 << 20;
 
+/// Code of an error: the object does not exist.
+pub(super) const NOT_FOUND: &str = "not_found";
+
 /// The admin socket of a data directory.
 #[derive(Debug, Clone)]
 pub(super) struct AdminClient {
@@ -57,7 +60,8 @@ impl AdminClient {
         Err("the server closed the connection without a result".into())
     }
 
-    /// Calls an API operation as an account's owner, and returns the body of the response.
+    /// Calls an API operation as an account's owner, and returns the body of the response. An error with status 404 has
+    /// the code [`NOT_FOUND`].
     pub(super) async fn call_as_owner(
         &self,
         account: &str,
@@ -68,11 +72,15 @@ impl AdminClient {
         let request =
             AdminRequest::Owner { account: Some(account.to_owned()), method: method.to_owned(), target, body };
         let response = self.request(&request).await?;
-        if response["status"].as_u64().is_some_and(|status| status < 400) {
+        let status = response["status"].as_u64();
+        if status.is_some_and(|status| status < 400) {
             return Ok(response["body"].clone());
         }
         let error = &response["body"]["error"];
         let message = error["message"].as_str().map_or_else(|| json!(error).to_string(), str::to_owned);
-        Err(message.into())
+        Err(match status {
+            Some(404) => AdminError::with_code(NOT_FOUND, message),
+            _ => message.into(),
+        })
     }
 }

@@ -154,7 +154,7 @@ fn ask_all(dialog: &mut dyn Dialog, options: &SetupOptions) -> Result<Answers, S
         default: Some("no".to_owned()),
         parse: &|text| parse_receive(text, &domain, &owner),
     }
-    .answer(dialog, flags.receive.map(|receive| if receive { "yes" } else { "no" }), yes)?;
+    .answer(dialog, flags.receive.map(yes_or_no), yes)?;
     Ok(Answers { hostname, domain, owner, receive })
 }
 
@@ -195,7 +195,11 @@ fn from_config(dialog: &mut dyn Dialog, options: &SetupOptions, config: &Config)
         parse: &parse_owner,
     }
     .answer(dialog, owner.as_deref(), options.yes)?;
-    let receive = flags.receive.unwrap_or_else(|| super::host_records::has_policy_name(config, &domain));
+    let invalid = |reason| SetupError::InvalidFlag { flag: "--receive", reason };
+    let receive = match flags.receive {
+        Some(receive) => parse_receive(yes_or_no(receive), &domain, &owner).map_err(invalid)?,
+        None => super::host_records::has_policy_name(config, &domain),
+    };
     Ok(Answers { hostname, domain, owner, receive })
 }
 
@@ -235,6 +239,10 @@ fn parse_sending_domain(text: &str, hostname: &DomainName, allow_private: bool) 
 
 fn parse_owner(text: &str) -> Result<Address, String> {
     text.trim().parse().map_err(|error| format!("`{text}` is not an email address: {error}"))
+}
+
+fn yes_or_no(receive: bool) -> &'static str {
+    if receive { "yes" } else { "no" }
 }
 
 fn parse_receive(text: &str, domain: &DomainName, owner: &Address) -> Result<bool, String> {
@@ -400,5 +408,9 @@ mod tests {
         let other = AnswerFlags { hostname: Some("mx2.example.net".to_owned()), ..AnswerFlags::default() };
         let error = collect(&mut dialog, &options(other), Some(&config)).unwrap_err();
         assert!(error.to_string().contains("change it there"), "{error}");
+        let owner_at_domain =
+            AnswerFlags { owner: Some("you@example.net".to_owned()), receive: Some(true), ..AnswerFlags::default() };
+        let error = collect(&mut dialog, &options(owner_at_domain), Some(&config)).unwrap_err();
+        assert!(error.exit_status() == 64 && error.to_string().starts_with("--receive: "), "{error}");
     }
 }

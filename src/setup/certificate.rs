@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+use queue::clock::Clock;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -30,8 +32,9 @@ enum OrderStatus {
 }
 
 impl OrderStatus {
-    fn from_view(view: &Value) -> Self {
-        if let Some(expires_at) = view["expires_at"].as_str() {
+    fn from_view(view: &Value, now: Timestamp) -> Self {
+        let is_valid = |expires_at: &&str| expires_at.parse::<Timestamp>().is_ok_and(|expires_at| expires_at > now);
+        if let Some(expires_at) = view["expires_at"].as_str().filter(is_valid) {
             return Self::Issued { expires_at: expires_at.to_owned() };
         }
         match view["last_failure"].as_str() {
@@ -58,7 +61,7 @@ pub(super) async fn wait(
     // An order before the DNS was complete has failed, and its next try may be hours away.
     let before = admin.request(&AdminRequest::CertificateOrder).await.map_err(SetupError::admin(ACTION))?;
     let until = Instant::now() + WAIT_MAX;
-    let failures_known = match OrderStatus::from_view(&before) {
+    let failures_known = match OrderStatus::from_view(&before, Clock::default().now()) {
         OrderStatus::Failed { failures, .. } => failures,
         // The first order is in progress. If it fails, the requested one follows.
         OrderStatus::Ordering => 1,
@@ -66,7 +69,7 @@ pub(super) async fn wait(
     };
     loop {
         let view = admin.request(&AdminRequest::CertificateShow).await.map_err(SetupError::admin(ACTION))?;
-        match OrderStatus::from_view(&view) {
+        match OrderStatus::from_view(&view, Clock::default().now()) {
             OrderStatus::Issued { expires_at } => {
                 dialog.print(&format!(
                     "The certificate of {} is valid until {expires_at}; the server renews it.",
@@ -105,13 +108,16 @@ mod tests {
 
     #[test]
     fn the_status_is_read_from_the_admin_socket() {
+        let now: Timestamp = "2027-02-01T00:00:00Z".parse().unwrap();
         let issued = json!({"expires_at": "2027-02-24T00:00:00Z", "failures": 0, "last_failure": null});
-        assert!(matches!(OrderStatus::from_view(&issued), OrderStatus::Issued { .. }));
+        assert!(matches!(OrderStatus::from_view(&issued, now), OrderStatus::Issued { .. }));
+        let expired = json!({"expires_at": "2027-01-31T00:00:00Z", "failures": 0, "last_failure": null});
+        assert_eq!(OrderStatus::from_view(&expired, now), OrderStatus::Ordering);
         let failed = json!({"expires_at": null, "failures": 2, "last_failure": "port 443\n"});
         assert_eq!(
-            OrderStatus::from_view(&failed),
+            OrderStatus::from_view(&failed, now),
             OrderStatus::Failed { failures: 2, reason: "port 443 ".to_owned() }
         );
-        assert_eq!(OrderStatus::from_view(&json!({"failures": 0})), OrderStatus::Ordering);
+        assert_eq!(OrderStatus::from_view(&json!({"failures": 0}), now), OrderStatus::Ordering);
     }
 }

@@ -1,10 +1,10 @@
 //! The configuration file: text, check, and creation. An existing file is read and never changed.
 
 use std::fmt::Write as _;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use mail::address::DomainName;
@@ -13,8 +13,7 @@ use super::dialog::Dialog;
 use super::error::SetupError;
 use super::installation::Answers;
 use super::options::SetupOptions;
-use crate::config::{self, Config, ConfigProblem};
-use crate::doctor::systemd;
+use crate::config::{self, Config};
 
 /// Data directory of the systemd unit.
 const DEFAULT_DATA: &str = "/var/lib/postrider";
@@ -22,6 +21,9 @@ const DEFAULT_DATA: &str = "/var/lib/postrider";
 const PLACEHOLDER: &str = "hostname.invalid";
 /// Permissions of a directory for the configuration.
 const DIRECTORY_MODE: u32 = 0o755;
+/// Permissions of the file. The service has a user of its own, which may be allocated at its start, so that no group can
+/// be given the file; it contains no secrets.
+const FILE_MODE: u32 = 0o644;
 
 /// Loads the configuration, if the file exists.
 pub(super) fn load(file: &Path) -> Result<Option<Config>, SetupError> {
@@ -57,7 +59,7 @@ pub(super) fn provisional(options: &SetupOptions) -> Result<Config, SetupError> 
 
 fn parse(options: &SetupOptions, text: &str) -> Result<Config, SetupError> {
     config::from_text(text, config::environment())
-        .map_err(|problems| SetupError::InvalidConfig { file: options.config.clone(), problems })
+        .map_err(|problems| SetupError::UnusableConfig { file: options.config.clone(), problems })
 }
 
 /// Listen addresses that others reach: of mail, submission, the API and HTTP-01.
@@ -68,11 +70,7 @@ pub(super) fn listeners(config: &Config) -> Vec<SocketAddr> {
 }
 
 /// Writes the configuration after the operator has confirmed it.
-pub(super) async fn create(
-    dialog: &mut dyn Dialog,
-    options: &SetupOptions,
-    answers: &Answers,
-) -> Result<Config, SetupError> {
+pub(super) fn create(dialog: &mut dyn Dialog, options: &SetupOptions, answers: &Answers) -> Result<Config, SetupError> {
     let hostname = answers.hostname.as_str();
     let text = render(&TextParts { hostname, answers: Some(answers), options, any: any_address() });
     let config = parse(options, &text)?;
@@ -87,46 +85,54 @@ pub(super) async fn create(
             return Err(SetupError::Declined);
         }
     }
-    let is_dynamic = systemd::load_unit().await.is_some_and(|unit| unit.has_dynamic_user);
-    write_new(file, &text, file_mode(is_dynamic))
-        .map_err(|source| SetupError::ConfigNotWritten { file: file.clone(), source })?;
     // Checks the files and addresses that it names.
-    let problems: Vec<ConfigProblem> = config::from_file(file).err().unwrap_or_default();
-    if !problems.is_empty() {
-        return Err(SetupError::InvalidConfig { file: file.clone(), problems });
-    }
+    let check = |written: &Path| {
+        let problems = |problems| SetupError::UnusableConfig { file: file.clone(), problems };
+        config::from_file(written).map(drop).map_err(problems)
+    };
+    write_new(file, &text, check)?;
     dialog.print(&format!("Wrote {}.", file.display()));
     Ok(config)
 }
 
-/// Permissions of the file. A user that systemd allocates at start belongs to no group that could be given the file, so
-/// others must be able to read it; it contains no secrets.
-fn file_mode(is_dynamic: bool) -> u32 {
-    if is_dynamic { 0o644 } else { 0o640 }
-}
-
-/// Writes a file that must not exist, in one step.
-fn write_new(file: &Path, text: &str, mode: u32) -> io::Result<()> {
+/// Writes a file that must not exist, in one step, after `check` has accepted a copy of it.
+fn write_new(file: &Path, text: &str, check: impl FnOnce(&Path) -> Result<(), SetupError>) -> Result<(), SetupError> {
+    let not_written = |source| SetupError::ConfigNotWritten { file: file.to_owned(), source };
     let directory = parent_of(file);
-    DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory)?;
+    create_directory(directory).map_err(not_written)?;
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
     let temporary: PathBuf = directory.join(name);
-    let written = (|| {
-        let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        out.write_all(text.as_bytes())?;
-        // Independent of the umask.
-        out.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
-        out.sync_all()?;
+    let link = || {
         // Fails if the file exists.
         std::fs::hard_link(&temporary, file)?;
         File::open(directory)?.sync_all()
-    })();
+    };
+    let written = write_copy(&temporary, text).map_err(not_written);
+    let written = written.and_then(|()| check(&temporary)).and_then(|()| link().map_err(not_written));
     let removed = std::fs::remove_file(&temporary);
     written.and(match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(not_written(error)),
         _ => Ok(()),
     })
+}
+
+fn write_copy(temporary: &Path, text: &str) -> io::Result<()> {
+    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?;
+    out.write_all(text.as_bytes())?;
+    // Independent of the umask.
+    out.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    out.sync_all()
+}
+
+/// Creates a directory and its parents, independent of the umask. Existing ones keep their permissions.
+fn create_directory(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    create_directory(parent_of(directory))?;
+    DirBuilder::new().mode(DIRECTORY_MODE).create(directory)?;
+    std::fs::set_permissions(directory, Permissions::from_mode(DIRECTORY_MODE))
 }
 
 /// `[::]`, or `0.0.0.0` on a machine without IPv6.
@@ -202,8 +208,6 @@ fn render(TextParts { hostname, answers, options, any }: &TextParts<'_>) -> Stri
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     fn answers(receive: bool) -> Answers {
@@ -251,18 +255,32 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("new/postrider.toml");
         assert!(load(&file).unwrap().is_none());
-        write_new(&file, "first", 0o640).unwrap();
-        let error = write_new(&file, "second", 0o640).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        write_new(&file, "first", |_| Ok(())).unwrap();
+        let error = write_new(&file, "second", |_| Ok(())).unwrap_err();
+        let is_existing = |source: &io::Error| source.kind() == io::ErrorKind::AlreadyExists;
+        assert!(matches!(&error, SetupError::ConfigNotWritten { source, .. } if is_existing(source)), "{error}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "first");
-        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&file), mode(file.parent().unwrap())), (FILE_MODE, DIRECTORY_MODE));
         assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "no temporary file is left");
         let error = load(&file).unwrap_err();
         assert!(error.to_string().contains("correct it"), "{error}");
     }
 
     #[test]
-    fn a_dynamic_user_must_be_able_to_read_it() {
-        assert_eq!((file_mode(true), file_mode(false)), (0o644, 0o640));
+    fn nothing_is_written_if_a_named_file_is_unusable() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = SetupOptions {
+            config: directory.path().join("postrider.toml"),
+            data_dir: Some(directory.path().join("data")),
+            acme_roots: Some(directory.path().join("absent.pem")),
+            yes: true,
+            ..SetupOptions::default()
+        };
+        let mut dialog = super::super::testing::ScriptedDialog::without_terminal();
+        let error = create(&mut dialog, &options, &answers(false)).unwrap_err();
+        assert!(matches!(error, SetupError::UnusableConfig { .. }), "{error}");
+        assert!(error.to_string().contains("absent.pem"), "{error}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }

@@ -40,12 +40,21 @@ pub enum SetupError {
     /// The existing configuration is invalid.
     #[error("{} has problems; correct it, then run setup again:\n{}", file.display(), join_problems(problems))]
     InvalidConfig { file: PathBuf, problems: Vec<ConfigProblem> },
+    /// The server could not use the configuration that setup would write.
+    #[error(
+        "{} was not written, because the server could not use it. Correct this, then run setup again:\n{}",
+        file.display(), join_problems(problems)
+    )]
+    UnusableConfig { file: PathBuf, problems: Vec<ConfigProblem> },
     /// The configuration could not be written.
     #[error("{}: {source}", file.display())]
     ConfigNotWritten { file: PathBuf, source: std::io::Error },
     /// The server did not start.
     #[error("the server did not start: {reason}. Correct that, then run setup again")]
     NotStarted { reason: String },
+    /// The operator has not started the server yet.
+    #[error("the server does not run yet. Start it, then run `{again}` to go on")]
+    ServerPending { again: String },
     /// The server refused a request.
     #[error("cannot {action}: {source}")]
     Admin { action: &'static str, source: AdminError },
@@ -55,6 +64,12 @@ pub enum SetupError {
     /// The secrets of the account cannot be written to the file.
     #[error("{}: {source}; name another file with --secrets", file.display())]
     SecretsNotWritten { file: PathBuf, source: std::io::Error },
+    /// The account exists, but its secrets could not be written.
+    #[error(
+        "{}: {source}. The account exists without secrets that you know; for new ones:\n{}",
+        file.display(), commands.join("\n")
+    )]
+    SecretsLost { file: PathBuf, source: std::io::Error, commands: Vec<String> },
     /// Records are not published yet.
     #[error("DNS is not complete yet. Publish the records above, then run `{again}` to go on")]
     RecordsPending { again: String },
@@ -73,7 +88,7 @@ fn join_problems(problems: &[ConfigProblem]) -> String {
     problems.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n")
 }
 
-/// A flag is missing or invalid (`EX_USAGE` of sysexits.h).
+/// A flag is missing, or its value is refused (`EX_USAGE` of sysexits.h). Invalid usage ends with 2, by clap.
 const EXIT_USAGE: u8 = 64;
 /// The same command succeeds later (`EX_TEMPFAIL`).
 pub const EXIT_AGAIN: u8 = 75;
@@ -84,7 +99,7 @@ impl SetupError {
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::MissingFlags { .. } | Self::InvalidFlag { .. } => EXIT_USAGE,
-            Self::RecordsPending { .. } | Self::TestMailDeferred { .. } => EXIT_AGAIN,
+            Self::ServerPending { .. } | Self::RecordsPending { .. } | Self::TestMailDeferred { .. } => EXIT_AGAIN,
             _ => 1,
         }
     }

@@ -47,6 +47,8 @@ pub(super) struct HostRecord {
     pub(super) line: String,
     /// True: mail or the certificate depends on it.
     pub(super) required: bool,
+    /// The address of a PTR record, which the provider of the address publishes.
+    pub(super) reverse_of: Option<IpAddr>,
     query: HostQuery,
     expectation: Expectation,
 }
@@ -72,21 +74,17 @@ pub(super) enum RecordState {
 }
 
 impl HostRecord {
-    /// Returns whether this is a PTR record, which the provider of the address publishes.
-    pub(super) fn is_reverse(&self) -> bool {
-        self.query.kind == LookupType::Ptr
-    }
-
     fn new(kind: &str, owner: &str, line: String, expectation: Expectation, below: &DomainName) -> Self {
         let query_kind = match &expectation {
             Expectation::Address(IpAddr::V6(_)) => LookupType::Aaaa,
+            Expectation::SameHost(_, addresses) if !addresses.iter().any(IpAddr::is_ipv4) => LookupType::Aaaa,
             Expectation::Address(_) | Expectation::SameHost(..) => LookupType::A,
             Expectation::MailHost(_) => LookupType::Mx,
             Expectation::Pointer(_) => LookupType::Ptr,
             Expectation::SpfTerms(_) | Expectation::Version(_) => LookupType::Txt,
         };
         let query = HostQuery { below: below.to_string(), name: owner.to_owned(), kind: query_kind };
-        Self { label: format!("{kind:<5} {owner}"), line, required: true, query, expectation }
+        Self { label: format!("{kind:<5} {owner}"), line, required: true, reverse_of: None, query, expectation }
     }
 
     fn optional(self) -> Self {
@@ -175,7 +173,8 @@ fn reverse_record(address: IpAddr, hostname: &DomainName) -> HostRecord {
     let line = zone_lines::ptr_record(address, hostname);
     let query = reverse_query(address);
     let expectation = Expectation::Pointer(hostname.clone());
-    HostRecord { label: format!("PTR   {address}"), line, required: true, query, expectation }
+    let label = format!("PTR   {address}");
+    HostRecord { label, line, required: true, reverse_of: Some(address), query, expectation }
 }
 
 /// Query for the PTR record of an address. The zone is that of its network: a /24 of IPv4, a /64 of IPv6.
@@ -290,7 +289,7 @@ mod tests {
         assert_eq!(lines[6], "5.113.0.203.in-addr.arpa. 3600 IN PTR mx1.example.net.");
         assert_eq!(lines.len(), 8);
         let relayed = host_records(&config("[delivery]\nsmarthost = \"relay.example.org:587\"\n"), &addresses());
-        assert!(relayed.iter().all(|record| !record.is_reverse()), "the smarthost's address counts");
+        assert!(relayed.iter().all(|record| record.reverse_of.is_none()), "the smarthost's address counts");
     }
 
     #[test]
@@ -308,6 +307,8 @@ mod tests {
                 "_smtp._tls.example.net. 3600 IN TXT \"v=TLSRPTv1; rua=mailto:tls-reports@rp.mx1.example.net\"",
             ]
         );
+        let kind = |addresses: &[IpAddr]| policy_records(&config(""), &domain, addresses)[0].query.kind;
+        assert_eq!((kind(&addresses()), kind(&addresses()[1..])), (LookupType::A, LookupType::Aaaa));
     }
 
     #[test]
@@ -317,7 +318,12 @@ mod tests {
         let query = reverse_query("2001:db8::5".parse().unwrap());
         assert!(query.below.starts_with("0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"), "{}", query.below);
         let records = host_records(&config(""), &addresses());
-        assert!(records.iter().filter(|record| !record.is_reverse()).all(|record| record.query.below == "example.net"));
+        assert!(
+            records
+                .iter()
+                .filter(|record| record.reverse_of.is_none())
+                .all(|record| record.query.below == "example.net")
+        );
     }
 
     #[test]

@@ -209,7 +209,7 @@ fn evaluate_reverse(
     names: &Result<Vec<String>, String>,
     hostname: Option<&DomainName>,
 ) {
-    const LATER: &str = "Set it at the provider of the address; setup shows how and waits for it.";
+    const LATER: &str = "Set it at the provider of the address; setup shows how.";
     match names.as_deref() {
         Err(reason) => notes.warn(format!("the PTR record of {address} is unknown: {reason}"), LATER),
         Ok([]) => notes.warn(format!("{address} has no PTR record; large providers refuse its mail"), LATER),

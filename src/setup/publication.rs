@@ -7,6 +7,7 @@
 //!
 //! Records are looked up at the authoritative name servers, so that a change is seen at once.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use dns::domain_check::DomainChecker;
@@ -79,20 +80,21 @@ async fn domain_records(installation: &Installation) -> Result<Vec<DomainRecord>
 struct TableRow {
     label: String,
     required: bool,
-    is_reverse: bool,
+    /// The address of a PTR record.
+    reverse_of: Option<IpAddr>,
     state: RecordState,
 }
 
 impl TableRow {
-    /// Returns whether the setup waits for the record. Another PTR record is no reason to wait: some providers give
-    /// their own name only.
+    /// Returns whether the setup waits for the record. It does not wait for PTR records: some providers give their own
+    /// name only, or none to an IPv6 address.
     fn is_awaited(&self) -> bool {
-        self.required
-            && match &self.state {
-                RecordState::Published => false,
-                RecordState::Differs(_) => !self.is_reverse,
-                RecordState::Missing | RecordState::Unanswered(_) => true,
-            }
+        self.required && self.reverse_of.is_none() && self.state != RecordState::Published
+    }
+
+    /// The address whose PTR record is missing.
+    fn without_reverse(&self) -> Option<IpAddr> {
+        self.reverse_of.filter(|_| matches!(self.state, RecordState::Missing | RecordState::Unanswered(_)))
     }
 
     fn mark(&self) -> CheckStatus {
@@ -131,7 +133,7 @@ struct RecordWatch<'a> {
 }
 
 impl RecordWatch<'_> {
-    /// Waits until all required records are published. Prints those that are not.
+    /// Waits until all required records but PTR records are published. Prints those that are not.
     async fn wait(
         &mut self,
         dialog: &mut dyn Dialog,
@@ -142,12 +144,16 @@ impl RecordWatch<'_> {
         self.shown.clear();
         let mut checked = self.check(&records).await;
         let is_complete = |checked: &CheckedZone| !checked.rows.iter().any(TableRow::is_awaited);
-        if !is_complete(&checked) {
+        if !is_complete(&checked) || checked.rows.iter().any(|row| row.without_reverse().is_some()) {
             self.print_zone(dialog, &records, &checked, intro);
-            if !options.no_wait {
-                dialog.print("Waiting until the DNS has them. Ctrl-C stops; to go on, run:");
-                dialog.print(&format!("  {}", options.command_again()));
+        }
+        if !is_complete(&checked) {
+            if options.no_wait {
+                print_rows(dialog, &checked.rows);
+                return Err(SetupError::RecordsPending { again: options.command_again() });
             }
+            dialog.print("Waiting until the DNS has them. Ctrl-C stops; to go on, run:");
+            dialog.print(&format!("  {}", options.command_again()));
         }
         let started_at = Instant::now();
         loop {
@@ -155,7 +161,7 @@ impl RecordWatch<'_> {
             if is_complete(&checked) {
                 break;
             }
-            if options.no_wait || started_at.elapsed() >= WAIT_MAX {
+            if started_at.elapsed() >= WAIT_MAX {
                 print_rows(dialog, &checked.rows);
                 return Err(SetupError::RecordsPending { again: options.command_again() });
             }
@@ -165,6 +171,7 @@ impl RecordWatch<'_> {
         if dialog.is_live() {
             print_rows(dialog, &checked.rows);
         }
+        print_missing_reverse(dialog, &checked.rows);
         Ok(())
     }
 
@@ -175,13 +182,13 @@ impl RecordWatch<'_> {
         let host_rows = self.hosts.iter().zip(states).map(|(record, state)| TableRow {
             label: record.label.clone(),
             required: record.required,
-            is_reverse: record.is_reverse(),
+            reverse_of: record.reverse_of,
             state,
         });
         let domain_rows = records.iter().zip(&findings).map(|(record, finding)| TableRow {
             label: label_of(record),
             required: record.required,
-            is_reverse: false,
+            reverse_of: None,
             state: state_of(finding),
         });
         CheckedZone { rows: host_rows.chain(domain_rows).collect(), findings }
@@ -193,7 +200,8 @@ impl RecordWatch<'_> {
         let is_open = |row: &TableRow| row.state != RecordState::Published;
         let open_hosts: Vec<&HostRecord> =
             self.hosts.iter().zip(host_rows).filter(|(_, row)| is_open(row)).map(|(record, _)| record).collect();
-        let (reverse, forward): (Vec<_>, Vec<_>) = open_hosts.into_iter().partition(|record| record.is_reverse());
+        let (reverse, forward): (Vec<_>, Vec<_>) =
+            open_hosts.into_iter().partition(|record| record.reverse_of.is_some());
         let open_records = records.iter().zip(&checked.findings).zip(domain_rows).filter(|(_, row)| is_open(row));
         let open_records: Vec<_> = open_records.map(|((record, finding), _)| (record, Some(finding))).collect();
         let domain = self.installation.answers.domain.as_str();
@@ -253,6 +261,26 @@ fn print_rows(dialog: &mut dyn Dialog, rows: &[TableRow]) {
     }
 }
 
+/// Warns about addresses without PTR records.
+fn print_missing_reverse(dialog: &mut dyn Dialog, rows: &[TableRow]) {
+    let missing: Vec<IpAddr> = rows.iter().filter_map(TableRow::without_reverse).collect();
+    let mark = dialog.style().mark(CheckStatus::Warning);
+    for address in &missing {
+        dialog.print(&format!(
+            "{mark} {address} has no PTR record: large providers refuse its mail. Set it when you can."
+        ));
+    }
+    let is_kept = |address: &IpAddr| address.is_ipv4() && !missing.contains(address);
+    let kept = rows.iter().filter_map(|row| row.reverse_of).find(is_kept);
+    if let Some(kept) = kept.filter(|_| missing.iter().any(IpAddr::is_ipv6)) {
+        dialog
+            .print(&format!("  If the provider has none for IPv6: `--address {kept}` leaves IPv6 out of the records;"));
+        dialog.print(&format!(
+            "  set source_addresses = [\"{kept}\"] in [delivery], too, so that all mail leaves from there."
+        ));
+    }
+}
+
 fn label_of(record: &DomainRecord) -> String {
     let kind = match record.record_type {
         RecordType::Txt => "TXT",
@@ -302,7 +330,7 @@ mod tests {
     use super::*;
 
     fn row(state: RecordState) -> TableRow {
-        TableRow { label: "TXT   example.net".to_owned(), required: true, is_reverse: false, state }
+        TableRow { label: "TXT   example.net".to_owned(), required: true, reverse_of: None, state }
     }
 
     #[test]
@@ -311,9 +339,21 @@ mod tests {
         assert!(row(RecordState::Missing).is_awaited() && row(RecordState::Differs(String::new())).is_awaited());
         assert!(row(RecordState::Unanswered(String::new())).is_awaited());
         let optional = TableRow { required: false, ..row(RecordState::Missing) };
-        let reverse = TableRow { is_reverse: true, ..row(RecordState::Differs("isp.example".to_owned())) };
-        assert!(!optional.is_awaited() && !reverse.is_awaited());
-        assert!(TableRow { is_reverse: true, ..row(RecordState::Missing) }.is_awaited());
+        assert!(!optional.is_awaited());
+    }
+
+    #[test]
+    fn the_setup_goes_on_without_reverse_dns() {
+        let reverse = |address: &str, state| TableRow { reverse_of: address.parse().ok(), ..row(state) };
+        let other = reverse("203.0.113.5", RecordState::Differs("isp.example".to_owned()));
+        let missing = reverse("2001:db8::5", RecordState::Missing);
+        assert!(!other.is_awaited() && !missing.is_awaited());
+        let mut dialog = ScriptedDialog::without_terminal();
+        print_missing_reverse(&mut dialog, std::slice::from_ref(&other));
+        assert_eq!(dialog.output, "");
+        print_missing_reverse(&mut dialog, &[other, missing]);
+        assert!(dialog.output.contains("2001:db8::5 has no PTR record"), "{}", dialog.output);
+        assert!(dialog.output.contains("`--address 203.0.113.5` leaves"), "{}", dialog.output);
     }
 
     #[tokio::test]
@@ -344,7 +384,7 @@ mod tests {
         let rows = watch.hosts.iter().enumerate().map(|(index, record)| TableRow {
             label: record.label.clone(),
             required: record.required,
-            is_reverse: record.is_reverse(),
+            reverse_of: record.reverse_of,
             state: if index == 0 { RecordState::Published } else { RecordState::Missing },
         });
         let checked = CheckedZone { rows: rows.collect(), findings: Vec::new() };

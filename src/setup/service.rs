@@ -52,6 +52,9 @@ pub(super) async fn start(
         let data_dir = installation.config.data_dir.display();
         dialog.print("systemd does not manage this configuration. Start the server yourself, in another terminal:");
         dialog.print(&format!("\n  {}\n", options.command("serve")));
+        if options.no_wait {
+            return Err(SetupError::ServerPending { again: options.command_again() });
+        }
         dialog.show_live(&[format!("  waiting for it in {data_dir}")]);
         MANUAL_START_MAX
     };

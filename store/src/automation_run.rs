@@ -80,6 +80,32 @@ pub type RunKey = (AccountId, AutomationId, RunId);
 pub struct StoredRun {
     pub run: AutomationRun,
     row: Value,
+    /// Time of a due key of the run that is not at the run's due time. Updates delete it.
+    other_due_key: Option<Timestamp>,
+}
+
+impl StoredRun {
+    /// Records the due key by which the run was found. It differs from the run's due time if the step was postponed
+    /// ([`due_work::postpone_step`]).
+    pub fn set_due_key(&mut self, at: Timestamp) {
+        let is_own = self.run.due.is_some_and(|due| due_work::is_same_step_key(&self.run, due, at));
+        self.other_due_key = (!is_own).then_some(at);
+    }
+
+    /// Returns whether the run was found by a due key that is not at the run's due time.
+    #[must_use]
+    pub fn has_other_due_key(&self) -> bool {
+        self.other_due_key.is_some()
+    }
+
+    /// Deletes the due key by which the run was found, if it is not at the run's due time. The commit conflicts if the
+    /// run has changed since it was read.
+    pub fn remove_other_due_key(&self, batch: &mut Batch) {
+        if let Some(at) = self.other_due_key {
+            batch.check(key_of(run_key(&self.run)), Some(self.row.clone()));
+            due_work::remove_step(batch, &self.run, at);
+        }
+    }
 }
 
 /// The key parts of a run.
@@ -107,8 +133,8 @@ pub fn create(batch: &mut Batch, run: &AutomationRun, sealed: Vec<u8>) {
     }
 }
 
-/// Updates a run and its index entries. The commit conflicts if the row has changed since it was read. The sealed data
-/// is deleted when the run ends.
+/// Updates a run and its index entries, and deletes the due key by which it was found. The commit conflicts if the row
+/// has changed since it was read. The sealed data is deleted when the run ends.
 pub fn update(batch: &mut Batch, before: &StoredRun, after: &AutomationRun) {
     let run_before = &before.run;
     batch.check(key_of(run_key(run_before)), Some(before.row.clone()));
@@ -117,8 +143,8 @@ pub fn update(batch: &mut Batch, before: &StoredRun, after: &AutomationRun) {
     if run_before.status != after.status {
         counts::record_change(batch, run_before, Some(run_before.status), after.status);
     }
-    if run_before.due != after.due {
-        if let Some(at) = run_before.due {
+    if run_before.due != after.due || before.has_other_due_key() {
+        for at in run_before.due.into_iter().chain(before.other_due_key) {
             due_work::remove_step(batch, run_before, at);
         }
         if let Some(at) = after.due {
@@ -153,7 +179,7 @@ pub async fn get(store: &Store, about: RunKey) -> Result<Option<StoredRun>, Read
 }
 
 fn decode_stored(row: Value) -> Result<StoredRun, ReadError> {
-    Ok(StoredRun { run: codec::decode(&row)?, row })
+    Ok(StoredRun { run: codec::decode(&row)?, row, other_due_key: None })
 }
 
 /// Reads a run and its sealed data from one snapshot.

@@ -46,9 +46,18 @@ impl OutboxEntry {
     }
 }
 
+/// A page of entries.
+#[derive(Debug, Default)]
+pub struct OutboxPage {
+    pub entries: Vec<OutboxEntry>,
+    /// True if there may be more entries after these.
+    pub has_more: bool,
+}
+
 /// Lists the outboxes of these partitions, after one entry, at most `limit`, each partition's oldest events first.
 /// `known` supplies events from a cache, which are not read again. Events that this release cannot decode stay in the
-/// outbox for a newer node, and are not listed.
+/// outbox for a newer node, and are not listed, so a page may have fewer entries than `limit` although there are more;
+/// an empty page is the end.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -58,24 +67,21 @@ pub async fn list(
     after: Option<&Key>,
     limit: usize,
     known: &(dyn Fn(EventId) -> Option<Event> + Send + Sync),
-) -> Result<Vec<OutboxEntry>, ReadError> {
+) -> Result<OutboxPage, ReadError> {
     let first = || key(Space::Outbox).u16(*partitions.start()).build();
     let mut start = after.map_or_else(first, |after| successor(after));
     let end = prefix_end(&key(Space::Outbox).u16(*partitions.end()).build());
-    let mut entries = Vec::new();
-    while entries.len() < limit {
-        let wanted = limit - entries.len();
-        let rows = store.scan(start.clone()..end.clone(), ScanOrder::Ascending, wanted).await?;
-        let is_end = rows.len() < wanted;
+    loop {
+        let rows = store.scan(start.clone()..end.clone(), ScanOrder::Ascending, limit).await?;
+        let has_more = rows.len() == limit;
         if let Some((last, _)) = rows.last() {
             start = successor(last);
         }
-        entries.extend(read_events(store, rows, known).await?);
-        if is_end {
-            break;
+        let entries = read_events(store, rows, known).await?;
+        if !entries.is_empty() || !has_more {
+            return Ok(OutboxPage { entries, has_more });
         }
     }
-    Ok(entries)
 }
 
 /// Reads the events of a page, without those that cannot be decoded.
@@ -148,8 +154,15 @@ mod tests {
         let nothing_cached = |_| None;
         // The page of the first two entries has only events that are left.
         let first = list(&store, 0..=63, None, 2, &nothing_cached).await.unwrap();
-        assert_eq!(first.iter().map(|entry| entry.event.clone()).collect::<Vec<_>>(), [Some(event(6)), Some(event(7))]);
-        let all = list(&store, 0..=63, None, 9, &nothing_cached).await.unwrap();
+        let events: Vec<_> = first.entries.iter().map(|entry| entry.event.clone()).collect();
+        assert_eq!((events, first.has_more), (vec![Some(event(6)), Some(event(7))], true));
+        // A page with some events that are left has fewer entries, though more follow.
+        let short = list(&store, 0..=63, None, 7, &nothing_cached).await.unwrap();
+        assert_eq!((short.entries.len(), short.has_more), (1, true));
+        let after = short.entries.first().map(|entry| entry.key().clone());
+        let rest = list(&store, 0..=63, after.as_ref(), 7, &nothing_cached).await.unwrap();
+        assert_eq!((rest.entries.len(), rest.has_more), (2, false));
+        let all = list(&store, 0..=63, None, 10, &nothing_cached).await.unwrap().entries;
         assert_eq!(all.len(), 3);
         let mut batch = Batch::progress();
         all.iter().for_each(|entry| entry.remove(&mut batch));

@@ -213,6 +213,12 @@ def container(binary, work):
         expect("listener" in health, f"the health check prints:\n{health}")
 
 
+def older_status(function, awk, first, second):
+    """The exit status of `is_older` with an awk; 9 if it fails."""
+    text = "fail() { exit 9; }\n" + function.replace("    awk ", f"    {awk} ", 1) + 'is_older "$1" "$2"'
+    return subprocess.run(["sh", "-c", text, "sh", first, second]).returncode
+
+
 def compare_versions(script):
     """Checks the order of versions in install.sh."""
     text = script.read_text()
@@ -221,8 +227,10 @@ def compare_versions(script):
     for awk in [name for name in ("mawk", "gawk", "original-awk") if shutil.which(name)]:
         for older, newer in OLDER:
             for first, second, wanted in ((older, newer, True), (newer, older, False), (older, older, False)):
-                done = subprocess.run(["sh", "-c", f'{function.replace("awk ", awk + " ", 1)}is_older "$1" "$2"', "sh", first, second])
-                expect((done.returncode == 0) == wanted, f"{awk}: {first} counts as {'not ' * wanted}older than {second}")
+                status = older_status(function, awk, first, second)
+                expect(status == (0 if wanted else 1), f"{awk}: is {first} older than {second}? Exit status {status}")
+    status = older_status(function, "false", "1.0.0", "2.0.0")
+    expect(status == 9, f"a failure of awk counts as an answer: exit status {status}")
 
 
 def installer(binary, work):
@@ -273,6 +281,41 @@ def installer(binary, work):
     expect("replacing 9.9.8" in text and "9.9.8" not in inside("postrider", "--version"), f"--allow-downgrade does not install:\n{text}")
     text = inside("sh", "/releases/latest/install.sh")
     expect("replacing" not in text, f"the installed version counts as older than itself:\n{text}")
+    upgrade_from_archive(root, inside)
+
+
+def upgrade_from_archive(root, inside):
+    """On a distribution without a package: the new program checks configuration and store before it replaces the old."""
+    release = root / "etc/os-release"
+    release.unlink()
+    release.write_text("ID=other\n")
+    install = lambda ok=True: inside("sh", "/releases/latest/install.sh", ok=ok)
+    text = install()
+    expect("postrider setup" in text, f"the first installation does not say what to do next:\n{text}")
+    configuration = write_configuration(root)
+    (root / "var/lib/postrider").mkdir(mode=0o700, exist_ok=True)
+    with Server(root):
+        pass
+    text = install()
+    expect("systemctl restart postrider" in text, f"the upgrade does not say what to do next:\n{text}")
+
+    # Replaced only if the upgrade is not refused.
+    installed = root / "usr/bin/postrider"
+    installed.write_text("#!/bin/sh\necho postrider 0.0.1\n")
+    is_old = lambda: installed.stat().st_size < 100
+    good = configuration.read_text()
+    configuration.write_text(good + "[nonsense]\nkey = 1\n")
+    text = install(ok=False)
+    expect("nonsense" in text and "Nothing was changed" in text, f"the refusal gives no reason:\n{text}")
+    expect(is_old(), "a refused configuration is upgraded")
+    configuration.write_text(good)
+    undo = newer_format(root / "var/lib/postrider/store")
+    text = install(ok=False)
+    expect("format 99" in text and "install a version that reads it" in text, f"the refusal gives no reason:\n{text}")
+    expect(is_old(), "a refused store is upgraded")
+    undo()
+    install()
+    expect(not is_old(), "the program is not replaced")
 
 
 TESTS = {"debian": debian, "container": container, "installer": installer}

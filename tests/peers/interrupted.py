@@ -64,6 +64,9 @@ class Payouts:
         state = {one["id"]: one["status"] for one in self.program.all("/affiliate-payouts")}
         return {name: state[payout] for name, payout in payouts.items()}
 
+    def has_obstacle(self, payout):
+        return any(one["id"] == payout and one["failure_reason"] for one in self.program.all("/affiliate-payouts"))
+
     def killed(self):
         """Transfers for Ada and Eve are made without a response; Dora's request is lost; the others are refused."""
         moods = {"ada": [SILENT], "dora": [LOST], "eve": [SILENT, BUSY]}
@@ -73,6 +76,8 @@ class Payouts:
         wait_for_value("transfers that are not answered", 3, lambda: self.processor.waiting)
         expected = dict.fromkeys(PARTNERS, "processing") | {"bob": "failed"}
         wait_for_value("the payouts", expected, lambda: self.statuses(self.first))
+        # Killed before the refusal is on record, the server would rightly repeat the request with the same key.
+        wait_for_value("the refusal of Cleo's transfer", True, lambda: self.has_obstacle(self.first["cleo"]))
         self.server.kill()
         self.processor.drop_delayed()
         self.server.start()

@@ -178,6 +178,11 @@ class Operator:
 
         self.stack.callback(stop)
 
+    def runs(self):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.place / "data/admin.sock"))
+        return True
+
     def log(self):
         log = self.place / "log"
         return log.read_text(errors="replace")[-3000:] if log.exists() else ""
@@ -248,8 +253,17 @@ def by_flags(operator):
     operator.expect("add --hostname, --domain, --owner, --receive or --no-receive")
     operator.end(64)
     secrets = operator.place / "secrets"
-    operator.start(*operator.flags("--no-receive", "--no-wait", f"--secrets={secrets}"), in_terminal=False)
+    words = operator.flags("--no-receive", "--no-wait", f"--secrets={secrets}")
+    operator.start(*words, in_terminal=False)
     operator.start_server()
+    operator.expect("the server does not run yet")
+    operator.expect(f"--secrets {secrets} --no-receive")
+    operator.end(75)
+    if secrets.exists():
+        raise Failed("there is a file of secrets without an account")
+    wait_for("the server", operator.runs)
+    operator.start(*words, in_terminal=False)
+    operator.expect("Without effect on it: --data, --acme-directory, --acme-roots")
     block = operator.expect("DNS is not complete yet")
     operator.end(75)
     if "rnl_" in operator.seen or "POSTRIDER_API_KEY=rnl_" not in secrets.read_text():
@@ -272,7 +286,8 @@ def after_an_interruption(operator):
     written = operator.config.read_text()
     operator.start(in_terminal=True)
     operator.expect("exists and is used as it is")
-    operator.expect("The account of")
+    operator.expect("If you do not have its secrets:")
+    operator.expect("admin key create --config")
     operator.complete([f"mx1.{operator.name}.test"])
     if operator.config.read_text() != written:
         raise Failed("the configuration was changed")

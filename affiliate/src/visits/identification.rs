@@ -16,7 +16,7 @@ use store::engine::Batch;
 use store::retry_on_conflict;
 
 use crate::context::Context;
-use crate::error::{AffiliateError, Result};
+use crate::error::{AffiliateError, ConflictReason, Result};
 use crate::ledger::prospect::{Prospect, lowercase_address};
 use crate::ledger::referral_commit::{ReferralCommit, create_lead, follow_up, set_buyer_address};
 
@@ -71,21 +71,29 @@ impl VisitorStatements {
     }
 
     /// Commits the first part of a referral, then the rest. Returns false after a conflict on the first part; then
-    /// nothing is committed.
+    /// nothing is committed. Later parts that conflict too often are logged and left out: the referral exists.
     async fn commit_to_completion(&self, account: AccountId, first: ReferralCommit) -> Result<bool> {
         if !self.context.commit(first.batch).await? {
             return Ok(false);
         }
         let mut is_whole = first.is_whole;
         while !is_whole {
-            is_whole = retry_on_conflict::<_, AffiliateError, _>(|| async {
+            let part = retry_on_conflict::<_, AffiliateError, _>(|| async {
                 let program = program::get(&self.context.store, account).await?.ok_or(AffiliateError::NotSetUp)?;
                 let found = referral::get(&self.context.store, account, first.referral.id).await?;
                 let Some(found) = found else { return Ok(Some(true)) };
                 let part = follow_up(&self.context, program, found, None).await?;
                 Ok(self.context.commit(part.batch).await?.then_some(part.is_whole))
             })
-            .await?;
+            .await;
+            is_whole = match part {
+                Err(AffiliateError::Conflict(ConflictReason::Changed)) => {
+                    let (referral, partner) = (first.referral.id, first.referral.partner);
+                    tracing::warn!(account.id = %account, affiliate.id = %partner, referral.id = %referral, "cannot commit the rest of a new referral: concurrent changes");
+                    return Ok(true);
+                }
+                part => part?,
+            };
         }
         Ok(true)
     }

@@ -218,6 +218,11 @@ impl CompiledEdit {
         self.compiled.as_ref().map_or(&[], |compiled| &compiled.warnings)
     }
 
+    /// Advice about the MJML source; `None` if the change has none.
+    pub(super) fn into_warnings(self) -> Option<Vec<String>> {
+        self.compiled.map(|compiled| compiled.warnings)
+    }
+
     /// Bytes that are stored beyond the request.
     pub(super) fn compiled_bytes(&self) -> u64 {
         self.compiled.as_ref().map_or(0, |compiled| compiled.html.len() as u64)

@@ -89,21 +89,25 @@ fn read_variables(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Op
 }
 
 impl RenderRequest {
-    /// Loads and parses the template with unsaved changes of its draft, and runs `work` on a blocking thread.
+    /// Loads and parses the template with unsaved changes of its draft, and runs `work` on a blocking thread. It gets
+    /// the advice about an MJML source that was compiled for it.
     async fn render_blocking<T: Send + 'static>(
         self,
         state: &AppState,
         tenant: &Tenant,
         key: &TemplateKey,
         changes: Option<TemplateEdit>,
-        work: impl FnOnce(&ParsedTemplate, &TemplateBodies, &Value) -> T + Send + 'static,
+        work: impl FnOnce(&ParsedTemplate, &TemplateBodies, Option<Vec<String>>, &Value) -> T + Send + 'static,
     ) -> Result<T, Problem> {
+        let mut advice = None;
         let (settings, bodies) = match self.version {
             None | Some(RenderedVersion::Draft) => {
                 let (template, bodies) = find_with_bodies(state, tenant, key).await?;
                 let (mut settings, mut bodies) = (template.draft, bodies);
                 if let Some(changes) = changes {
-                    changes.compile("changes").await?.apply(&mut settings, &mut bodies);
+                    let changes = changes.compile("changes").await?;
+                    changes.apply(&mut settings, &mut bodies);
+                    advice = changes.into_warnings();
                 }
                 (settings, bodies)
             }
@@ -124,7 +128,7 @@ impl RenderRequest {
                 let first = errors.first().map(|(part, error)| format!("{part}: {error}"));
                 Problem::internal(format!("a stored template cannot be parsed: {}", first.unwrap_or_default()))
             })?;
-            Ok(work(&program, &bodies, &Value::Object(self.variables.unwrap_or_default())))
+            Ok(work(&program, &bodies, advice, &Value::Object(self.variables.unwrap_or_default())))
         });
         done.await.map_err(Problem::internal)?
     }
@@ -169,7 +173,12 @@ pub struct PreviewResponse {
 }
 
 impl PreviewResponse {
-    fn render(program: &ParsedTemplate, bodies: &TemplateBodies, variables: &Value) -> Self {
+    fn render(
+        program: &ParsedTemplate,
+        bodies: &TemplateBodies,
+        advice: Option<Vec<String>>,
+        variables: &Value,
+    ) -> Self {
         let (rendered, error) = program.preview(variables);
         let declared = &program.settings().variables;
         let given_keys = variables.as_object().into_iter().flat_map(Map::keys);
@@ -183,7 +192,9 @@ impl PreviewResponse {
         let mut warnings: Vec<String> =
             error.invalid.iter().map(|(name, message)| format!("`{name}` {message}")).collect();
         warnings.extend(content_warnings(program, &rendered));
-        warnings.extend(bodies.mjml.as_deref().map(mjml::warnings).unwrap_or_default());
+        // The source of a stored draft or version was compiled when it was stored.
+        let advice = advice.or_else(|| bodies.mjml.as_deref().map(mjml::warnings));
+        warnings.extend(advice.unwrap_or_default());
         let RenderedTemplate { subject, html, text } = rendered;
         let size_bytes = [&html, &text].into_iter().flatten().map(String::len).sum();
         Self {
@@ -308,7 +319,7 @@ async fn build_test_draft(
     test: SendTestTemplate,
 ) -> Result<(Draft, Vec<String>), Problem> {
     let SendTestTemplate { rendering, to: people, from } = test;
-    let work = |program: &ParsedTemplate, _: &TemplateBodies, variables: &Value| {
+    let work = |program: &ParsedTemplate, _: &TemplateBodies, _: Option<Vec<String>>, variables: &Value| {
         program.render(variables).map(|rendered| (rendered, program.settings().clone()))
     };
     let outcome = rendering.render_blocking(state, tenant, &key, None, work).await?;

@@ -154,12 +154,14 @@ struct MarkupScanner<'a> {
     /// Number of tags before the current piece, and their counting cost.
     counted: (usize, usize),
     found: Vec<MarkupTag>,
+    /// Offset of the last `--}}`; behind it no comment is searched for its end.
+    last_comment_end: Option<usize>,
 }
 
 impl<'a> MarkupScanner<'a> {
     fn new(source: &'a str) -> Self {
-        let found = Vec::new();
-        Self { source, tags: 0, depth: 0, open: Vec::new(), cuts: vec![0], counted: (0, 0), found }
+        let (found, last_comment_end) = (Vec::new(), source.rfind("--}}"));
+        Self { source, tags: 0, depth: 0, open: Vec::new(), cuts: vec![0], counted: (0, 0), found, last_comment_end }
     }
 
     fn scan(&mut self) -> Result<(), MarkupError> {
@@ -229,6 +231,7 @@ impl<'a> MarkupScanner<'a> {
         if let Some(comment) = self.rest(inner).strip_prefix('!') {
             let opening = inner + 1 + (comment.len() - comment.trim_start().len());
             if self.rest(opening).starts_with("--")
+                && self.last_comment_end.is_some_and(|last| opening + 2 <= last)
                 && let Some(end) = self.rest(opening + 2).find("--}}")
             {
                 return Ok((opening + 2 + end + 4, MarkupTagKind::Comment));

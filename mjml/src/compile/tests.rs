@@ -269,7 +269,8 @@ fn includes_are_refused() {
 
 #[test]
 fn advice_is_given() {
-    let source = "<mjml><mj-head><mj-style inline=\"inline\">.a { color: red }</mj-style></mj-head><mj-body><mj-section>\
+    let source = "<mjml><mj-head><mj-style inline=\"inline\">.a { color: red }</mj-style>\
+                  <mj-style inline=\"inline\">.b { color: red }</mj-style></mj-head><mj-body><mj-section>\
                   <mj-column><mj-social><mj-social-element name=\"github\" href=\"https://a.example/\">x</mj-social-element>\
                   <mj-social-element name=\"x\" href=\"https://b.example/\" /></mj-social></mj-column></mj-section></mj-body></mjml>";
     let compiled = compile(source).unwrap();
@@ -325,6 +326,39 @@ fn large_sources_are_bounded() {
         "<mj-text>x</mj-text>".repeat(1_900)
     );
     assert!(error_of(&source).contains("the HTML that it compiles to is longer than 524288 bytes"));
+}
+
+/// Elements and tags that begin a search, before a long rest without a match: searches must not go to its end.
+#[test]
+fn a_long_rest_is_not_searched_again_and_again() {
+    let padding = " ".repeat(440 << 10);
+    let padded = |content: &str| in_column(&format!("{content}<!--{padding}-->"));
+    let comments = "{{!<mj-}}".repeat(2_000);
+    for content in [
+        "<mj-raw>x</mj-raw>".repeat(1_900),
+        "<mj-raw>{{!<mj-}}</mj-raw>".repeat(1_900),
+        "<!--{{!x-->}}-->".repeat(1_900),
+        "<!--<mj-raw-->".repeat(1_900),
+        format!("<mj-raw>{comments}</mj-raw>"),
+    ] {
+        let html = html_of(&padded(&content));
+        assert_eq!(html.matches("{{!<mj-}}").count(), content.matches("{{!<mj-}}").count());
+        assert!(html.len() < padding.len(), "a comment is not part of the mail");
+    }
+    let inside = html_of(&in_column(&format!("<mj-raw>{comments}{padding}</mj-raw>")));
+    assert!(inside.contains(&padding) && inside.contains(&comments));
+    // An element that stands in another is named, whatever it is called.
+    for (content, found) in [
+        (
+            format!("<mj-text>{comments}<mj-{}</mj-text>", "x".repeat(1_000)),
+            format!("`<mj-{}>` cannot", "x".repeat(60)),
+        ),
+        (format!("<mj-text>{comments}</mjml\n</mj-text>"), "`</mjml>` cannot".to_owned()),
+        (format!("<mj-text>{comments}</mj-tex{padding}"), "`<mj-text>` is not closed".to_owned()),
+    ] {
+        let error = error_of(&padded(&content).chars().take(MARKUP_BYTES_MAX).collect::<String>());
+        assert!(error.contains(&found), "{error}");
+    }
 }
 
 #[test]

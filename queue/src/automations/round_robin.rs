@@ -77,8 +77,9 @@ mod tests {
         put(3, 3_000, 102);
         put(2, 2_001, 200);
         store.commit(batch).await.unwrap();
-        let page =
-            store::automation_run::due_work::list_oldest_and_newest_due(&store, partition, at(150), 20).await.unwrap();
+        let page = store::automation_run::due_work::list_oldest_and_newest_due(&store, partition, at(150), 20, None)
+            .await
+            .unwrap();
         assert!(page.has_more && page.due.len() == 40, "{page:?}");
         let work = page.due.into_iter().map(|due| (partition, due)).collect();
         let (next, left) = round_robin(work, 6);
@@ -88,9 +89,10 @@ mod tests {
         // Within an account, the work that is due the longest is first.
         assert!(next.iter().all(|(_, (due, _))| *due <= at(102)));
         // With a large page, all due work is read at once.
-        let full_page = store::automation_run::due_work::list_oldest_and_newest_due(&store, partition, at(150), 2_000)
-            .await
-            .unwrap();
+        let full_page =
+            store::automation_run::due_work::list_oldest_and_newest_due(&store, partition, at(150), 2_000, None)
+                .await
+                .unwrap();
         assert_eq!((full_page.due.len(), full_page.has_more, full_page.later), (1_002, false, Some(at(200))));
     }
 }

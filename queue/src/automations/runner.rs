@@ -8,6 +8,8 @@
 //! Memory holds one timer for each partition and one page of work, however many runs wait. A run that changes
 //! concurrently causes a commit conflict and is read again.
 
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +19,10 @@ use mail::automation::context::RunContext;
 use mail::automation::definition::StepAction;
 use mail::automation::run::{AutomationRun, CancelSource};
 use mail::automation::{Automation, AutomationStatus};
-use mail::id::{AccountId, AutomationId};
-use store::automation_run::due_work::DueWork;
+use mail::id::{AccountId, AutomationId, RunId};
+use store::automation_run::due_work::{DueWork, DueWorkBatch};
 use store::automation_run::{RunKey, StoredRun};
-use store::engine::{Batch, CommitError, ReadError};
+use store::engine::{Batch, CommitError, Key, ReadError};
 
 use super::email_step::StepCommit;
 use super::engine::{AutomationEngine, corrupt};
@@ -38,7 +40,7 @@ const PAGE_WORK: usize = 256;
 const ROUND_WORK: usize = 4_096;
 /// Concurrent runs and jobs: enough to share commits.
 const CONCURRENCY: usize = 128;
-/// Retry delay when the store cannot be read or written.
+/// Retry delay when the store cannot be read or written, or when a scan read only rows that are left for a newer node.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Delay before a run that cannot be read is tried again.
 const CORRUPT_RETRY_DELAY: Duration = Duration::from_secs(10 * 60);
@@ -50,6 +52,11 @@ const STEPS_IN_A_ROW_MAX: usize = 100;
 const FOLD_THRESHOLD: usize = 1_000;
 /// The counters are checked after one in this many finished runs.
 const FOLD_CHECK_EVERY: u64 = 200;
+/// Maximum number of runs whose read error is logged.
+const LOGGED_RUNS_MAX: usize = 1_000;
+
+/// By partition, the row after which the next scan continues ([`DueWorkBatch::read_until`]).
+type ScanPositions = HashMap<u16, Key>;
 
 /// Advances runs, executes jobs and makes dry runs. Clones share one state.
 #[derive(Clone)]
@@ -61,6 +68,8 @@ pub struct AutomationRunner {
     pub(super) trigger_index: Arc<TriggerIndex>,
     holds: Arc<HoldAdmin>,
     pause: PauseState,
+    /// Runs whose read error was logged.
+    logged_runs: Arc<Mutex<HashSet<RunId>>>,
 }
 
 impl AutomationRunner {
@@ -72,6 +81,7 @@ impl AutomationRunner {
             trigger_index: Arc::clone(&intake.events.trigger_index),
             holds: Arc::clone(&intake.delivery.holds),
             pause: intake.delivery.dispatcher.pause.clone(),
+            logged_runs: Arc::default(),
             intake: intake.clone(),
         }
     }
@@ -79,6 +89,7 @@ impl AutomationRunner {
     /// Processes due work until shutdown.
     pub(crate) async fn run(self) {
         let Self { services, trigger_index, .. } = &self;
+        let mut positions = ScanPositions::new();
         while !services.stop.is_cancelled() {
             // On a restored store, automations wait until the operator releases the queue: runs may have advanced after
             // the backup.
@@ -97,12 +108,13 @@ impl AutomationRunner {
                 }
                 continue;
             }
-            self.process_partitions(&due).await;
+            self.process_partitions(&due, &mut positions).await;
         }
     }
 
     /// Processes all due work of this node's partitions until none is due.
     pub async fn run_due(&self) {
+        let mut positions = ScanPositions::new();
         loop {
             let (mut due, now) = (Vec::new(), self.services.clock.now());
             for partition in self.services.leases.active() {
@@ -114,36 +126,17 @@ impl AutomationRunner {
             if due.is_empty() {
                 return;
             }
-            self.process_partitions(&due).await;
+            self.process_partitions(&due, &mut positions).await;
         }
     }
 
     /// Processes a page of due work of these partitions, and reschedules those with more.
-    async fn process_partitions(&self, partitions: &[u16]) {
+    async fn process_partitions(&self, partitions: &[u16], positions: &mut ScanPositions) {
         let mut work = Vec::new();
         let now = self.services.clock.now();
         for partition in partitions {
-            let timers = &self.trigger_index.timers;
-            timers.begin_scan(*partition);
-            match store::automation_run::due_work::list_oldest_and_newest_due(
-                &self.services.store,
-                *partition,
-                now,
-                PAGE_WORK,
-            )
-            .await
-            {
-                Ok(first) => {
-                    if let Some(next) = if first.has_more { Some(now) } else { first.later } {
-                        timers.schedule(*partition, next);
-                    }
-                    work.extend(first.due.into_iter().map(|due| (*partition, due)));
-                }
-                Err(error) => {
-                    store::warn_unless_away!(self.services.store, %error, "cannot read the due work of automations; retrying");
-                    timers.schedule(*partition, self.services.clock.after(RETRY_DELAY));
-                }
-            }
+            let due = self.scan_partition(*partition, now, positions).await;
+            work.extend(due.into_iter().map(|due| (*partition, due)));
         }
         let (work, left) = round_robin::round_robin(work, ROUND_WORK);
         left.iter().for_each(|(partition, _)| self.trigger_index.timers.schedule(*partition, now));
@@ -165,6 +158,40 @@ impl AutomationRunner {
         }
     }
 
+    /// Reads a page of due work of a partition and schedules its next scan.
+    async fn scan_partition(
+        &self,
+        partition: u16,
+        now: Timestamp,
+        positions: &mut ScanPositions,
+    ) -> Vec<(Timestamp, DueWork)> {
+        let timers = &self.trigger_index.timers;
+        timers.begin_scan(partition);
+        let (after, store) = (positions.remove(&partition), &self.services.store);
+        let retry_at = self.services.clock.after(RETRY_DELAY);
+        let found = store::automation_run::due_work::list_oldest_and_newest_due(
+            store,
+            partition,
+            now,
+            PAGE_WORK,
+            after.as_ref(),
+        );
+        match found.await {
+            Ok(found) => {
+                if let Some(next) = next_scan(&found, after.is_some(), now, retry_at) {
+                    timers.schedule(partition, next);
+                }
+                positions.extend(found.read_until.map(|last| (partition, last)));
+                found.due
+            }
+            Err(error) => {
+                store::warn_unless_away!(store, %error, "cannot read the due work of automations; retrying");
+                timers.schedule(partition, retry_at);
+                Vec::new()
+            }
+        }
+    }
+
     async fn process_due(&self, partition: u16, at: Timestamp, due: DueWork) -> Result<StepCommit, ReadError> {
         let run_key = match due {
             DueWork::Step(run_key) => run_key,
@@ -176,10 +203,10 @@ impl AutomationRunner {
                 return self.commit_step(batch).await;
             }
         };
-        match self.advance_run(run_key).await {
+        match self.advance_run(run_key, at).await {
             // It is corrupt, or has a step of a newer release: then a newer node of the cluster can advance it.
             Err(ReadError::Corrupt(error)) => {
-                tracing::error!(%error, run.id = %run_key.2, "cannot read an automation run; trying again later");
+                self.log_unreadable(run_key.2, &error);
                 let mut batch = Batch::progress();
                 let until = self.services.clock.after(CORRUPT_RETRY_DELAY);
                 store::automation_run::due_work::postpone_step(&mut batch, partition, at, run_key, until);
@@ -191,20 +218,34 @@ impl AutomationRunner {
         }
     }
 
+    /// Logs the read error of a run, once.
+    fn log_unreadable(&self, run: RunId, error: &str) {
+        let mut logged = self.logged_runs.lock();
+        if logged.len() < LOGGED_RUNS_MAX && logged.insert(run) {
+            tracing::error!(%error, run.id = %run, "cannot read an automation run; trying again later");
+        }
+    }
+
     async fn remove_stale(&self, partition: u16, at: Timestamp, run_key: RunKey) -> Result<StepCommit, ReadError> {
         let mut batch = Batch::progress();
         store::automation_run::due_work::remove_stale_step(&mut batch, partition, at, run_key);
         self.commit_step(batch).await
     }
 
-    /// Executes steps of a run for as long as one is due. Returns `None` if the run does not exist or has no due step.
-    async fn advance_run(&self, run_key: RunKey) -> Result<Option<StepCommit>, ReadError> {
+    /// Executes steps of a run, found by its due key at `at`, for as long as one is due, and deletes that key. Returns
+    /// `None` if the run does not exist or has no due step; then the key is left.
+    async fn advance_run(&self, run_key: RunKey, at: Timestamp) -> Result<Option<StepCommit>, ReadError> {
         let mut outcome = None;
         for _ in 0..STEPS_IN_A_ROW_MAX {
-            let Some((found, sealed)) = store::automation_run::get_with_sealed(&self.services.store, run_key).await?
+            let Some((mut found, sealed)) =
+                store::automation_run::get_with_sealed(&self.services.store, run_key).await?
             else {
                 return Ok(outcome);
             };
+            // The first commit deletes the key.
+            if !matches!(outcome, Some(StepCommit::Committed)) {
+                found.set_due_key(at);
+            }
             let run = &found.run;
             if !run.status.is_active() || run.due.is_none() {
                 return Ok(outcome);
@@ -213,7 +254,17 @@ impl AutomationRunner {
                 if let Some(due) = run.due {
                     self.trigger_index.timers.schedule(run.partition, due);
                 }
-                return Ok(Some(outcome.unwrap_or(StepCommit::Conflict)));
+                if !found.has_other_due_key() {
+                    return Ok(Some(outcome.unwrap_or(StepCommit::Conflict)));
+                }
+                // A newer node has advanced the run since its key was postponed.
+                let mut batch = Batch::progress();
+                found.remove_other_due_key(&mut batch);
+                match self.commit_step(batch).await? {
+                    StepCommit::Conflict => outcome = Some(StepCommit::Conflict),
+                    committed => return Ok(Some(committed)),
+                }
+                continue;
             }
             let committed = self.run_step(&found, sealed.as_deref()).await?;
             if matches!(committed, StepCommit::Retry) || self.services.stop.is_cancelled() {
@@ -354,5 +405,39 @@ impl AutomationRunner {
             }
         }
         Err(corrupt("the run cannot be changed now; try again"))
+    }
+}
+
+/// Returns when a partition is scanned next, whatever is reported later. `is_continued` is true if the scan continued
+/// an earlier one, so that it has not read the first rows.
+fn next_scan(found: &DueWorkBatch, is_continued: bool, now: Timestamp, retry_at: Timestamp) -> Option<Timestamp> {
+    let is_partial = found.read_until.is_some();
+    if found.has_more || (is_partial && !found.due.is_empty()) {
+        Some(now)
+    } else if is_partial || is_continued {
+        Some(found.later.map_or(retry_at, |later| later.min(retry_at)))
+    } else {
+        found.later
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_that_finds_only_rows_of_a_newer_release_is_repeated_later() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let next = |found: &DueWorkBatch, is_continued| next_scan(found, is_continued, at(10), at(11));
+        let nothing = DueWorkBatch::default();
+        assert_eq!((next(&nothing, false), next(&nothing, true)), (None, Some(at(11))));
+        let partial = DueWorkBatch { read_until: Some(Key::from_static(b"x")), ..DueWorkBatch::default() };
+        assert_eq!(next(&partial, false), Some(at(11)));
+        let due = vec![(at(9), DueWork::Damaged(Key::from_static(b"x")))];
+        assert_eq!(next(&DueWorkBatch { due, ..partial }, false), Some(at(10)));
+        let later = DueWorkBatch { later: Some(at(50)), ..DueWorkBatch::default() };
+        assert_eq!((next(&later, false), next(&later, true)), (Some(at(50)), Some(at(11))));
+        let full = DueWorkBatch { has_more: true, ..DueWorkBatch::default() };
+        assert_eq!(next(&full, true), Some(at(10)));
     }
 }

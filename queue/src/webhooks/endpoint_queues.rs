@@ -1,6 +1,7 @@
 //! Endpoint queues: which endpoints have deliveries on disk, and when the first of each is due.
 
 use parking_lot::{Mutex, MutexGuard};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -21,6 +22,28 @@ struct EndpointQueueState {
     queues: HashMap<EndpointQueueName, EndpointQueue>,
     /// Waiting queues by due time.
     by_due: BTreeSet<(Timestamp, EndpointQueueName)>,
+    /// Number of queues that a task serves, by partition.
+    serving: HashMap<u16, usize>,
+}
+
+impl EndpointQueueState {
+    fn start_serving(&mut self, name: EndpointQueueName, wake: Arc<Notify>) {
+        let former = self.queues.insert(name, EndpointQueue::Serving(None, wake));
+        if !matches!(former, Some(EndpointQueue::Serving(..))) {
+            *self.serving.entry(name.partition).or_default() += 1;
+        }
+    }
+
+    /// Counts a queue of the partition as no longer served.
+    fn count_served(&mut self, partition: u16) {
+        if let Entry::Occupied(mut serving) = self.serving.entry(partition) {
+            let count = serving.get_mut();
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                serving.remove();
+            }
+        }
+    }
 }
 
 /// Endpoint queues of the owned partitions.
@@ -38,7 +61,7 @@ impl EndpointQueues {
     /// Records a delivery on disk that is due then.
     pub(crate) fn add(&self, name: EndpointQueueName, due: Timestamp) {
         let mut state = self.lock();
-        let EndpointQueueState { queues, by_due } = &mut *state;
+        let EndpointQueueState { queues, by_due, .. } = &mut *state;
         match queues.entry(name).or_insert(EndpointQueue::Waiting(Timestamp::MAX)) {
             EndpointQueue::Serving(unseen, wake) => {
                 *unseen = Some(unseen.map_or(due, |earliest| earliest.min(due)));
@@ -65,7 +88,7 @@ impl EndpointQueues {
             }
             state.by_due.pop_first();
             let wake = Arc::<Notify>::default();
-            state.queues.insert(name, EndpointQueue::Serving(None, Arc::clone(&wake)));
+            state.start_serving(name, Arc::clone(&wake));
             due.push((name, wake));
         }
         (due, Timestamp::MAX)
@@ -82,7 +105,10 @@ impl EndpointQueues {
     pub(super) fn finish_serving(&self, name: EndpointQueueName, next: Option<Timestamp>) {
         let mut state = self.lock();
         let unseen = match state.queues.remove(&name) {
-            Some(EndpointQueue::Serving(unseen, _)) => unseen,
+            Some(EndpointQueue::Serving(unseen, _)) => {
+                state.count_served(name.partition);
+                unseen
+            }
             Some(EndpointQueue::Waiting(due)) => {
                 state.by_due.remove(&(due, name));
                 Some(due)
@@ -98,9 +124,7 @@ impl EndpointQueues {
 
     /// Number of a partition's queues with attempts in progress, or with results that are not committed yet.
     pub(crate) fn serving_in(&self, partition: u16) -> usize {
-        let state = self.lock();
-        let of_partition = state.queues.iter().filter(|(name, _)| name.partition == partition);
-        of_partition.filter(|(_, queue)| matches!(queue, EndpointQueue::Serving(..))).count()
+        self.lock().serving.get(&partition).copied().unwrap_or_default()
     }
 
     /// Resolves when a delivery was added.
@@ -146,5 +170,16 @@ mod tests {
         assert_eq!(due(30), (vec![name], Timestamp::MAX));
         queues.finish_serving(name, None);
         assert_eq!(queues.len(), 0);
+
+        // The queues of a partition are counted together.
+        let second = EndpointQueueName { webhook: WebhookId::new(at(0), 2), ..name };
+        queues.add(name, at(40));
+        queues.add(second, at(40));
+        assert_eq!(due(40).0.len(), 2);
+        assert_eq!((queues.serving_in(1), queues.serving_in(2)), (2, 0));
+        queues.finish_serving(name, Some(at(50)));
+        assert_eq!(queues.serving_in(1), 1);
+        queues.finish_serving(second, None);
+        assert_eq!(queues.serving_in(1), 0);
     }
 }

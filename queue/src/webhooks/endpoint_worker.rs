@@ -51,6 +51,9 @@ impl EndpointAttempt {
     }
 }
 
+/// A delivery that was not posted, because the node stops or releases the partition.
+struct NotPosted(DeliveryId);
+
 impl WebhookSender {
     /// Serves due endpoint queues until shutdown.
     pub(crate) async fn run(self: Arc<Self>) {
@@ -102,7 +105,7 @@ impl WebhookSender {
         let mut service = EndpointSession { concurrency: CONCURRENCY_FIRST, ..EndpointSession::default() };
         let (mut posting, mut settling) = (FuturesUnordered::new(), FuturesUnordered::new());
         loop {
-            let is_active = !self.services.stop.is_cancelled() && self.services.leases.is_active(queue_name.partition);
+            let is_active = self.may_post(queue_name);
             if is_active && service.waiting.is_empty() && !service.is_done {
                 self.load_due_deliveries(queue_name, &mut service).await?;
             }
@@ -118,14 +121,15 @@ impl WebhookSender {
                 return Ok(service.next_due.filter(|_| is_active));
             }
             tokio::select! {
-                Some(attempt) = posting.next(), if !posting.is_empty() => {
+                Some(posted) = posting.next(), if !posting.is_empty() => {
                     // Commit finished attempts together.
-                    let mut attempts = vec![attempt];
-                    while let Some(Some(attempt)) = futures_util::FutureExt::now_or_never(posting.next()) {
-                        attempts.push(attempt);
+                    let mut attempts: Vec<EndpointAttempt> = service.take_attempt(posted).into_iter().collect();
+                    while let Some(Some(posted)) = futures_util::FutureExt::now_or_never(posting.next()) {
+                        attempts.extend(service.take_attempt(posted));
                     }
-                    attempts.iter().for_each(|attempt| service.adjust_concurrency(attempt.is_success()));
-                    settling.push(self.commit_attempts(queue_name, attempts));
+                    if !attempts.is_empty() {
+                        settling.push(self.commit_attempts(queue_name, attempts));
+                    }
                 }
                 Some(settled) = settling.next(), if !settling.is_empty() => {
                     for id in settled {
@@ -140,6 +144,11 @@ impl WebhookSender {
                 }
             }
         }
+    }
+
+    /// Returns whether this node may post deliveries of a queue.
+    fn may_post(&self, queue_name: EndpointQueueName) -> bool {
+        !self.services.stop.is_cancelled() && self.services.leases.is_active(queue_name.partition)
     }
 
     /// Reads deliveries that are due and not in progress.
@@ -183,16 +192,21 @@ impl WebhookSender {
         Ok(())
     }
 
+    /// Posts a delivery. Returns [`NotPosted`] if this node may not post it any more when a permit is free: it stays
+    /// due.
     async fn post_delivery(
         &self,
         to: Option<Arc<DeliveryTarget>>,
         due: DueDelivery,
         delivery: WebhookDelivery,
-    ) -> EndpointAttempt {
+    ) -> Result<EndpointAttempt, NotPosted> {
         let at = self.services.clock.now();
         let (mut answer, mut duration_ms) = (Err("the endpoint was deleted".to_owned()), 0);
         if let Some(destination) = to {
             let _permit = self.post_limits.acquire(destination.account()).await;
+            if !self.may_post(due.queue) {
+                return Err(NotPosted(due.delivery));
+            }
             let started = Instant::now();
             answer = match self.body(&self.services.store, &delivery).await {
                 Ok(Some(body)) => {
@@ -225,7 +239,7 @@ impl WebhookSender {
                 (WebhookDeliveryAttempt { number, at, response_status, response_body, duration_ms, error }, None)
             }
         };
-        EndpointAttempt { due, delivery, attempt, retry_after }
+        Ok(EndpointAttempt { due, delivery, attempt, retry_after })
     }
 }
 
@@ -281,8 +295,106 @@ struct EndpointSession {
 }
 
 impl EndpointSession {
+    /// Returns a finished attempt. A delivery that was not posted is read again if the partition is still served.
+    fn take_attempt(&mut self, posted: Result<EndpointAttempt, NotPosted>) -> Option<EndpointAttempt> {
+        match posted {
+            Ok(attempt) => {
+                self.adjust_concurrency(attempt.is_success());
+                Some(attempt)
+            }
+            Err(NotPosted(delivery)) => {
+                self.in_progress.remove(&delivery);
+                self.is_done = false;
+                None
+            }
+        }
+    }
+
     fn adjust_concurrency(&mut self, is_success: bool) {
         self.concurrency =
             if is_success { (self.concurrency + 1).min(CONCURRENCY_MAX) } else { (self.concurrency / 2).max(1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use mail::domain::SealedSecret;
+    use mail::id::{AccountId, EventId, WebhookId};
+    use mail::webhook::{RetryPolicy, Webhook};
+    use mail::webhook_delivery::WebhookDeliveryStatus;
+    use store::engine::Store;
+    use store::webhook::WebhookSetVersion;
+
+    use super::*;
+    use crate::subsystems::tests::idle;
+    use crate::webhooks::POSTS_PER_ACCOUNT_MAX;
+
+    const PARTITION: u16 = 7;
+
+    fn endpoint(account: AccountId, id: WebhookId, now: Timestamp) -> Webhook {
+        Webhook {
+            id,
+            account,
+            url: "https://acme.example/hooks".to_owned(),
+            events: Vec::new(),
+            enabled: true,
+            description: None,
+            domains: Vec::new(),
+            addresses: Vec::new(),
+            retry: RetryPolicy::Default,
+            secret: SealedSecret(String::new()),
+            former_secrets: Vec::new(),
+            failing_since: None,
+            disabled_reason: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    fn delivery(queue: EndpointQueueName, id: DeliveryId, now: Timestamp) -> WebhookDelivery {
+        WebhookDelivery {
+            id,
+            account: queue.account,
+            webhook: queue.webhook,
+            event: EventId::new(now, 1),
+            kind: "email.delivered".to_owned(),
+            subject: None,
+            body: Some("{}".to_owned()),
+            status: WebhookDeliveryStatus::Pending,
+            attempts: 0,
+            by_hand: false,
+            next_attempt_at: Some(now),
+            response_status: None,
+            created_at: now,
+            delivered_at: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_delivery_that_waits_for_a_permit_is_not_posted_when_the_partition_is_left() {
+        let subsystems = idle(Store::memory());
+        subsystems.cluster.poll().await.unwrap();
+        let (sender, leases) = (&subsystems.events.webhooks, &subsystems.services.leases);
+        assert!(leases.is_active(PARTITION));
+        let now = subsystems.services.clock.now();
+        let (account, webhook, id) = (AccountId::new(now, 1), WebhookId::new(now, 1), DeliveryId::new(now, 1));
+        let queue = EndpointQueueName { partition: PARTITION, account, webhook };
+        let mut permits = Vec::new();
+        for _ in 0..POSTS_PER_ACCOUNT_MAX {
+            permits.push(sender.post_limits.acquire(account).await);
+        }
+        let target = DeliveryTarget::Endpoint(Box::new(endpoint(account, webhook, now)), WebhookSetVersion::default());
+        let due = DueDelivery { queue, at: now, delivery: id };
+        let posting = sender.post_delivery(Some(Arc::new(target)), due, delivery(queue, id, now));
+        let mut posting = Box::pin(posting);
+        assert!(posting.as_mut().now_or_never().is_none(), "it waits for a permit");
+        {
+            let mut state = leases.lock();
+            state.partitions.get_mut(&PARTITION).unwrap().leaving_polls = Some(0);
+            state.refresh_active();
+        }
+        permits.clear();
+        assert!(matches!(posting.await, Err(NotPosted(left)) if left == id));
     }
 }

@@ -15,10 +15,14 @@ use serde::{Deserialize, Serialize};
 use super::RunKey;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
-use crate::key::{KeyDecodeError, KeyReader, Space, key};
+use crate::key::{KeyDecodeError, KeyReader, Space, key, successor};
 
 const STEP: u8 = 0;
 const JOB: u8 = 1;
+/// Rows per read, after the first read of a scan.
+const SCAN_ROWS: usize = 256;
+/// Number of rows after which a scan ends, whatever it has found.
+const SCANNED_MAX: usize = 2_048;
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "AutomationJob")]
@@ -44,6 +48,11 @@ fn job_key(job: &AutomationJob) -> Key {
         .id([0; 16])
         .id(job.id.to_bytes())
         .build()
+}
+
+/// Returns whether a run's due keys at two times are the same. Keys hold microseconds, and rows nanoseconds.
+pub(super) fn is_same_step_key(run: &AutomationRun, one: Timestamp, other: Timestamp) -> bool {
+    step_key(run, one) == step_key(run, other)
 }
 
 pub(super) fn put_step(batch: &mut Batch, run: &AutomationRun, at: Timestamp) {
@@ -90,8 +99,11 @@ pub enum DueWork {
 pub struct DueWorkBatch {
     /// Due times and items, ordered by time.
     pub due: Vec<(Timestamp, DueWork)>,
-    /// True if there may be more due items.
+    /// True if there may be more due items than `limit`.
     pub has_more: bool,
+    /// The last row read, if the scan ended early because it read many rows that this release cannot decode. The next
+    /// scan continues after it.
+    pub read_until: Option<Key>,
     /// The next due time in the future, if known.
     pub later: Option<Timestamp>,
 }
@@ -102,35 +114,60 @@ pub struct DueWorkBatch {
 /// # Errors
 /// The store cannot be read.
 pub async fn list_due(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<DueWorkBatch, ReadError> {
-    Ok(scan_due(store, partition, now, limit).await?.0)
+    Ok(scan_due(store, partition, now, limit, None).await?.0)
 }
 
-/// Like [`list_due`], and returns the last key scanned.
+/// Like [`list_due`], but only rows after a key; also returns the last key of due work that was read.
 async fn scan_due(
     store: &Store,
     partition: u16,
     now: Timestamp,
     limit: usize,
+    after: Option<&Key>,
 ) -> Result<(DueWorkBatch, Option<Key>), ReadError> {
-    let range = key(Space::AutomationDue).u16(partition).range();
-    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let last = rows.last().map(|(at, _)| at.clone());
-    let mut first = DueWorkBatch { has_more: rows.len() == limit, ..DueWorkBatch::default() };
-    for (at, value) in rows {
-        match read(&at, &value) {
-            Ok((due, _)) if due > now => {
-                return Ok((DueWorkBatch { later: Some(due), has_more: false, ..first }, last));
-            }
-            Ok((due, Some(work))) => first.due.push((due, work)),
-            Ok((_, None)) => {}
-            Err(_) => first.due.push((now, DueWork::Damaged(at))),
-        }
+    let mut range = key(Space::AutomationDue).u16(partition).range();
+    if let Some(after) = after {
+        range.start = successor(after);
     }
-    Ok((first, last))
+    let (mut first, mut last) = (DueWorkBatch::default(), None);
+    let (mut wanted, mut scanned) = (limit, 0);
+    loop {
+        let rows = store.scan(range.clone(), ScanOrder::Ascending, wanted).await?;
+        let is_end = rows.len() < wanted;
+        scanned += rows.len();
+        for (at, value) in rows {
+            match read(&at, &value) {
+                Ok((due, _)) if due > now => {
+                    first.later = Some(due);
+                    return Ok((first, last));
+                }
+                Ok((due, Some(work))) => first.due.push((due, work)),
+                Ok((_, None)) => {}
+                Err(_) => first.due.push((now, DueWork::Damaged(at.clone()))),
+            }
+            last = Some(at);
+            if first.due.len() == limit {
+                first.has_more = true;
+                return Ok((first, last));
+            }
+        }
+        if is_end {
+            return Ok((first, last));
+        }
+        if scanned >= SCANNED_MAX {
+            first.read_until.clone_from(&last);
+            return Ok((first, last));
+        }
+        if let Some(last) = &last {
+            range.start = successor(last);
+        }
+        wanted = SCAN_ROWS;
+    }
 }
 
 /// Lists the due work of a partition: up to `limit` items that are due longest, and if there are more, up to `limit`
-/// items that became due last, oldest first.
+/// items that became due last, oldest first. `after` is the last row that an earlier scan read
+/// ([`DueWorkBatch::read_until`]).
 ///
 /// # Errors
 /// The store cannot be read.
@@ -139,11 +176,12 @@ pub async fn list_oldest_and_newest_due(
     partition: u16,
     now: Timestamp,
     limit: usize,
+    after: Option<&Key>,
 ) -> Result<DueWorkBatch, ReadError> {
-    let (mut first, last) = scan_due(store, partition, now, limit).await?;
+    let (mut first, last) = scan_due(store, partition, now, limit, after).await?;
     // The end of everything that is due now, of either kind.
     let end = key(Space::AutomationDue).u16(partition).time(now).u8(u8::MAX).build();
-    let start = last.filter(|_| first.has_more).map(|last| crate::key::successor(&last));
+    let start = last.filter(|_| first.has_more || first.read_until.is_some()).map(|last| successor(&last));
     let Some(start) = start.filter(|start| *start < end) else { return Ok(first) };
     let mut last = store.scan(start..end, ScanOrder::Descending, limit).await?;
     last.reverse();

@@ -154,26 +154,69 @@ async fn concurrent_last_runs_of_a_person_conflict() {
 #[tokio::test]
 async fn a_job_of_a_newer_release_waits_and_the_others_do_not() {
     let store = Store::memory();
-    let job = |n: u128| AutomationJob {
-        id: EventId::new(at(0), n),
-        account: run(1, "7", "a@x.example").account,
-        partition: 3,
-        due: at(10),
-        work: AutomationJobKind::Hear { subject: run(1, "7", "a@x.example").id.into(), event: EventId::new(at(0), n) },
-    };
-    let mut batch = Batch::progress();
-    (0..2).for_each(|n| due_work::put_job(&mut batch, &job(n)));
+    let mut batch = jobs_of_newer_release(0..1, 10);
+    due_work::put_job(&mut batch, &job(1, 10));
     store.commit(batch).await.unwrap();
-    let (row_key, row) =
-        store.scan(key(Space::AutomationDue).range(), ScanOrder::Ascending, 1).await.unwrap().remove(0);
+    let listed = due_work::list_oldest_and_newest_due(&store, 3, at(99), 9, None).await.unwrap();
+    assert_eq!(jobs_in(&listed), [job(1, 10)]);
+    assert_eq!(store.scan(key(Space::AutomationDue).range(), ScanOrder::Ascending, 9).await.unwrap().len(), 2);
+}
+
+fn job(n: u128, due: i64) -> AutomationJob {
+    let run = run(1, "7", "a@x.example");
+    let id = EventId::new(at(0), n);
+    let work = AutomationJobKind::Hear { subject: run.id.into(), event: id };
+    AutomationJob { id, account: run.account, partition: 3, due: at(due), work }
+}
+
+/// Writes jobs that this release cannot decode.
+fn jobs_of_newer_release(numbers: std::ops::Range<u128>, due: i64) -> Batch {
     let mut batch = Batch::progress();
+    numbers.for_each(|n| due_work::put_job(&mut batch, &job(n, due)));
+    for row in &mut batch.rows {
+        let text = String::from_utf8(row.value.take().unwrap().to_vec()).unwrap();
+        row.value = Some(text.replace(r#""hear""#, r#""think""#).into_bytes().into());
+    }
     batch
-        .put(row_key.clone(), String::from_utf8(row.to_vec()).unwrap().replace(r#""hear""#, r#""think""#).into_bytes());
+}
+
+fn jobs_in(listed: &due_work::DueWorkBatch) -> Vec<AutomationJob> {
+    let jobs = listed.due.iter().map(|(_, work)| match work {
+        DueWork::Job(found) => found.job.clone(),
+        other => panic!("{other:?}"),
+    });
+    jobs.collect()
+}
+
+#[tokio::test]
+async fn due_work_behind_jobs_of_a_newer_release_is_found() {
+    let store = Store::memory();
+    let mut batch = jobs_of_newer_release(0..20, 10);
+    (20..23).for_each(|n| due_work::put_job(&mut batch, &job(n, 11)));
+    batch.append(jobs_of_newer_release(30..50, 12));
     store.commit(batch).await.unwrap();
-    let listed = due_work::list_oldest_and_newest_due(&store, 3, at(99), 9).await.unwrap();
-    assert_eq!(listed.due.len(), 1, "{listed:?}");
-    assert!(matches!(&listed.due[0].1, DueWork::Job(found) if found.job == job(1)), "{listed:?}");
-    assert!(store.get(&row_key).await.unwrap().is_some());
+    let listed = due_work::list_oldest_and_newest_due(&store, 3, at(99), 4, None).await.unwrap();
+    assert_eq!(jobs_in(&listed), [20, 21, 22].map(|n| job(n, 11)));
+    assert_eq!((listed.has_more, listed.read_until, listed.later), (false, None, None));
+    let first = due_work::list_due(&store, 3, at(99), 1).await.unwrap();
+    assert_eq!((jobs_in(&first), first.has_more), (vec![job(20, 11)], true));
+    let none = due_work::list_due(&store, 3, at(10), 4).await.unwrap();
+    assert_eq!((none.due, none.has_more, none.later), (vec![], false, Some(at(11))));
+}
+
+#[tokio::test]
+async fn a_scan_of_many_jobs_of_a_newer_release_continues() {
+    let store = Store::memory();
+    store.commit(jobs_of_newer_release(0..2_500, 10)).await.unwrap();
+    let mut batch = jobs_of_newer_release(3_000..3_010, 12);
+    due_work::put_job(&mut batch, &job(2_900, 11));
+    store.commit(batch).await.unwrap();
+    let first = due_work::list_oldest_and_newest_due(&store, 3, at(99), 4, None).await.unwrap();
+    assert_eq!((first.due, first.has_more), (vec![], false));
+    let read_until = first.read_until.unwrap();
+    let rest = due_work::list_oldest_and_newest_due(&store, 3, at(99), 4, Some(&read_until)).await.unwrap();
+    assert_eq!(jobs_in(&rest), [job(2_900, 11)]);
+    assert_eq!((rest.has_more, rest.read_until), (false, None));
 }
 
 #[tokio::test]
@@ -189,4 +232,48 @@ async fn a_postponed_step_is_due_later() {
     assert_eq!((listed.due, listed.later), (vec![], Some(at(20))));
     let listed = due_work::list_due(&store, run.partition, at(20), 9).await.unwrap();
     assert_eq!(listed.due, [(at(20), DueWork::Step(run_key(&run)))]);
+}
+
+#[tokio::test]
+async fn a_postponed_due_key_is_removed() {
+    let store = Store::memory();
+    let (run, mut batch) = (run(1, "7", "a@x.example"), Batch::intake());
+    create(&mut batch, &run, b"sealed".to_vec());
+    store.commit(batch).await.unwrap();
+    let postpone = async |from: i64, until: i64| {
+        let mut batch = Batch::progress();
+        due_work::postpone_step(&mut batch, run.partition, at(from), run_key(&run), at(until));
+        store.commit(batch).await.unwrap();
+    };
+    let due_keys = async || -> Vec<Timestamp> {
+        let listed = due_work::list_due(&store, run.partition, at(999), 9).await.unwrap();
+        listed.due.into_iter().map(|(due, _)| due).collect()
+    };
+    let found_by = async |due: i64| {
+        let mut found = get(&store, run_key(&run)).await.unwrap().unwrap();
+        found.set_due_key(at(due));
+        found
+    };
+    assert!(!found_by(10).await.has_other_due_key());
+    postpone(10, 20).await;
+    // A step found by the postponed key advances into a delay.
+    let found = found_by(20).await;
+    let (mut after, mut batch) = (found.run.clone(), Batch::progress());
+    after.defer_step(at(50), at(20));
+    update(&mut batch, &found, &after);
+    store.commit(batch).await.unwrap();
+    assert_eq!(due_keys().await, [at(50)]);
+
+    // A newer node advances the run before the postponed key is due.
+    postpone(50, 60).await;
+    moved(&store, &run, |run| run.defer_step(at(90), at(55))).await;
+    assert_eq!(due_keys().await, [at(60), at(90)]);
+    let found = found_by(60).await;
+    assert!(found.has_other_due_key());
+    let mut batch = Batch::progress();
+    found.remove_other_due_key(&mut batch);
+    store.commit(batch.clone()).await.unwrap();
+    assert_eq!(due_keys().await, [at(90)]);
+    moved(&store, &run, |run| run.defer_step(at(95), at(90))).await;
+    assert!(store.commit(batch).await.is_err(), "the run has changed");
 }

@@ -20,6 +20,8 @@ pub(super) enum PushStep {
     Create,
     Update {
         if_version: u64,
+        /// The draft has an MJML source.
+        has_mjml: bool,
     },
     /// Others changed the draft.
     Conflict {
@@ -99,7 +101,7 @@ pub(super) async fn decide(
     }
     let is_seen = state.is_some_and(|state| state.draft_version == draft.version);
     Ok(if is_seen || sync.force {
-        PushStep::Update { if_version: draft.version }
+        PushStep::Update { if_version: draft.version, has_mjml: draft.content.mjml.is_some() }
     } else {
         PushStep::Conflict { draft_version: draft.version }
     })
@@ -126,9 +128,13 @@ pub(super) async fn carry_out(
             request["alias"] = json!(folder.alias);
             (Call::with_json(Method::POST, "/templates", &request), "created")
         }
-        PushStep::Update { if_version } => {
+        PushStep::Update { if_version, has_mjml } => {
             let mut request = content.to_request();
             request["if_version"] = json!(if_version);
+            // The HTML that a source compiles to would not replace the source.
+            if has_mjml && content.mjml.is_none() {
+                request["mjml"] = Value::Null;
+            }
             let mut call = Call::with_json(Method::PATCH, target(&folder.alias), &request);
             // Repeated, it would meet the version that it made itself.
             call.retry = false;
