@@ -15,7 +15,7 @@ use super::installation::Installation;
 use super::options::{SetupOptions, shell_word};
 use crate::admin::AdminRequest;
 
-/// What an error says that could not be done.
+/// The failed step, as an error names it.
 const CREATE_ACCOUNT: &str = "create the account";
 
 /// Creates what is missing. `creating` is locked while the account is created and its secrets are written: an
