@@ -260,14 +260,14 @@ pub async fn enter_by_link(
     PortalLinkPath(request): PortalLinkPath,
 ) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
+    let found = state
+        .affiliate
+        .portal
+        .sessions
+        .find_login_target(&secret)
+        .await
+        .map_err(|refusal| refusal_problem(&state, refusal))?;
     if !request.is_prefetch {
-        let found = state
-            .affiliate
-            .portal
-            .sessions
-            .find_login_target(&secret)
-            .await
-            .map_err(|refusal| refusal_problem(&state, refusal))?;
         // A mailed link needs its button, even if it is placed in this URL.
         let is_login = |target: &::affiliate::portal::login::LoginTarget| {
             target.link.purpose == mail::affiliate::portal::PortalLinkPurpose::Login
@@ -277,13 +277,6 @@ pub async fn enter_by_link(
             None => Ok(refused_link(&state, &request)),
         };
     }
-    let found = state
-        .affiliate
-        .portal
-        .sessions
-        .find_login_target(&secret)
-        .await
-        .map_err(|refusal| refusal_problem(&state, refusal))?;
     if found.is_none() {
         return Ok(expired_link_page());
     }

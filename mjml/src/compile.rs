@@ -6,7 +6,7 @@ use mail::template::{MARKUP_BYTES_MAX, MarkupError};
 use mrml::prelude::parser::{Error, ParserOptions};
 use mrml::prelude::render::RenderOptions;
 
-use crate::transcript::{Transcript, transcribe};
+use crate::preprocess::{PreprocessedSource, preprocess};
 
 /// A compiled source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,24 +27,24 @@ pub fn compile(source: &str) -> Result<CompiledMjml, MarkupError> {
     if source.len() > MARKUP_BYTES_MAX {
         return Err(MarkupError::at_byte(source, 0, format!("is longer than {MARKUP_BYTES_MAX} bytes")));
     }
-    let transcript = transcribe(source)?;
-    let parsed = mrml::parse_with_options(&transcript.text, &ParserOptions::default())
-        .map_err(|error| parse_error(source, &transcript, &error))?;
+    let preprocessed = preprocess(source)?;
+    let parsed = mrml::parse_with_options(&preprocessed.text, &ParserOptions::default())
+        .map_err(|error| parse_error(source, &preprocessed, &error))?;
     let options = RenderOptions { disable_comments: true, social_icon_origin: None, fonts: HashMap::new() };
     let rendered = parsed.element.render(&options);
     let rendered = rendered.map_err(|_| MarkupError::at_byte(source, 0, "the elements cannot be laid out"))?;
-    let Transcript { held, warnings, .. } = transcript;
-    Ok(CompiledMjml { html: held.restore(source, &rendered)?, warnings })
+    let PreprocessedSource { placeholders, warnings, .. } = preprocessed;
+    Ok(CompiledMjml { html: placeholders.restore(source, &rendered)?, warnings })
 }
 
 /// Advice about a source, which is not compiled.
 #[must_use]
 pub fn warnings(source: &str) -> Vec<String> {
-    transcribe(source).map(|transcript| transcript.warnings).unwrap_or_default()
+    preprocess(source).map(|source| source.warnings).unwrap_or_default()
 }
 
 /// The error of mrml, at its place in the source.
-fn parse_error(source: &str, transcript: &Transcript<'_>, error: &Error) -> MarkupError {
+fn parse_error(source: &str, preprocessed: &PreprocessedSource<'_>, error: &Error) -> MarkupError {
     let position = match error {
         Error::UnexpectedElement { position, .. }
         | Error::UnexpectedToken { position, .. }
@@ -54,7 +54,7 @@ fn parse_error(source: &str, transcript: &Transcript<'_>, error: &Error) -> Mark
         | Error::IncludeLoaderError { position, .. } => Some(position.start),
         Error::EndOfStream { .. } | Error::SizeLimit { .. } | Error::ParserError { .. } | Error::NoRootNode => None,
     };
-    let places = &transcript.places;
+    let places = &preprocessed.places;
     let before = |position: usize| places.partition_point(|(written, _)| *written <= position).checked_sub(1);
     let place = position.and_then(before).and_then(|n| places.get(n)).map_or(0, |(_, read)| *read);
     let message = match error {

@@ -61,7 +61,7 @@ VOLATILE = {"last_used_at", "next_cursor", "has_more", "waits_for"}
 GROWING = {"list_logs"}
 # GET operations that have no object in a store: their providers are outside.
 UNREAD = {"get_suppression_import"}
-# What is known about a store: its version, an API key, and the recorded answers.
+# The description of a store: its version, an API key, and the recorded answers.
 ABOUT = "store.json"
 FILES_LEFT_OUT = {"admin.sock", "reserve", "lock"}
 

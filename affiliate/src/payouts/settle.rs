@@ -156,10 +156,7 @@ impl Payouts {
                 PayoutStatus::Processing => {}
             }
             let outcome = PayoutOutcome::Paid { reference: Some(reference.to_owned()), transfer: None };
-            if let Some(view) = self.settle_open_payout(&view, outcome, extend_commit).await? {
-                return Ok(Some(view));
-            }
-            Ok(None)
+            self.settle_open_payout(&view, outcome, extend_commit).await
         })
         .await
     }
@@ -187,10 +184,7 @@ impl Payouts {
                 return Err(ConflictReason::TransferUnderWay.into());
             }
             let outcome = PayoutOutcome::Failed { reason: reason.to_owned(), transfer: None };
-            if let Some(view) = self.settle_open_payout(&view, outcome, extend_commit).await? {
-                return Ok(Some(view));
-            }
-            Ok(None)
+            self.settle_open_payout(&view, outcome, extend_commit).await
         })
         .await
     }

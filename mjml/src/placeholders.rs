@@ -1,21 +1,22 @@
-//! Text that is held back from mrml, and put back into what it renders.
+//! Placeholders: they stand for text that mrml must not read, and are replaced in what it renders.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use mail::template::{MARKUP_BYTES_MAX, MarkupError};
 
-/// Begins a placeholder; digits follow. Text with these letters is held back too, so each one found is a placeholder.
+/// Begins a placeholder; digits follow. A placeholder also stands for text with these letters, so that nothing else is
+/// taken for one.
 pub(crate) const MARK: &str = "qzx";
 /// Digits of a placeholder.
 const DIGITS: usize = 6;
 
-/// Texts that are held back, by the numbers of their placeholders.
+/// The replaced texts, by the numbers of their placeholders.
 #[derive(Debug, Default)]
-pub(crate) struct HeldTexts<'s>(Vec<HeldText<'s>>);
+pub(crate) struct Placeholders<'s>(Vec<PlaceholderText<'s>>);
 
 #[derive(Debug)]
-struct HeldText<'s> {
+struct PlaceholderText<'s> {
     text: Cow<'s, str>,
     required: Option<RequiredTag>,
     is_used: bool,
@@ -42,12 +43,12 @@ impl RequiredTag {
     }
 }
 
-impl<'s> HeldTexts<'s> {
-    /// Holds a text back and returns its placeholder: letters and digits, which mrml takes for neither a size nor a
+impl<'s> Placeholders<'s> {
+    /// Stores a text and returns its placeholder: letters and digits, which mrml takes for neither a size nor a
     /// color.
-    pub(crate) fn hold(&mut self, text: impl Into<Cow<'s, str>>, required: Option<RequiredTag>) -> String {
+    pub(crate) fn add(&mut self, text: impl Into<Cow<'s, str>>, required: Option<RequiredTag>) -> String {
         let placeholder = format!("{MARK}{:0DIGITS$}", self.0.len());
-        self.0.push(HeldText { text: text.into(), required, is_used: false });
+        self.0.push(PlaceholderText { text: text.into(), required, is_used: false });
         placeholder
     }
 
@@ -62,11 +63,11 @@ impl<'s> HeldTexts<'s> {
             let (before, after) = rest.split_at(at);
             html.push_str(before);
             let digits = after.get(MARK.len()..MARK.len() + DIGITS);
-            let held = digits.and_then(|digits| digits.parse().ok()).and_then(|n: usize| self.0.get_mut(n));
-            match held {
-                Some(held) => {
-                    html.push_str(&held.text);
-                    held.is_used = true;
+            let entry = digits.and_then(|digits| digits.parse().ok()).and_then(|n: usize| self.0.get_mut(n));
+            match entry {
+                Some(entry) => {
+                    html.push_str(&entry.text);
+                    entry.is_used = true;
                     rest = after.get(MARK.len() + DIGITS..).unwrap_or_default();
                 }
                 None => {
@@ -78,7 +79,7 @@ impl<'s> HeldTexts<'s> {
         }
         html.push_str(rest);
         check_size(&html)?;
-        let mut lost = self.0.iter().filter(|held| !held.is_used).filter_map(|held| held.required.as_ref());
+        let mut lost = self.0.iter().filter(|entry| !entry.is_used).filter_map(|entry| entry.required.as_ref());
         lost.next().map_or(Ok(html), |tag| Err(tag.lost(source)))
     }
 }

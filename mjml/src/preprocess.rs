@@ -11,13 +11,13 @@ use mail::template::markup::find_tags;
 use mail::template::{MarkupError, MarkupTag, MarkupTagKind};
 
 use crate::grammar::{self, Content, Element};
-use crate::held::{HeldTexts, MARK, RequiredTag};
+use crate::placeholders::{MARK, Placeholders, RequiredTag};
 
 /// Most elements of a source: each becomes some three hundred bytes of HTML, or more.
 pub const ELEMENTS_MAX: usize = 2_000;
 /// Most images of a carousel: its style rules grow with their square.
 pub const CAROUSEL_IMAGES_MAX: usize = 20;
-/// Longest attribute value that mrml gets; it repeats those that are defaults. A longer one is held back.
+/// Longest attribute value that mrml gets; it repeats those that are defaults. A placeholder stands for a longer one.
 const VALUE_BYTES_MAX: usize = 160;
 /// Most classes of an element: each attribute is looked up in each of them.
 const CLASSES_MAX: usize = 16;
@@ -28,9 +28,9 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// The text that mrml gets, and the texts that it does not get.
 #[derive(Debug, Default)]
-pub(crate) struct Transcript<'s> {
+pub(crate) struct PreprocessedSource<'s> {
     pub(crate) text: String,
-    pub(crate) held: HeldTexts<'s>,
+    pub(crate) placeholders: Placeholders<'s>,
     /// Offsets in `text`, ascending, with the offsets in the source that they come from.
     pub(crate) places: Vec<(usize, usize)>,
     /// Advice about the source.
@@ -41,7 +41,7 @@ pub(crate) struct Transcript<'s> {
 ///
 /// # Errors
 /// Returns the first place that is not MJML, or that the compiler refuses.
-pub(crate) fn transcribe(source: &str) -> Result<Transcript<'_>, MarkupError> {
+pub(crate) fn preprocess(source: &str) -> Result<PreprocessedSource<'_>, MarkupError> {
     let tags = find_tags(source)?;
     let mut reader = MjmlReader {
         source,
@@ -50,7 +50,10 @@ pub(crate) fn transcribe(source: &str) -> Result<Transcript<'_>, MarkupError> {
         stack: Vec::new(),
         elements: 0,
         has_root: false,
-        out: Transcript { text: String::with_capacity(source.len().min(64 << 10)), ..Transcript::default() },
+        out: PreprocessedSource {
+            text: String::with_capacity(source.len().min(64 << 10)),
+            ..PreprocessedSource::default()
+        },
     };
     reader.read()?;
     Ok(reader.out)
@@ -74,7 +77,7 @@ struct MjmlReader<'s> {
     stack: Vec<OpenElement>,
     elements: usize,
     has_root: bool,
-    out: Transcript<'s>,
+    out: PreprocessedSource<'s>,
 }
 
 impl<'s> MjmlReader<'s> {
@@ -432,7 +435,7 @@ impl<'s> MjmlReader<'s> {
         } else {
             self.check_balance(&range, &format!("the same `<{name}>`"))?;
         }
-        let placeholder = self.hold(range.clone(), self.slice(range), name);
+        let placeholder = self.add_placeholder(range.clone(), self.slice(range), name);
         self.out.text.push_str(&placeholder);
         self.at = close;
         self.stack.push(OpenElement::new(element, start));
@@ -442,17 +445,17 @@ impl<'s> MjmlReader<'s> {
     /// Writes an element with content that is kept as it is.
     fn write_verbatim(&mut self, name: &str, range: Range<usize>) {
         self.note_place(range.start);
-        let placeholder = self.hold(range.clone(), self.slice(range), name);
+        let placeholder = self.add_placeholder(range.clone(), self.slice(range), name);
         for text in ["<", name, ">", &placeholder, "</", name, ">"] {
             self.out.text.push_str(text);
         }
     }
 
     /// Holds a text back; if tags are in it, it must not get lost.
-    fn hold(&mut self, range: Range<usize>, text: impl Into<Cow<'s, str>>, place: &str) -> String {
+    fn add_placeholder(&mut self, range: Range<usize>, text: impl Into<Cow<'s, str>>, place: &str) -> String {
         let required = self.tags_in(&range).iter().find(|tag| tag.kind != MarkupTagKind::Comment);
         let required = required.map(|tag| RequiredTag { range: tag.range.clone(), place: place.to_owned() });
-        self.out.held.hold(text, required)
+        self.out.placeholders.add(text, required)
     }
 
     fn note_place(&mut self, at: usize) {
@@ -585,8 +588,8 @@ impl<'s> MjmlReader<'s> {
             }
             let text = self.attribute_text(range.clone());
             let placeholder = match place {
-                Some(place) => self.hold(range, text, place),
-                None => self.out.held.hold(text, None),
+                Some(place) => self.add_placeholder(range, text, place),
+                None => self.out.placeholders.add(text, None),
             };
             value.push_str(&placeholder);
         }
