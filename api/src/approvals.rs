@@ -240,7 +240,7 @@ async fn find_for_decision(
     }
     match found.status(now) {
         ApprovalStatus::Pending => Ok(found),
-        ApprovalStatus::Expired => Err(Problem::new(ErrorCode::GONE, "The time for a decision is over")),
+        ApprovalStatus::Expired => Err(Problem::new(ErrorCode::GONE, "The approval has expired")),
         decided => {
             let text = format!("The request was decided before: it is {}", decided.word());
             Err(Problem::new(ErrorCode::CONFLICT, text))

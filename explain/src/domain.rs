@@ -141,7 +141,7 @@ fn finding(record: &RecordStanding, can_send: bool) -> Option<DomainFinding> {
             format!("Change the {place} to the value shown, then check the domain again."),
         ),
         "conflict" => (
-            format!("The record for {title} stands beside another one that contradicts it."),
+            format!("The record for {title} conflicts with another record."),
             format!("Remove or merge the other record at {}, then check the domain again.", record.name),
         ),
         _ => (format!("The record for {title} was not looked up yet."), "Check the domain now.".to_owned()),

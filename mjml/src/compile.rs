@@ -60,7 +60,7 @@ fn parse_error(source: &str, preprocessed: &PreprocessedSource<'_>, error: &Erro
     let message = match error {
         Error::MissingAttribute { name, .. } => format!("the attribute `{name}` is missing"),
         Error::InvalidAttribute { .. } => "this attribute has a value that is not known".to_owned(),
-        _ => "this cannot stand here".to_owned(),
+        _ => "this is not allowed here".to_owned(),
     };
     MarkupError::at_byte(source, place, message)
 }

@@ -226,12 +226,12 @@ impl<'s> MjmlReader<'s> {
 
     fn text_error(&self, at: usize) -> MarkupError {
         match self.stack.last() {
-            None => self.error(at, "text cannot stand outside of `<mjml>`"),
+            None => self.error(at, "text is not allowed outside of `<mjml>`"),
             Some(open) => {
                 let name = open.element.name;
                 self.error(
                     at,
-                    format!("text cannot stand directly in `<{name}>`: put it in an element such as `<mj-text>`"),
+                    format!("text is not allowed directly in `<{name}>`: put it in an element such as `<mj-text>`"),
                 )
             }
         }
@@ -244,19 +244,19 @@ impl<'s> MjmlReader<'s> {
             return Ok(());
         }
         let Some(open) = self.stack.last() else {
-            return Err(self.error(at, format!("`{text}` cannot stand outside of `<mjml>`")));
+            return Err(self.error(at, format!("`{text}` is not allowed outside of `<mjml>`")));
         };
         let name = open.element.name;
         if !takes_blocks(open.element) {
             let message = format!(
-                "`{text}` cannot stand directly in `<{name}>`: put the block around `<{name}>`, or into the content of \
-                 an element"
+                "`{text}` is not allowed directly in `<{name}>`: put the block around `<{name}>`, or into the content \
+                 of an element"
             );
             return Err(self.error(at, message));
         }
         if tag.kind == MarkupTagKind::Value {
             let message =
-                format!("`{text}` cannot stand directly in `<{name}>`: put it in `<mj-text>`, or HTML in `<mj-raw>`");
+                format!("`{text}` is not allowed directly in `<{name}>`: put it in `<mj-text>`, or HTML in `<mj-raw>`");
             return Err(self.error(at, message));
         }
         self.count_blocks(&tag.range)?;
@@ -294,7 +294,7 @@ impl<'s> MjmlReader<'s> {
         if name != expected {
             let line = self.error(open.at, "").line;
             let message =
-                format!("`</{name}>` stands where `</{expected}>` is expected: `<{expected}>` of line {line} is open");
+                format!("`</{name}>` where `</{expected}>` is expected: `<{expected}>` of line {line} is open");
             return Err(self.error(start, message));
         }
         if !self.rest().starts_with('>') {
@@ -390,14 +390,14 @@ impl<'s> MjmlReader<'s> {
         if !allowed.contains(&name) {
             let parents: Vec<String> = grammar::parents(name).iter().map(|name| format!("`<{name}>`")).collect();
             let place = if parents.is_empty() { "the outermost place".to_owned() } else { parents.join(", ") };
-            return Err(self.error(start, format!("`<{name}>` cannot stand in `<{parent}>`: it stands in {place}")));
+            return Err(self.error(start, format!("`<{name}>` is not allowed in `<{parent}>`, only in {place}")));
         }
         let is_once = matches!(name, grammar::HEAD | grammar::BODY);
         if is_once && open.children.contains(&name) {
             return Err(self.error(start, format!("there is a second `<{name}>`")));
         }
         if name == grammar::HEAD && open.children.contains(&grammar::BODY) {
-            return Err(self.error(start, "`<mj-head>` stands before `<mj-body>`"));
+            return Err(self.error(start, "`<mj-head>` must come before `<mj-body>`"));
         }
         if name == "mj-carousel-image" && open.count >= CAROUSEL_IMAGES_MAX {
             return Err(self.error(start, format!("a carousel has more than {CAROUSEL_IMAGES_MAX} images")));
@@ -427,7 +427,7 @@ impl<'s> MjmlReader<'s> {
             let line = self.error(start, "").line;
             let found = self.slice(inner..close).chars().take(NAME_BYTES_MAX);
             let found: String = found.take_while(|c| !matches!(c, '>' | ' ' | '\n')).collect();
-            let message = format!("`{found}>` cannot stand in `<{name}>` of line {line}: is `</{name}>` missing?");
+            let message = format!("`{found}>` is not allowed in `<{name}>` of line {line}: is `</{name}>` missing?");
             return Err(self.error(inner, message));
         }
         if name == grammar::RAW && !in_head {
@@ -493,7 +493,7 @@ impl<'s> MjmlReader<'s> {
             if !self.tags_in(&(at..at + 1)).is_empty() {
                 let text = self.tag_text(at);
                 let message =
-                    format!("`{text}` cannot stand between the attributes of `<{element}>`: use it in a value");
+                    format!("`{text}` is not allowed between the attributes of `<{element}>`: use it in a value");
                 return Err(self.error(at, message));
             }
             let name = self.read_name();
@@ -665,7 +665,7 @@ fn unknown_element(name: &str) -> String {
     match lower.starts_with("mj") {
         true => format!("`<{name}>` is not an element of MJML, or not supported"),
         false => format!(
-            "`<{name}>` is HTML, which cannot stand between elements of MJML: put it in `<mj-text>` or `<mj-raw>`"
+            "`<{name}>` is HTML, which is not allowed between elements of MJML: put it in `<mj-text>` or `<mj-raw>`"
         ),
     }
 }

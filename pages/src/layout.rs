@@ -88,7 +88,7 @@ impl Renderable for HtmlPage<'_> {
                     }
                 }
                 body data-page=(page.slug) {
-                    a.skip href="#content" { "Skip to the content" }
+                    a.skip href="#content" { "Skip to content" }
                     header.top {
                         input #menu type="checkbox" aria-label="Show the navigation";
                         a.brand href={ (prefix) "/docs" } { span.mark aria-hidden="true" {} "postrider" span.brand-part { (self.part.name()) } }

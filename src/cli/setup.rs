@@ -15,7 +15,7 @@ use crate::setup::{
 #[derive(Debug, Args)]
 #[command(
     after_help = "Run it as root. It asks four questions; a flag answers one, and without a terminal all are needed. \
-Interrupted, it goes on when it is run again.\n\
+If it is interrupted, run it again: it continues.\n\
 Exit status: 0 complete, 1 a problem to correct, 2 invalid usage, 64 a flag is missing or setup refuses its value, 75 the \
 server, DNS or the test email is not there yet: run it again.\n\n\
 Example:\n  \
@@ -55,7 +55,7 @@ pub struct SetupArguments {
     /// Mail host for the test of outgoing port 25, HOST or HOST:PORT [default: those of gmail.com and outlook.com]
     #[arg(long, value_name = "HOST:PORT")]
     pub out: Option<ProbeTarget>,
-    /// Go on without a test of outgoing port 25
+    /// Continue without a test of outgoing port 25
     #[arg(long)]
     pub skip_port_25: bool,
     /// Write the API key and the SMTP password to this new file instead of the terminal

@@ -186,7 +186,7 @@ impl Drop for RunGuard {
 
 fn gave_up(after: Duration) -> AdminError {
     let minutes = after.as_secs() / 60;
-    format!("not finished after {minutes} minutes; a command on queued mail goes on in the background").into()
+    format!("not finished after {minutes} minutes; a command on queued mail continues in the background").into()
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub enum SetupError {
     #[error("no certificate yet: {reason}")]
     NoCertificate { reason: String },
     /// The test mail was deferred.
-    #[error("the test email is not delivered yet, and is retried. Run `{again}` to see how it goes on")]
+    #[error("the test email is not delivered yet, and is retried. Run `{again}` to see whether it arrived")]
     TestMailDeferred { again: String },
     /// The test mail was refused.
     #[error("the test email was not delivered: {reason}. Correct that, then run `{again}` to send another")]

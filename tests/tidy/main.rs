@@ -1,4 +1,4 @@
-//! Rules of the repository as tests: sizes, names, file docs, crate dependencies, import cycles, README's map.
+//! Rules of the repository as tests: sizes, names, texts, file docs, crate dependencies, import cycles, README's map.
 //!
 //! [`tree`] lists and reads the files of the repository. Each other module is one group of rules; it takes the files
 //! and returns [`tree::Finding`]s, each with its place and what to do. The tests read text and compile nothing, so they
@@ -15,6 +15,7 @@ mod names;
 mod order;
 mod pages;
 mod sizes;
+mod texts;
 mod tree;
 
 use tree::{Tree, assert_none};
@@ -37,6 +38,11 @@ fn comments_open_with_their_subject() {
 #[test]
 fn type_names_are_unique_in_a_crate() {
     assert_none(names::check_unique(&Tree::read()));
+}
+
+#[test]
+fn texts_for_users_are_plain() {
+    assert_none(texts::check(&Tree::read()));
 }
 
 #[test]

@@ -138,7 +138,7 @@ pub(super) async fn logout(arguments: &[String]) -> Result<(), CliError> {
     let note = match &profile.sign_in {
         Some(tokens) => match revoke(&profile.base_url, tokens).await {
             Ok(()) => "the sign-in was ended at the server".to_owned(),
-            Err(error) => format!("the server could not be told ({error}): end the access under Connected apps"),
+            Err(error) => format!("the sign-in could not be revoked ({error}): revoke it under Connected apps"),
         },
         None => "the key itself stays valid: `postrider api-keys delete` revokes it".to_owned(),
     };

@@ -175,7 +175,7 @@ fn a_block_ends_where_it_began() {
         ("<mjml><mj-body><mj-section>{{#if a}}</mj-section>{{/if}}</mj-body></mjml>", "`{{#if a}}` begins a block"),
         ("<mjml><mj-body><mj-raw>{{#if a}}</mj-raw><mj-section>{{/if}}</mj-section></mj-body></mjml>", "`{{/if}}`"),
         ("<mjml><mj-body><!-- {{#if a}} --><mj-section></mj-section><!-- {{/if}} --></mj-body></mjml>", "a comment"),
-        ("<mjml>{{#if a}}<mj-body></mj-body>{{/if}}</mjml>", "cannot stand directly in `<mjml>`"),
+        ("<mjml>{{#if a}}<mj-body></mj-body>{{/if}}</mjml>", "is not allowed directly in `<mjml>`"),
         (
             "<mjml><mj-head>{{#if a}}<mj-style>x</mj-style>{{/if}}</mj-head><mj-body /></mjml>",
             "directly in `<mj-head>`",
@@ -218,16 +218,16 @@ fn errors_say_where_and_what_to_do() {
         ("<mjml><mj-body><p>", "line 1, column 16: `<p>` is HTML"),
         (
             "<mjml><mj-body><mj-text>x</mj-text>",
-            "line 1, column 16: `<mj-text>` cannot stand in `<mj-body>`: it stands in",
+            "line 1, column 16: `<mj-text>` is not allowed in `<mj-body>`, only in",
         ),
         (
             "<mjml><mj-body>\n<mj-section>\n</mj-body>",
-            "line 3, column 1: `</mj-body>` stands where `</mj-section>` is expected",
+            "line 3, column 1: `</mj-body>` where `</mj-section>` is expected",
         ),
         ("<mjml><mj-body>\n<mj-section>", "line 2, column 1: `<mj-section>` is not closed"),
         ("<mjml><mj-body></mj-body></mjml></mjml>", "line 1, column 33: `</mjml>` closes"),
         ("<mjml><mj-body></mj-body><mj-body></mj-body></mjml>", "line 1, column 26: there is a second"),
-        ("<mjml><mj-body></mj-body><mj-head></mj-head></mjml>", "line 1, column 26: `<mj-head>` stands before"),
+        ("<mjml><mj-body></mj-body><mj-head></mj-head></mjml>", "line 1, column 26: `<mj-head>` must come before"),
         ("<mjml><mj-body width=600></mj-body></mjml>", "line 1, column 16: `width` needs a value in quotes"),
         ("<mjml><mj-body width></mj-body></mjml>", "line 1, column 16: `width` needs"),
         ("<mjml><mj-body width=\"1></mj-body></mjml>", "line 1, column 16: the value of `width` is not closed"),
@@ -242,7 +242,7 @@ fn errors_say_where_and_what_to_do() {
         assert!(error.starts_with(expected), "{source}: {error}");
     }
     for (content, expected) in [
-        ("<mj-text>a\n<mj-text>b</mj-text>", "`<mj-text>` cannot stand in `<mj-text>` of line 1"),
+        ("<mj-text>a\n<mj-text>b</mj-text>", "`<mj-text>` is not allowed in `<mj-text>` of line 1"),
         ("<mj-text>a", "`<mj-text>` is not closed"),
         ("<mj-image src=\"x\">text</mj-image>", "`<mj-image>` holds nothing"),
     ] {

@@ -58,7 +58,7 @@ impl Renderable for ConsoleFrame<'_> {
                     script src=(script) defer {}
                 }
                 body.dashboard.signed-out[context.viewer.is_none()] {
-                    a.skip href="#content" { "Skip to the content" }
+                    a.skip href="#content" { "Skip to content" }
                     @if context.viewer.is_some() { (ConsoleHeader(self)) (ConsoleNavigation(self)) }
                     main #content tabindex="-1" {
                         (ConsoleTitleBar(self))

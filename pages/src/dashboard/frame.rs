@@ -115,7 +115,7 @@ impl Renderable for Frame<'_> {
                     script src=(script) defer {}
                 }
                 body.dashboard.signed-out[context.viewer.is_none()] {
-                    a.skip href="#content" { "Skip to the content" }
+                    a.skip href="#content" { "Skip to content" }
                     @if context.viewer.is_some() { (Header(self)) (Navigation(self)) }
                     @if context.viewer.is_none() {
                         header.signed-out-head { a.brand href="/dashboard" { span.mark aria-hidden="true" {} "postrider" } }

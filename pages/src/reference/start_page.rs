@@ -55,8 +55,9 @@ fn key_section(base_url: &str) -> Section {
 fn first_email_section(table: &ApiTable) -> Section {
     let mut prose = paragraphs(&[
         "Choose a language above; all examples of the reference follow.",
-        "A success means that the email is stored and will be delivered. What happens to it afterwards is told by its \
-         [status](/docs/emails#get-email), its [events](/docs/emails#list-email-events) and by [webhooks](/docs/webhooks).",
+        "A success means that the email is stored and will be delivered. Its \
+         [status](/docs/emails#get-email), its [events](/docs/emails#list-email-events) and [webhooks](/docs/webhooks) \
+         show what happens to it afterwards.",
         "`from` needs a [verified domain](/docs/domains). Before you have one:",
     ]);
     prose.push(Block::List(vec![
@@ -78,7 +79,7 @@ fn requests_section() -> Section {
         "Optional fields may be null, which is the same as leaving them out.".into(),
         "Unknown fields are ignored, and named in `warnings` of the response.".into(),
         "Times are in RFC 3339, in UTC. Ids begin with their kind: `msg_…`, `dom_…`, `tpl_…`.".into(),
-        "Each response has `x-request-id`, by which it is found in the [request log](/docs/logs).".into(),
+        "Each response has `x-request-id`. Search for it in the [request log](/docs/logs).".into(),
         "Where an operation takes `If-Match`, a change is refused if the object changed since you read its `ETag`."
             .into(),
     ]));

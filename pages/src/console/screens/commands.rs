@@ -151,7 +151,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (facts)
             @if !outcome.is_empty() { p { (outcome) } }
             @if run.ended_at.is_none() {
-                p.help { "It goes on when you leave this page. " a href=(context.request.path) { "Reload" } }
+                p.help { "It continues when you leave this page. " a href=(context.request.path) { "Reload" } }
             }
             @if let Some(error) = &run.error { div.notice.bad role="alert" { p { (error) } } }
             @if !problems.is_empty() { ul.plain { @for problem in &problems { li { (problem) } } } }

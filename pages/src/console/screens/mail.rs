@@ -157,7 +157,7 @@ impl Renderable for Nothing {
     fn render_to(&self, buffer: &mut Buffer) {
         let (title, text) = match (self.has_more, self.is_filtered) {
             (true, _) => {
-                ("Nothing found yet", format!("{} recipients were read; the next page goes on.", grouped(self.read)))
+                ("Nothing found yet", format!("{} recipients were read; the next page continues.", grouped(self.read)))
             }
             (false, true) => ("Nothing in the queue matches", "Finished emails are under All emails.".to_owned()),
             (false, false) => ("The queue is empty", "Recipients that wait for delivery are listed here.".to_owned()),

@@ -244,7 +244,7 @@ async fn show_warm_up(context: &Context<'_>) -> Result<View, Failure> {
     let choices = [
         ("configured", "As configured"),
         ("since", "It began on this day"),
-        ("over", "It is over: the addresses are warm"),
+        ("over", "It has ended: the addresses are warm"),
     ];
     let choices = choices.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
     let (state, day) = match &pool.warm_up_ordered {

@@ -131,7 +131,7 @@ pub(super) struct TopTable<'a> {
     pub(super) now: Timestamp,
 }
 
-const COLUMNS: &[&str] = &["Destination", "Pool", "Waiting", "Ready", "Retry", "Held", "Oldest", "Next", "What binds"];
+const COLUMNS: &[&str] = &["Destination", "Pool", "Waiting", "Ready", "Retry", "Held", "Oldest", "Next", "Blocked by"];
 
 impl Renderable for TopTable<'_> {
     fn render_to(&self, buffer: &mut Buffer) {

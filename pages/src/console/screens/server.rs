@@ -53,7 +53,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 div.section-head { h2 { "Store" } }
                 div.card {
                     (store_facts(&status.store))
-                    p.help { "A check reads every row and every message and compares checksums. Mail goes on meanwhile." }
+                    p.help { "A check reads every row and every message and compares checksums. Delivery continues." }
                     (check.within(context))
                 }
             }

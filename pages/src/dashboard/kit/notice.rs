@@ -33,7 +33,7 @@ pub fn done_text(code: &str) -> Option<&'static str> {
         "reinstated" => "The commission is reinstated.",
         "rejected" => "It was rejected.",
         "replayed" => "It will be sent again.",
-        "resumed" => "It goes on.",
+        "resumed" => "It continues.",
         "reversed" => "The commission is reversed.",
         "rolled_back" => "The earlier version is published again.",
         "sent" => "The email was accepted.",

@@ -202,7 +202,7 @@ impl DomainRecord {
     fn purpose_text(&self) -> &'static str {
         match self.purpose.as_str() {
             "ownership" => "Proves that the domain is yours.",
-            "dkim" => "The public key by which receivers check the signature of your email.",
+            "dkim" => "The public key with which receivers check the signature of your email.",
             "return_path" => "Bounces come back to this host, so that they are counted for the right email.",
             "spf" => {
                 "Allows this service to send for the domain. A domain has one SPF record: the value below includes yours."

@@ -156,7 +156,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     (recovery.within(context))
                     (off.within(context))
                 } @else if is_code_refused {
-                    p { "Enter the code that the app shows now. To see the secret again, set up anew." }
+                    p { "Enter the code that the app shows now. To see a secret again, restart the set-up." }
                     (code.within(context))
                     (begin.within(context))
                 } @else {

@@ -168,7 +168,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
                     "Objects that could not be booked are among the "
                     a href={ (PATH) "/processor/events?status=failed" } { "failed events" }
                     " and can be replayed. Otherwise "
-                    a href=(BACKFILL_PATH) { "import again" } ": it goes on where nothing is written yet."
+                    a href=(BACKFILL_PATH) { "import again" } ": it continues where nothing is written yet."
                 }
             }
         }

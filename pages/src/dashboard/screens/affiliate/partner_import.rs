@@ -100,7 +100,7 @@ async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
     let invites = context.form().get("send_invites") == "true";
     let report: ImportReport = context.read(&import_call(csv.clone(), true, invites)).await.map_err(at_csv)?;
     let form = import_form(&csv, invites);
-    let email = if invites { "Each of them is told by email." } else { "Nobody is told by email." };
+    let email = if invites { "Each of them gets an email." } else { "No email is sent to them." };
     let body = maud! {
         @if report.imported == 0 {
             (Notice { tone: Tone::Warning, text: "No partner would be added." })

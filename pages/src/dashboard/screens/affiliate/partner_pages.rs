@@ -297,7 +297,7 @@ impl PartnerDecision {
     fn form(&self) -> Form<'static> {
         let reason = Field::new("reason", "Reason", Control::Area { rows: 2 });
         let reason = match self.email {
-            Some(_) => reason.help("It stands in the email to the partner."),
+            Some(_) => reason.help("The email to the partner includes it."),
             None => reason.help("For your team."),
         };
         let email = self.email.map(|label| Field::new("send_email", label, Control::Checkbox).value("true"));

@@ -123,7 +123,7 @@ impl Renderable for ProcessorCard<'_> {
                     (RowButton { context, form: "test", label: "Test the connection", field: ("now", "1") })
                 }
                 @if context.allows("list_affiliate_processor_events") { a.button href=(EVENTS_PATH) { "Events" } }
-                @if context.allows("connect_affiliate_processor") { a.button href=(PROCESSOR_PATH) { "Connect anew" } }
+                @if context.allows("connect_affiliate_processor") { a.button href=(PROCESSOR_PATH) { "Reconnect" } }
             }
         }
         .render_to(buffer);

@@ -248,7 +248,7 @@ fn read_minima(text: &str) -> Result<Value, Failure> {
         let currency = currency.trim_end_matches(':').to_lowercase();
         let amount = parse_amount(amount, &currency).map_err(|reason| refuse(line, &reason))?;
         if minima.insert(currency, amount).is_some() {
-            return Err(refuse(line, "the currency stands twice"));
+            return Err(refuse(line, "the currency is listed twice"));
         }
     }
     Ok(Value::Object(

@@ -51,7 +51,7 @@ fn claim_offer<'a>(context: &'a Context<'a>, failure: &'a Failure) -> impl Rende
                             div { dt { "Value" } dd { code { (value) } (CopyButton { text: &value, label: "the value" }) } }
                         }
                     }
-                    li { "Verify it. The other account is told and has 72 hours to answer; then the domain is yours." }
+                    li { "Verify it. The other account is notified and has 72 hours to object." }
                 }
                 @if context.allows("create_domain_claim") { (form.within(context)) }
             }

@@ -80,13 +80,13 @@ impl DomainClaim {
             ("expired", _) => "The record was not found in time. Add the domain again to start a new claim.",
             ("cancelled", _) => "The claim was canceled; the domain stays where it is.",
             (_, Some("grace_period")) => {
-                "The other account was told and can object until the end of its grace period. Keep the record."
+                "The other account was notified and can object until the end of its grace period. Keep the record."
             }
             (_, Some("recent_owner_activity")) => {
-                "The other account has sent from the domain recently. The claim goes on when it stops; verify again later."
+                "The other account has sent from the domain recently. Verify again when it has stopped."
             }
             (_, Some("pending_scheduled_emails")) => {
-                "The other account has scheduled emails from the domain. The claim goes on when they are sent; verify again later."
+                "The other account has scheduled emails from the domain. Verify again when they are sent."
             }
             _ => "The record was found. Verify again to complete the claim.",
         }

@@ -119,7 +119,7 @@ fn a_claimed_domain_can_be_claimed() {
         location(backend.post("/domains/new", "claim", &[("name", "example.com")])),
         "/dashboard/domains/claims/clm_1?done=created"
     );
-    assert!(html(backend.get("/domains/claims/clm_1")).contains("The other account was told"));
+    assert!(html(backend.get("/domains/claims/clm_1")).contains("The other account was notified"));
     assert_eq!(
         location(backend.post("/domains/claims/clm_1", "verify", &[])),
         "/dashboard/domains/claims/clm_1?done=verified"

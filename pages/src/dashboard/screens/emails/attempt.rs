@@ -57,7 +57,7 @@ impl EmailAttempt {
     fn badge(&self) -> Badge {
         match self.smtp_code {
             Some(200..300) => Badge::new("Accepted", Tone::Good),
-            Some(400..500) => Badge::new("Put off", Tone::Warning),
+            Some(400..500) => Badge::new("Deferred", Tone::Warning),
             Some(_) => Badge::new("Refused", Tone::Bad),
             None if self.next_attempt_at.is_some() => Badge::new("No answer", Tone::Warning),
             None => Badge::new("No answer", Tone::Bad),
@@ -130,7 +130,7 @@ fn phase_in_words(phase: &str) -> &str {
         "mail" => "The sender (MAIL)",
         "rcpt" => "The recipient (RCPT)",
         "data" => "The content (DATA)",
-        "final" => "The answer to the content",
+        "final" => "The reply to the content",
         other => other,
     }
 }

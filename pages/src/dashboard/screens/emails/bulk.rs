@@ -89,7 +89,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 (resend.within(context))
             }
         }
-        @if rest > 0 { p.soft { (emails_in_words(rest)) " under way: nothing can be changed about what is being sent." } }
+        @if rest > 0 { p.soft { "Being sent, cannot be changed: " (emails_in_words(rest)) "." } }
     };
     Ok(Page::new("Selected emails", body).below(LIST, "Emails").into())
 }

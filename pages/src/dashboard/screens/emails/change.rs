@@ -104,7 +104,7 @@ pub(super) async fn show_resend(context: &Context<'_>) -> Result<View, Failure> 
         p {
             "A new email with the same content goes to "
             @if count == 1 { "the recipient" } @else { "all " (count) " recipients, also to those who have it already" }
-            ". Tracking and unsubscribe links are made anew."
+            ". It has new tracking and unsubscribe links."
         }
         @match email.attachments.len() {
             0 => {}

@@ -33,7 +33,7 @@ impl EmailEvent {
         let kind = self.r#type.strip_prefix("email.").unwrap_or(&self.r#type);
         let title = match kind {
             "sent" => "Accepted for delivery".to_owned(),
-            "delivery_delayed" => "Put off".to_owned(),
+            "delivery_delayed" => "Delayed".to_owned(),
             "complained" => "Reported as spam".to_owned(),
             "clicked" => "Link clicked".to_owned(),
             other => sentence_case(other),

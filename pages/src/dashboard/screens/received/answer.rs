@@ -65,7 +65,7 @@ fn forward_form(context: &Context<'_>) -> Form<'static> {
             Field::new("to", "To", Control::Lines { rows: 2 })
                 .required()
                 .help("One address a line, or separated by commas"),
-            Field::new("text", "Your words", Control::Area { rows: 5 }).help("They stand above the forwarded mail"),
+            Field::new("text", "Your words", Control::Area { rows: 5 }).help("They come before the forwarded mail"),
         ],
     )
 }

@@ -146,10 +146,10 @@ fn of_webhook(webhook: &StartWebhook) -> Option<AttentionItem> {
             item(Tone::Bad, "is switched off", "It answered 410 Gone. Enable it again when it is back.")
         }
         (Some("failing"), _) => {
-            item(Tone::Bad, "is switched off", "It failed for too long. Mend it, enable it and replay what it missed.")
+            item(Tone::Bad, "is switched off", "It failed for too long. Fix it, enable it and replay what it missed.")
         }
         (None, Some(_)) => {
-            item(Tone::Warning, "fails", "Deliveries are tried again; if it goes on, it is switched off.")
+            item(Tone::Warning, "fails", "Deliveries are tried again; if they keep failing, it is switched off.")
         }
         _ => None,
     }

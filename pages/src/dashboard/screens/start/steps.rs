@@ -48,13 +48,13 @@ pub(super) fn steps(readings: &StartReadings) -> Vec<StartStep> {
         ),
         step(
             "Add a webhook",
-            "Your program is told of deliveries, bounces and complaints.",
+            "Your program receives deliveries, bounces and complaints as events.",
             hook_path,
             readings.webhooks.as_ref().map(|webhooks| !webhooks.is_empty()),
         ),
         step(
             "Choose a plan",
-            "With a payment method, sending goes on beyond the free amount.",
+            "With a payment method, sending continues beyond the free amount.",
             "/billing",
             readings.account.as_ref().map(|one| one.account.plan != "free"),
         ),

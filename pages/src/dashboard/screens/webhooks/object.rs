@@ -66,7 +66,7 @@ impl Webhook {
                          it when the address works again."
                     }
                     Some("failing") => {
-                        "It is disabled, because it failed for a long time without a success. Mend the receiver, \
+                        "It is disabled, because it failed for a long time without a success. Fix the receiver, \
                          enable the endpoint, and send the failed deliveries again."
                     }
                     _ => "It is disabled: no events are sent to it.",
