@@ -1,4 +1,4 @@
-//! Public IP addresses: guards outgoing connections against server-side request forgery.
+//! Public IP addresses: the SSRF guard of outgoing connections (server-side request forgery).
 //!
 //! Whoever controls a domain's MX or NS records chooses the address that this server connects to, which could be in the
 //! operator's own network. Connections to anything but public unicast addresses are therefore refused. RFC 6890 lists

@@ -2,8 +2,8 @@
 //!
 //! - Connections grow by one per round of accepted messages and halve on pushback: a 421, a 4yz before the first RCPT,
 //!   or a failed connection.
-//! - After several failed dials in a row the site is unreachable. One connection probes it at growing intervals until
-//!   one succeeds.
+//! - Circuit breaker: after several failed dials in a row the site is unreachable. One connection probes it at growing
+//!   intervals until one succeeds.
 //! - A reply may ask for more ([`crate::reply_policy`]). A reduced rate lasts until accepted messages have restored the
 //!   previous one. A backoff suspends all sending until its end; then one connection starts again.
 

@@ -125,7 +125,7 @@ impl QueueLoader {
         }
     }
 
-    /// Leaves an undecodable row where it is, for repair, and logs it once.
+    /// Leaves an undecodable row where it is, for repair, and logs it once. It is a dead letter.
     fn quarantine(&self, at: &Key, queue: &QueueName, error: &store::engine::ReadError) {
         let mut quarantined = self.quarantined.lock();
         if quarantined.len() < QUARANTINE_LOG_MAX && quarantined.insert(at.clone()) {

@@ -1,5 +1,5 @@
-//! Request rate limit of an account: a leaky bucket by the generic cell rate algorithm (GCRA). Pure; time is an
-//! argument.
+//! Request rate limit of an account: a token bucket, kept as one number by the generic cell rate algorithm (GCRA, a
+//! leaky bucket). Pure; time is an argument.
 //!
 //! Each request spends its interval (one second divided by the rate), and time refills it. The spent amount stays
 //! within [`TOLERANCE_NS`]. So a burst of two seconds' worth is allowed, and no more than the rate over any longer

@@ -1,4 +1,4 @@
-//! Source pools: the set of source addresses that an account's mail leaves from.
+//! Source pools (IP pools): the set of source addresses that an account's mail leaves from.
 //!
 //! ```text
 //! account ─► pool assigned by the operator, else by its plan, else the default pool ─► warm-up limit reached?

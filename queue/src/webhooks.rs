@@ -10,7 +10,8 @@
 //! ([`endpoint_queues`]), however many deliveries it has. Each endpoint is served by its own task, so a dead one delays no other.
 //!
 //! Webhook attempts are recorded exactly once, by the owner, in a commit that deletes the due key ([`attempt_outcomes`]). The
-//! HTTP POST is at-least-once: it is repeated after a crash before that commit.
+//! HTTP POST is at-least-once: it is repeated after a crash before that commit. A delivery whose attempts are used up is
+//! a dead letter: it is kept as `failed`, and its account can send it again.
 
 mod attempt_outcomes;
 mod delivery_target;

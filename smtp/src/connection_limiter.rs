@@ -1,4 +1,5 @@
-//! Limits connections by kind of listener, in bounded memory.
+//! Limits connections by kind of listener, in bounded memory. Load shedding: a connection above a limit is answered
+//! 421 (RFC 5321 3.8) and closed.
 //!
 //! ```text
 //! connection ─► ConnectionSlot (one session slot) ─► ConnectionPermit (counted by address, and by site or account)

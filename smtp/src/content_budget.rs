@@ -1,4 +1,5 @@
-//! Limits the bytes of message content in memory, over all sessions of one kind of listener (back-pressure).
+//! Limits the bytes of message content in memory, over all sessions of one kind of listener (back-pressure, load
+//! shedding).
 //!
 //! ```text
 //! SmtpSession ─► MemoryReservation (one per session: its quota holders, its receive rate) ─► FairShareQuota

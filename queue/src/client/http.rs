@@ -5,7 +5,7 @@
 //! TCP to the checked address, TLS) ─► exchange (request, response head, start of the body) ─► HttpResponse
 //! ```
 //!
-//! The client protects against server-side request forgery. A customer chooses the host, and the host's owner chooses
+//! The client is an SSRF guard (server-side request forgery). A customer chooses the host, and the host's owner chooses
 //! its address. So the address is checked after it was resolved, and exactly that address is connected to
 //! (`mail/src/public_ip.rs`). Redirects are not followed, and time, header and body of a response are bounded.
 

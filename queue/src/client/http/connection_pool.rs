@@ -1,4 +1,4 @@
-//! Pool of idle HTTP connections, bounded for each host, in total and in time.
+//! Connection pool: idle HTTP connections, bounded for each host, in total and in time.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Read pool: a few connections with prepared statements, shared by all reads.
+//! Read pool: a connection pool with prepared statements, shared by all reads.
 //!
 //! The protocol is pipelined, so a connection carries many queries at once and a few connections serve all readers. A
 //! broken connection is replaced by the next query that needs it. Reads have a timeout, and fail immediately while
