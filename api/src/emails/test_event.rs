@@ -21,7 +21,7 @@ use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
 use self::example_event::ExampleEvent;
-use self::example_payloads::{UNSUBSCRIBED, WHOLE_EMAIL_EVENTS};
+use self::example_payloads::{PayloadSubject, add_missing, example_for, set_recipient};
 use super::path::{email_not_found, find};
 use super::timeline::TIMELINE_MAX;
 use crate::json_timestamp::JsonTimestamp;
@@ -63,8 +63,9 @@ impl FromRequest for TestEvent {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let test: Self = read_body(call)?;
-        let name = &test.event.name;
-        if test.email_id.is_some() && example_payloads::has_own_payload(name) {
+        let ExampleEvent(kind) = test.event;
+        if test.email_id.is_some() && example_for(kind).subject == PayloadSubject::Object {
+            let name = kind.name();
             return Err(Problem::field("email_id", format!("`{name}` is not about an email that was sent")));
         }
         test.email()?;
@@ -83,7 +84,7 @@ impl TestEvent {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TestEventPayload {
     /// The event's name
-    r#type: String,
+    r#type: &'static str,
     /// When it happened
     created_at: JsonTimestamp,
     /// The event data; `test` is true
@@ -125,30 +126,28 @@ pub async fn send_test_event(
     input: TestEvent,
 ) -> Result<TestEventResponse, Problem> {
     let email = input.email()?;
-    let TestEvent { event: ExampleEvent { name: event, example }, deliver, .. } = input;
+    let TestEvent { event: ExampleEvent(kind), deliver, .. } = input;
     let now = state.intake.clock().now();
+    let event_id = EventId::new(now, state.intake.entropy().unique_bits());
     let mut created_at = now;
-    let mut example = example;
+    let mut example = example_for(kind);
     let mut data = match email {
-        None => example_payloads::common_fields(&event, EventId::new(now, state.intake.entropy().unique_bits())),
+        None => example.data(event_id),
         Some(id) => {
             let found = find(&state, &tenant, id).await?;
             let events = store::event::list(state.intake.store(), tenant.account().id, id, TIMELINE_MAX).await?;
-            let newest = events.into_iter().rfind(|entry| entry.kind.name() == event);
+            let newest = events.into_iter().rfind(|entry| entry.kind == kind);
             created_at = newest.as_ref().map_or(now, |entry| entry.created_at);
             if let Some(first) = found.recipients.first() {
-                example_payloads::set_recipient(&mut example, &first.address);
+                set_recipient(&mut example.fields, &first.address);
             }
-            payload_for_email(&found, newest, event.as_str(), EventId::new(now, state.intake.entropy().unique_bits()))
+            let mut data = payload_for_email(&found, newest, example.subject, event_id);
+            add_missing(&mut data, example.fields);
+            data
         }
     };
-    if let Value::Object(example) = example {
-        for (name, value) in example {
-            data.entry(name).or_insert(value);
-        }
-    }
     data.insert("test".to_owned(), Value::Bool(true));
-    let payload = TestEventPayload { r#type: event, created_at: JsonTimestamp(created_at), data };
+    let payload = TestEventPayload { r#type: kind.name(), created_at: JsonTimestamp(created_at), data };
     // Endpoints belong to the whole account: for a key restricted to a domain only the payload is returned.
     let deliveries = if deliver && tenant.bound_to().is_none() {
         queue_test_deliveries(&state, &tenant, &payload).await?
@@ -165,13 +164,13 @@ async fn queue_test_deliveries(
     payload: &TestEventPayload,
 ) -> Result<Vec<QueuedTestDelivery>, Problem> {
     let all = store::webhook::list(state.intake.store(), tenant.account().id).await?;
-    let kind = EventKind::from_name(&payload.r#type);
+    let kind = EventKind::from_name(payload.r#type);
     let is_subscribed = |entry: &Webhook| entry.enabled && kind.is_some_and(|kind| entry.subscribes_to(kind));
     let subscribed: Vec<Webhook> = all.into_iter().filter(is_subscribed).collect();
     let text = serde_json::to_string(payload).map_err(Problem::internal)?;
     let id = payload.data.get("event_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     let id = id.ok_or_else(|| Problem::internal("test payload has no event id"))?;
-    let queued_deliveries = state.intake.webhooks().send_test_deliveries(&subscribed, id, &payload.r#type, &text).await;
+    let queued_deliveries = state.intake.webhooks().send_test_deliveries(&subscribed, id, payload.r#type, &text).await;
     let queued_deliveries =
         queued_deliveries.map_err(|error| crate::webhooks::error::webhook_error_problem(error, state))?;
     let queued = queued_deliveries.into_iter().zip(subscribed).map(|(delivery, endpoint)| QueuedTestDelivery {
@@ -186,7 +185,7 @@ async fn queue_test_deliveries(
 fn payload_for_email(
     found: &EmailWithRecipients,
     newest: Option<Event>,
-    name: &str,
+    subject: PayloadSubject,
     fresh: EventId,
 ) -> Map<String, Value> {
     let EmailWithRecipients { email, recipients, .. } = found;
@@ -200,8 +199,8 @@ fn payload_for_email(
         account: email.account,
         subject: email.id.into(),
         // The kind decides only which fields are added; the example provides the status.
-        kind: if name == UNSUBSCRIBED { EventKind::Unsubscribed } else { EventKind::Opened },
-        recipient: recipient.filter(|_| !WHOLE_EMAIL_EVENTS.contains(&name)),
+        kind: if subject == PayloadSubject::Contact { EventKind::Unsubscribed } else { EventKind::Opened },
+        recipient: recipient.filter(|_| subject != PayloadSubject::WholeEmail),
         created_at: email.created_at,
         detail: Value::Null,
     };

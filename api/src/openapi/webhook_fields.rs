@@ -1,4 +1,6 @@
 //! Descriptions of the fields of webhook events: from a table, or from the component whose fields the event has.
+//!
+//! Most descriptions serve several events, so they are not part of an event's row (`example_payloads::example_for`).
 
 use serde_json::{Value, json};
 

@@ -6,20 +6,17 @@ use mail::id::EventId;
 use serde_json::{Map, Value, json};
 
 use super::webhook_fields;
-use crate::emails::test_event::example_payloads;
+use crate::emails::test_event::example_payloads::example_for;
 use crate::schema;
 
 pub(super) fn webhooks_section(components: &Value) -> Value {
-    let entry = |kind: &EventKind| (kind.name().to_owned(), webhook_entry(kind.name(), components));
+    let entry = |kind: &EventKind| (kind.name().to_owned(), webhook_entry(*kind, components));
     Value::Object(EventKind::ALL.iter().map(entry).collect())
 }
 
-fn webhook_entry(name: &str, components: &Value) -> Value {
-    let mut data = example_payloads::common_fields(name, EventId::from_bytes([0; 16]));
-    if let Some(Value::Object(event_data)) = example_payloads::example_for(name) {
-        data.extend(event_data);
-    }
-    let data = Value::Object(data);
+fn webhook_entry(kind: EventKind, components: &Value) -> Value {
+    let name = kind.name();
+    let data = Value::Object(example_for(kind).data(EventId::from_bytes([0; 16])));
     let mut data_schema = schema_of_example(&data);
     webhook_fields::describe(name, &mut data_schema, components);
     let body = json!({

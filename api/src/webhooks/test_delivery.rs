@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use mail::id::{EventId, WebhookId};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use store::access::Tenant;
 
 use super::error::{webhook_error_problem, webhook_not_found};
 use super::request::WebhookPath;
 use super::view::{QueuedDeliveryResponse, WebhookDeliveryView};
 use crate::emails::test_event::example_event::ExampleEvent;
-use crate::emails::test_event::example_payloads;
+use crate::emails::test_event::example_payloads::example_for;
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::request_object::{RequestObject, body_spec, read_body};
@@ -47,18 +47,6 @@ impl FromRequest for TestWebhook {
     }
 }
 
-/// The `data` of an example event; `test` is true.
-pub(crate) fn example_data(event: &str, id: EventId, example: Value) -> Map<String, Value> {
-    let mut data = example_payloads::common_fields(event, id);
-    if let Value::Object(example) = example {
-        for (name, value) in example {
-            data.entry(name).or_insert(value);
-        }
-    }
-    data.insert("test".to_owned(), Value::Bool(true));
-    data
-}
-
 /// `POST /webhooks/{id}/test`.
 ///
 /// # Errors
@@ -75,12 +63,14 @@ pub async fn send_test(
     }
     let now = state.intake.clock().now();
     let id = EventId::new(now, state.intake.entropy().unique_bits());
-    let ExampleEvent { name: event, example } = input.test.event;
-    let data = example_data(&event, id, example);
+    let ExampleEvent(kind) = input.test.event;
+    let mut data = example_for(kind).data(id);
+    data.insert("test".to_owned(), Value::Bool(true));
+    let event = kind.name();
     let envelope =
-        mail::webhook::WebhookBody { r#type: &event, created_at: mail::timestamp::to_rfc3339(now), data: &data };
+        mail::webhook::WebhookBody { r#type: event, created_at: mail::timestamp::to_rfc3339(now), data: &data };
     let body = serde_json::to_string(&envelope).map_err(Problem::internal)?;
-    let queued = state.intake.webhooks().send_test_deliveries(std::slice::from_ref(&webhook), id, &event, &body).await;
+    let queued = state.intake.webhooks().send_test_deliveries(std::slice::from_ref(&webhook), id, event, &body).await;
     let queued = queued.map_err(|error| webhook_error_problem(error, &state))?;
     let delivery = queued.first().ok_or_else(webhook_not_found)?;
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(delivery) })

@@ -1,9 +1,6 @@
-//! Example payloads of affiliate webhook events.
+//! Example objects of affiliate webhook events.
 
 use serde_json::{Value, json};
-
-/// Prefixes of the affiliate event names.
-pub(super) const EVENT_PREFIXES: [&str; 4] = ["affiliate.", "referral.", "commission.", "payout."];
 
 const PROGRAM: &str = "prog_00000000000000000000000000";
 const PARTNER: &str = "aff_00000000000000000000000000";
@@ -11,24 +8,19 @@ const REFERRAL: &str = "ref_00000000000000000000000000";
 const PAYOUT: &str = "pay_00000000000000000000000000";
 const AT: &str = "2026-01-01T10:00:00.812Z";
 
-/// The example fields of an event; `None` if there is no such event.
-pub(super) fn example_for(event: &str) -> Option<Value> {
-    let mut data = match event {
-        "affiliate.created" | "affiliate.approved" | "affiliate.updated" => json!({"affiliate": partner()}),
-        "referral.created" => json!({"referral": referral("lead")}),
-        "referral.converted" => json!({"referral": referral("active")}),
-        "commission.created" => json!({"commission": commission("pending")}),
-        "commission.earned" => json!({"commission": commission("earned")}),
-        "commission.reversed" => json!({"commission": commission("reversed")}),
-        "commission.paid" => json!({"commission": commission("paid"), "payout_id": PAYOUT}),
-        "payout.created" | "payout.paid" | "payout.failed" => json!({"payout_id": PAYOUT}),
-        _ => return None,
-    };
+/// Adds the fields that all events of the affiliate program have.
+pub(super) fn in_program(mut data: Value) -> Value {
     (data["program_id"], data["affiliate_id"]) = (json!(PROGRAM), json!(PARTNER));
-    Some(data)
+    data
 }
 
-fn partner() -> Value {
+/// Adds the payout.
+pub(super) fn payout(mut data: Value) -> Value {
+    data["payout_id"] = json!(PAYOUT);
+    data
+}
+
+pub(super) fn partner() -> Value {
     json!({
         "object": "affiliate", "id": PARTNER, "email": "ada@example.org", "first_name": "Ada",
         "last_name": "Lovelace", "company": null, "website": null, "country": "GB", "status": "active",
@@ -43,7 +35,7 @@ fn partner() -> Value {
     })
 }
 
-fn referral(status: &str) -> Value {
+pub(super) fn referral(status: &str) -> Value {
     let paid = status == "active";
     json!({
         "object": "affiliate_referral", "id": REFERRAL, "affiliate_id": PARTNER, "status": status, "source": "api",
@@ -54,7 +46,7 @@ fn referral(status: &str) -> Value {
     })
 }
 
-fn commission(status: &str) -> Value {
+pub(super) fn commission(status: &str) -> Value {
     let after = |words: &[&str]| words.contains(&status).then_some(AT);
     json!({
         "object": "affiliate_commission", "id": "com_00000000000000000000000000", "affiliate_id": PARTNER,

@@ -1,19 +1,16 @@
 //! `ExampleEvent`: the event of a test, named by the request.
 
+use mail::event::EventKind;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::example_payloads::example_for;
 use crate::fields;
 use crate::request_object::RequestValue;
 use crate::schema::Schemas;
 
-/// An event of the service with its example.
+/// An event of the service.
 #[derive(Debug)]
-pub(crate) struct ExampleEvent {
-    pub(crate) name: String,
-    pub(crate) example: Value,
-}
+pub(crate) struct ExampleEvent(pub(crate) EventKind);
 
 impl RequestValue for ExampleEvent {
     type Value = Self;
@@ -23,8 +20,7 @@ impl RequestValue for ExampleEvent {
     }
 
     fn parse(value: &RawValue) -> Result<Self, String> {
-        let name = fields::parse_text(value)?.into_owned();
-        let example = example_for(&name).ok_or_else(|| "is not a known event".to_owned())?;
-        Ok(Self { name, example })
+        let name = fields::parse_text(value)?;
+        EventKind::from_name(&name).map(Self).ok_or_else(|| "is not a known event".to_owned())
     }
 }
