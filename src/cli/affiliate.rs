@@ -377,23 +377,35 @@ impl PartnerCommand {
     }
 }
 
+/// The response to a request in an owner's name.
+struct OwnerResponse {
+    body: Value,
+    is_success: bool,
+}
+
+impl OwnerResponse {
+    fn from_error(error: &AdminError) -> Self {
+        Self { body: json!({"error": error}), is_success: false }
+    }
+}
+
 /// Polls a backfill until it ends. Progress is printed to standard error.
 #[expect(clippy::disallowed_methods, reason = "polls another process synchronously")]
-fn wait_for_backfill(started: (Value, bool), fetch: &dyn Fn(&str) -> (Value, bool)) -> (Value, bool) {
-    let (mut result, mut is_done) = started;
+fn wait_for_backfill(mut response: OwnerResponse, fetch: &dyn Fn(&str) -> OwnerResponse) -> OwnerResponse {
     let mut last_printed = None;
-    while is_done && result["backfill"]["status"] == "running" {
-        let counts = (result["backfill"]["invoices_seen"].clone(), result["backfill"]["lines_written"].clone());
+    while response.is_success && response.body["backfill"]["status"] == "running" {
+        let backfill = &response.body["backfill"];
+        let counts = (backfill["invoices_seen"].clone(), backfill["lines_written"].clone());
         if last_printed.as_ref() != Some(&counts) {
             eprintln!("{} invoices read, {} commissions written", counts.0, counts.1);
             last_printed = Some(counts);
         }
         std::thread::sleep(POLL_INTERVAL);
-        let id = result["backfill"]["id"].as_str().unwrap_or_default().to_owned();
-        (result, is_done) = fetch(&id);
+        let id = response.body["backfill"]["id"].as_str().unwrap_or_default().to_owned();
+        response = fetch(&id);
     }
-    let has_finished = result["backfill"]["status"] == "done";
-    (result, is_done && has_finished)
+    response.is_success &= response.body["backfill"]["status"] == "done";
+    response
 }
 
 /// Sends the request and prints the response.
@@ -406,19 +418,23 @@ pub fn run(
     let as_owner = |(method, target, body): (&str, String, Value)| {
         let account = arguments.account.clone();
         match send_request(&AdminRequest::Owner { account, method: method.to_owned(), target, body }) {
-            Ok(response) => (response["body"].clone(), response["status"].as_u64().is_some_and(|status| status < 400)),
-            Err(error) => (json!({"error": error}), false),
+            Ok(response) => OwnerResponse {
+                body: response["body"].clone(),
+                is_success: response["status"].as_u64().is_some_and(|status| status < 400),
+            },
+            Err(error) => OwnerResponse::from_error(&error),
         }
     };
-    let (mut result, mut is_done) = match arguments.command.to_request() {
+    let mut response = match arguments.command.to_request() {
         Ok(request) => as_owner(request),
-        Err(error) => (json!({"error": AdminError::from(error)}), false),
+        Err(error) => OwnerResponse::from_error(&AdminError::from(error)),
     };
     if matches!(arguments.command, AffiliateCommand::Backfill { .. }) {
-        (result, is_done) = wait_for_backfill((result, is_done), &|id| {
+        response = wait_for_backfill(response, &|id| {
             as_owner(("GET", format!("{PROGRAM}/backfill/{}", encode_path_segment(id)), json!({})))
         });
     }
+    let OwnerResponse { body: result, is_success: is_done } = response;
     // The command has been carried out, even if stdout is closed.
     let _ = match (as_json, is_done) {
         (true, _) => writeln!(std::io::stdout(), "{result}"),

@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use mail::automation::Automation;
 use mail::automation::context::{self, EventFacts};
 use mail::automation::definition::{AutomationDefinition, Reentry, StepAction};
-use mail::automation::person_key::{self, PersonKey};
+use mail::automation::person_key::{PersonIdentity, PersonKey};
 use mail::automation::run::{AutomationRun, CompletionReason, RunMode, RunStatus, StepState, StepStatus};
 use mail::id::{ProductEventId, RunId};
 use mail::product_event::ProductEvent;
@@ -267,8 +267,18 @@ pub async fn replay(
     Ok(ReplayResponse { replay: running.await.map_err(Problem::internal)?? })
 }
 
-/// The person of an event or a run: user id and email address.
-type Person = (Option<String>, Option<String>);
+/// The person of an event or a run.
+#[derive(Clone)]
+struct Person {
+    user_id: Option<String>,
+    email: Option<String>,
+}
+
+impl Person {
+    fn identity(&self) -> PersonIdentity<'_> {
+        PersonIdentity { user_id: self.user_id.as_deref(), email: self.email.as_deref() }
+    }
+}
 
 /// The known earlier run of a person.
 enum EarlierRun {
@@ -284,10 +294,7 @@ impl EarlierRun {
         match self {
             Self::None => false,
             Self::Deleted => true,
-            Self::Of((user_id, email)) => person_key::is_same_person(
-                (user_id.as_deref(), email.as_deref()),
-                (person.0.as_deref(), person.1.as_deref()),
-            ),
+            Self::Of(earlier) => earlier.identity().is_same_person(person.identity()),
         }
     }
 }
@@ -322,7 +329,10 @@ impl Replay {
             let events = self.read_page(&mut before, left).await?;
             left = left.saturating_sub(events.len());
             let starting = events.into_iter().filter(|event| self.passes_filter(event));
-            starts.extend(starting.map(|event| (event.id, event.created_at, (event.user_id, event.email))));
+            starts.extend(starting.map(|event| {
+                let person = Person { user_id: event.user_id, email: event.email };
+                (event.id, event.created_at, person)
+            }));
             if before.is_none() {
                 break;
             }
@@ -331,8 +341,7 @@ impl Replay {
         let first_run = RunId::new(*oldest, 0);
         let (mut last_runs, mut repeated) = (HashMap::<PersonKey, EarlierRun>::new(), BTreeSet::new());
         for (id, _, person) in starts.into_iter().rev() {
-            let by_user = person.0.as_deref().map(person_key::user_key);
-            let keys = [by_user, person.1.as_deref().map(person_key::email_key)];
+            let keys = person.identity().keys();
             let mut is_repeated = false;
             for key in keys.into_iter().flatten() {
                 let earlier = match last_runs.entry(key) {
@@ -356,7 +365,9 @@ impl Replay {
         let last = run_indexes::find_last(store, automation.account, automation.id, person).await?;
         let Some(id) = last.run.filter(|id| *id < before) else { return Ok(EarlierRun::None) };
         let found = store::automation_run::get(store, (automation.account, automation.id, id)).await?;
-        Ok(found.map_or(EarlierRun::Deleted, |found| EarlierRun::Of((found.run.user_id, found.run.email))))
+        Ok(found.map_or(EarlierRun::Deleted, |found| {
+            EarlierRun::Of(Person { user_id: found.run.user_id, email: found.run.email })
+        }))
     }
 
     async fn run(mut self) -> Result<ReplayView, Problem> {

@@ -24,12 +24,33 @@ pub fn email_key(email: &str) -> PersonKey {
     hash_key(b"email\0", &email.trim().to_lowercase())
 }
 
-/// True if two pairs of user id and email address belong to the same person.
-#[must_use]
-pub fn is_same_person(one: (Option<&str>, Option<&str>), other: (Option<&str>, Option<&str>)) -> bool {
-    match (one.0, other.0) {
-        (Some(one), Some(other)) => one == other,
-        _ => matches!((one.1, other.1), (Some(one), Some(other)) if email_key(one) == email_key(other)),
+/// User id and email address of the person whom an event or a run is about, as far as they are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PersonIdentity<'a> {
+    pub user_id: Option<&'a str>,
+    pub email: Option<&'a str>,
+}
+
+impl PersonIdentity<'_> {
+    /// True if both belong to the same person.
+    #[must_use]
+    pub fn is_same_person(self, other: PersonIdentity<'_>) -> bool {
+        match (self.user_id, other.user_id) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.has_same_email(other),
+        }
+    }
+
+    /// True if both have an email address, equal without regard to case.
+    #[must_use]
+    pub fn has_same_email(self, other: PersonIdentity<'_>) -> bool {
+        matches!((self.email, other.email), (Some(one), Some(other)) if email_key(one) == email_key(other))
+    }
+
+    /// The keys of the user id and of the email address.
+    #[must_use]
+    pub fn keys(self) -> [Option<PersonKey>; 2] {
+        [self.user_id.map(user_key), self.email.map(email_key)]
     }
 }
 
@@ -39,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_user_id_takes_precedence_over_an_address() {
-        let a = (Some("1"), Some("a@x.example"));
+        let a = PersonIdentity { user_id: Some("1"), email: Some("a@x.example") };
         for (other, same) in [
             ((Some("1"), None), true),
             ((Some("1"), Some("b@x.example")), true),
@@ -48,7 +69,8 @@ mod tests {
             ((None, Some("b@x.example")), false),
             ((None, None), false),
         ] {
-            assert_eq!(is_same_person(a, other), same, "{other:?}");
+            let other = PersonIdentity { user_id: other.0, email: other.1 };
+            assert_eq!(a.is_same_person(other), same, "{other:?}");
         }
         assert_ne!(user_key("a"), email_key("a"));
     }

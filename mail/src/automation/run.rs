@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::person_key::{self, PersonKey};
+use super::person_key::{PersonIdentity, PersonKey};
 use super::{Automation, AutomationDefinition};
 use crate::event::EventKind;
 use crate::id::{AccountId, AutomationId, RunId};
@@ -291,7 +291,13 @@ impl AutomationRun {
     /// The keys that the run is indexed by: of the user id and of the email address.
     #[must_use]
     pub fn persons(&self) -> [Option<PersonKey>; 2] {
-        [self.user_id.as_deref().map(person_key::user_key), self.email.as_deref().map(person_key::email_key)]
+        self.identity().keys()
+    }
+
+    /// The person.
+    #[must_use]
+    pub fn identity(&self) -> PersonIdentity<'_> {
+        PersonIdentity { user_id: self.user_id.as_deref(), email: self.email.as_deref() }
     }
 
     /// Starts the current step if it has not begun.

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use mail::automation::context::{self, RunContext, WaitResult};
 use mail::automation::definition::{MatchBy, Reentry, StepAction};
 use mail::automation::job::{AutomationJobKind, SealedBytes};
-use mail::automation::person_key;
 use mail::automation::run::{AutomationRun, CancelSource, LINEAGE_MAX, NextStep, RunStart, RunWait};
 use mail::automation::{AutomationDefinition, AutomationStatus, STARTED_MAX};
 use mail::id::{AccountId, AutomationId, RunId};
@@ -175,10 +174,9 @@ impl AutomationEngine {
     }
 
     async fn is_cancelled_by(&self, run: &AutomationRun, trigger_signal: &TriggerSignal) -> Result<bool, ReadError> {
-        let run_person = (run.user_id.as_deref(), run.email.as_deref());
         if !run.status.is_active()
             || run.created_at > trigger_signal.at
-            || !person_key::is_same_person(run_person, trigger_signal.user_and_address())
+            || !run.identity().is_same_person(trigger_signal.identity())
         {
             return Ok(false);
         }
@@ -270,12 +268,11 @@ impl AutomationEngine {
         let Some(StepAction::WaitForEvent(wait)) = definition.steps.get(run.index).map(|step| &step.action) else {
             return Ok(false);
         };
-        let run_person = (run.user_id.as_deref(), run.email.as_deref());
-        let (user, email) = trigger_signal.user_and_address();
+        let (of_run, of_event) = (run.identity(), trigger_signal.identity());
         let is_same_person = match wait.by {
-            MatchBy::UserId => user.is_some() && run_person.0 == user,
-            MatchBy::Email => person_key::is_same_person((None, run_person.1), (None, email)),
-            MatchBy::Auto => person_key::is_same_person(run_person, (user, email)),
+            MatchBy::UserId => of_event.user_id.is_some() && of_run.user_id == of_event.user_id,
+            MatchBy::Email => of_run.has_same_email(of_event),
+            MatchBy::Auto => of_run.is_same_person(of_event),
         };
         if !is_same_person || !trigger_signal.is_personal() || (trigger_signal.machine && !wait.include_machine) {
             return Ok(false);
@@ -386,10 +383,7 @@ impl AutomationEngine {
             let last = run_indexes::find_last(self.store(), account, automation, person_key).await?;
             if let Some(id) = last.run {
                 let earlier = store::automation_run::get(self.store(), (account, automation, id)).await?;
-                let run_person = (run.user_id.as_deref(), run.email.as_deref());
-                let is_same = |earlier: &AutomationRun| {
-                    person_key::is_same_person((earlier.user_id.as_deref(), earlier.email.as_deref()), run_person)
-                };
+                let is_same = |earlier: &AutomationRun| earlier.identity().is_same_person(run.identity());
                 let blocks_start = match (&earlier, reentry) {
                     // The earlier run was deleted by retention, but it existed.
                     (None, Reentry::Once) => true,

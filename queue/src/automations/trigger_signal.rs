@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use mail::automation::context::EventFacts;
-use mail::automation::person_key::{self, PersonKey};
+use mail::automation::person_key::{PersonIdentity, PersonKey};
 use mail::id::{AccountId, AutomationId, ProductEventId};
 use mail::received::AutoReplyContext;
 use mail::trigger_event::TriggerEvent;
@@ -48,11 +48,10 @@ impl TriggerSignal {
 
     /// Keys of the person whom the event is about: user id and email address, as far as present.
     pub(super) fn person_keys(&self) -> Vec<PersonKey> {
-        let user = self.facts.user_id.as_deref().map(person_key::user_key);
-        user.into_iter().chain(self.facts.email.as_deref().map(person_key::email_key)).collect()
+        self.identity().keys().into_iter().flatten().collect()
     }
 
-    pub(super) fn user_and_address(&self) -> (Option<&str>, Option<&str>) {
-        (self.facts.user_id.as_deref(), self.facts.email.as_deref())
+    pub(super) fn identity(&self) -> PersonIdentity<'_> {
+        PersonIdentity { user_id: self.facts.user_id.as_deref(), email: self.facts.email.as_deref() }
     }
 }
