@@ -7,7 +7,7 @@ use mail::affiliate::program::MissingStep;
 use mail::quota::{Noun as Quota, QuotaExceeded};
 use queue::client::http::ResponseBudgetError;
 use queue::storage_quota::StorageQuotaError;
-use store::Contended;
+use store::RetriesExhausted;
 use store::affiliate::campaign::CAMPAIGNS_MAX;
 use store::engine::{CommitError, ReadError};
 use thiserror::Error;
@@ -220,7 +220,7 @@ pub enum LedgerError {
     NotSetUp,
     /// Concurrent changes to the same rows made every commit attempt conflict.
     #[error("concurrent changes to the same rows, retry later")]
-    Contended,
+    RetriesExhausted,
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
@@ -301,20 +301,20 @@ impl From<LedgerError> for AffiliateError {
             LedgerError::Read(error) => Self::Read(error),
             LedgerError::Commit(error) => Self::Commit(error),
             LedgerError::NotSetUp => Self::NotSetUp,
-            LedgerError::Contended => Self::Conflict(ConflictReason::Changed),
+            LedgerError::RetriesExhausted => Self::Conflict(ConflictReason::Changed),
             fault => Self::Ledger(fault),
         }
     }
 }
 
-impl From<Contended> for LedgerError {
-    fn from(_: Contended) -> Self {
-        Self::Contended
+impl From<RetriesExhausted> for LedgerError {
+    fn from(_: RetriesExhausted) -> Self {
+        Self::RetriesExhausted
     }
 }
 
-impl From<Contended> for AffiliateError {
-    fn from(_: Contended) -> Self {
+impl From<RetriesExhausted> for AffiliateError {
+    fn from(_: RetriesExhausted) -> Self {
         ConflictReason::Changed.into()
     }
 }

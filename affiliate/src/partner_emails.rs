@@ -28,7 +28,7 @@ use mail::affiliate::portal::{
 use mail::affiliate::program::AffiliateProgram;
 use mail::system_email::SystemEmail;
 use queue::intake::{Intake, SubmitReceipt};
-use queue::submit_error::SubmitError as Refused;
+use queue::submit_error::SubmitError;
 use queue::system_mailer::SystemMailer;
 use store::affiliate::partner_email::{self, QueuedPartnerEmail};
 use store::affiliate::portal_link::{self, NewPortalLink};
@@ -67,8 +67,8 @@ impl From<ReadError> for PartnerEmailError {
     }
 }
 
-impl From<Refused> for PartnerEmailError {
-    fn from(refusal: Refused) -> Self {
+impl From<SubmitError> for PartnerEmailError {
+    fn from(refusal: SubmitError) -> Self {
         Self::RetryLater(refusal.to_string())
     }
 }
@@ -269,9 +269,9 @@ impl PartnerEmails {
         found: &QueuedPartnerEmail,
         prepared: Option<NewPortalLink>,
     ) -> Result<(), PartnerEmailError> {
-        let extend_commit = |outcomes: &[Result<SubmitReceipt, Refused>], batch: &mut Batch| {
+        let extend_commit = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
             // A suppressed partner gets no email; the queue row is deleted as well.
-            if matches!(outcomes.first(), Some(Ok(_) | Err(Refused::Suppressed { .. }))) {
+            if matches!(outcomes.first(), Some(Ok(_) | Err(SubmitError::Suppressed { .. }))) {
                 found.remove(batch);
                 if let Some(prepared) = &prepared {
                     prepared.write(batch);
@@ -281,12 +281,12 @@ impl PartnerEmails {
         let mailer = self.mailer(program, route).await?;
         let outcomes = match mailer.send_batch_with(&self.intake, emails, &extend_commit).await {
             Ok(outcomes) => outcomes,
-            Err(Refused::DoneConcurrently) => return Ok(()),
+            Err(SubmitError::DoneConcurrently) => return Ok(()),
             Err(refusal) => return Err(refusal.into()),
         };
         match outcomes.into_iter().next() {
-            None | Some(Ok(_) | Err(Refused::Suppressed { .. })) => Ok(()),
-            Some(Err(refusal @ (Refused::Message(_) | Refused::Invalid { .. }))) => {
+            None | Some(Ok(_) | Err(SubmitError::Suppressed { .. })) => Ok(()),
+            Some(Err(refusal @ (SubmitError::Message(_) | SubmitError::Invalid { .. }))) => {
                 Err(PartnerEmailError::NotNeeded(refusal.to_string()))
             }
             // The owner or the operator can fix any other cause, so retry.

@@ -48,7 +48,7 @@ pub mod visits;
 
 use http::Method;
 use mail::credential::ApiKeyScope;
-use mail::idempotency::IdempotencyScope as Keyed;
+use mail::idempotency::IdempotencyScope;
 use mail::quota::Noun as Quota;
 
 use crate::operation::{Operation, OperationBuilder, operation};
@@ -134,7 +134,7 @@ fn partner_operations() -> Vec<Operation> {
             .api_key_or_session(full, links::list),
         affiliate_operation(post, "/affiliates/{id}/links", "create_affiliate_link")
             .about(tag, "Create a link for a partner")
-            .idempotent_storage_cost(Keyed::CreateLink, &[(Quota::AffiliateLinks, 1)])
+            .idempotent_storage_cost(IdempotencyScope::CreateLink, &[(Quota::AffiliateLinks, 1)])
             .sdk("affiliates.links.create")
             .api_key_or_session(full, links::create),
         affiliate_operation(delete, "/affiliates/{id}/links/{link_id}", "delete_affiliate_link")
@@ -166,7 +166,7 @@ fn campaign_operations() -> Vec<Operation> {
             .api_key_or_session(full, campaigns::list),
         affiliate_operation(Method::POST, "/affiliate-campaigns", "create_affiliate_campaign")
             .about(tag, "Create a campaign")
-            .idempotent_storage_cost(Keyed::CreateCampaign, &[(Quota::AffiliateCampaigns, 1)])
+            .idempotent_storage_cost(IdempotencyScope::CreateCampaign, &[(Quota::AffiliateCampaigns, 1)])
             .sdk("affiliateCampaigns.create")
             .moves_money()
             .api_key_or_session(full, campaigns::create),
@@ -191,7 +191,7 @@ fn referral_operations() -> Vec<Operation> {
             .api_key_or_session(full, referrals::list),
         affiliate_operation(Method::POST, "/affiliate-referrals", "create_affiliate_referral")
             .about(tag, "Create a referral")
-            .idempotent_storage_cost(Keyed::CreateReferral, &[(Quota::AffiliateReferrals, 1)])
+            .idempotent_storage_cost(IdempotencyScope::CreateReferral, &[(Quota::AffiliateReferrals, 1)])
             .sdk("affiliateReferrals.create")
             .moves_money()
             .api_key_or_session(full, referrals::create),

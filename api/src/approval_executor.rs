@@ -77,7 +77,7 @@ enum ExecutionFailure {
 }
 
 /// How an attempt ends.
-enum Ending {
+enum ExecutionOutcome {
     Executed(Response),
     Failed(Problem),
     /// It may have been executed, and is not repeated.
@@ -88,7 +88,7 @@ enum Ending {
     RepeatLater(Problem),
 }
 
-impl Ending {
+impl ExecutionOutcome {
     /// `may_retry`: the time for retries is not over.
     fn new(performed: Result<Response, ExecutionFailure>, method: &str, attempt: Attempt, may_retry: bool) -> Self {
         let failure = match performed {
@@ -134,30 +134,31 @@ async fn execute(server: &ApiServer, approval: &Approval, attempt: Attempt) -> R
         Err(problem) => Err(ExecutionFailure::BeforeHandler(problem.clone())),
     };
     let may_retry = state.intake.clock().now() < give_up_at(approved.at);
-    let (status, body, error_code) = match Ending::new(performed, &approval.request.method, attempt, may_retry) {
-        Ending::Executed(response) => {
-            (response.status.as_u16(), stored_body(&response.media_type, &response.body), None)
-        }
-        Ending::Failed(problem) => {
-            if let Some(cause) = problem.cause() {
-                tracing::error!(request.id = %id, approval.id = %approval.id, cause, "approved request failed");
+    let (status, body, error_code) =
+        match ExecutionOutcome::new(performed, &approval.request.method, attempt, may_retry) {
+            ExecutionOutcome::Executed(response) => {
+                (response.status.as_u16(), stored_body(&response.media_type, &response.body), None)
             }
-            let body = problem.body(id, &state.options.base_url);
-            let body = stored_body(&HeaderValue::from_static(JSON_MEDIA_TYPE), &body);
-            (problem.status().as_u16(), body, Some(problem.code().word))
-        }
-        Ending::Interrupted(problem) => {
-            let cause = problem.cause().unwrap_or_default();
-            tracing::warn!(approval.id = %approval.id, cause, "approved request may have been executed");
-            return interrupt(server, approval, approved).await;
-        }
-        Ending::TryAgain(problem) => {
-            let after = Approval { state: ApprovalState::Approved { approved }, ..approval.clone() };
-            approval_change::commit(state, approval, &after, None).await?;
-            return Err(problem);
-        }
-        Ending::RepeatLater(problem) => return Err(problem),
-    };
+            ExecutionOutcome::Failed(problem) => {
+                if let Some(cause) = problem.cause() {
+                    tracing::error!(request.id = %id, approval.id = %approval.id, cause, "approved request failed");
+                }
+                let body = problem.body(id, &state.options.base_url);
+                let body = stored_body(&HeaderValue::from_static(JSON_MEDIA_TYPE), &body);
+                (problem.status().as_u16(), body, Some(problem.code().word))
+            }
+            ExecutionOutcome::Interrupted(problem) => {
+                let cause = problem.cause().unwrap_or_default();
+                tracing::warn!(approval.id = %approval.id, cause, "approved request may have been executed");
+                return interrupt(server, approval, approved).await;
+            }
+            ExecutionOutcome::TryAgain(problem) => {
+                let after = Approval { state: ApprovalState::Approved { approved }, ..approval.clone() };
+                approval_change::commit(state, approval, &after, None).await?;
+                return Err(problem);
+            }
+            ExecutionOutcome::RepeatLater(problem) => return Err(problem),
+        };
     record(server, approval, id, (status, error_code), begun, &body);
     if server.router.operation(&approval.request.operation).is_some_and(|one| request_log::is_written_first(one.risk)) {
         state.request_log.flush(state.intake.store()).await;
@@ -416,12 +417,12 @@ mod tests {
 
     /// The word of the ending.
     fn ending(failure: ExecutionFailure, method: &str, attempt: Attempt, may_retry: bool) -> &'static str {
-        match Ending::new(Err(failure), method, attempt, may_retry) {
-            Ending::Executed(_) => "executed",
-            Ending::Failed(_) => "failed",
-            Ending::Interrupted(_) => "interrupted",
-            Ending::TryAgain(_) => "try again",
-            Ending::RepeatLater(_) => "repeat later",
+        match ExecutionOutcome::new(Err(failure), method, attempt, may_retry) {
+            ExecutionOutcome::Executed(_) => "executed",
+            ExecutionOutcome::Failed(_) => "failed",
+            ExecutionOutcome::Interrupted(_) => "interrupted",
+            ExecutionOutcome::TryAgain(_) => "try again",
+            ExecutionOutcome::RepeatLater(_) => "repeat later",
         }
     }
 

@@ -16,7 +16,7 @@ use http::Method;
 use jiff::Timestamp;
 use mail::credential::ApiKeyScope;
 use mail::id::ProductEventId;
-use mail::idempotency::IdempotencyScope as Keyed;
+use mail::idempotency::IdempotencyScope;
 use mail::product_event::{NAME_BYTES_MAX, USER_ID_BYTES_MAX};
 use mail::quota::Noun;
 use serde_json::json;
@@ -38,7 +38,10 @@ pub fn operations() -> Vec<Operation> {
     let get = |path, id, summary| entry(Method::GET, path, id, summary);
     vec![
         entry(Method::POST, "/events", "send_event", "Send a product event")
-            .idempotent_storage_cost(Keyed::SendEvent, &[(Noun::ProductEvents, 1), (Noun::ProductEventBytes, 0)])
+            .idempotent_storage_cost(
+                IdempotencyScope::SendEvent,
+                &[(Noun::ProductEvents, 1), (Noun::ProductEventBytes, 0)],
+            )
             .sdk("events.send")
             .mails_later()
             .api_key_or_session(ApiKeyScope::Sending, send::send),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::Method;
 use mail::credential::ApiKeyScope;
 use mail::draft::Draft;
-use mail::idempotency::IdempotencyScope as Keyed;
+use mail::idempotency::IdempotencyScope;
 use mail::quota::Noun;
 use store::access::{SignedInUser, Tenant};
 
@@ -99,7 +99,7 @@ pub struct Operation {
     pub storage_cost: StorageCost,
     /// Scope of its idempotency keys, if it accepts keys and has a storage cost: a completed request is replayed even
     /// if the quota is exhausted.
-    pub idempotency_scope: Option<Keyed>,
+    pub idempotency_scope: Option<IdempotencyScope>,
     /// The most serious effect of a call; decides which roles may call it in a session.
     pub risk: Risk,
     /// It causes email later that no policy of a client sees: by automations, partner emails or webhooks.
@@ -173,7 +173,7 @@ pub struct OperationBuilder {
     errors: &'static [ErrorCode],
     domain_scoped: bool,
     storage_cost: StorageCost,
-    idempotency_scope: Option<Keyed>,
+    idempotency_scope: Option<IdempotencyScope>,
     sdk_name: Option<&'static str>,
     sdk_actions: &'static [SdkAction],
     risk: Risk,
@@ -276,7 +276,7 @@ impl OperationBuilder {
 
     /// Sets the storage cost and the scope of the idempotency keys.
     #[must_use]
-    pub fn idempotent_storage_cost(mut self, keys: Keyed, stores: StorageCost) -> Self {
+    pub fn idempotent_storage_cost(mut self, keys: IdempotencyScope, stores: StorageCost) -> Self {
         (self.idempotency_scope, self.storage_cost) = (Some(keys), stores);
         self
     }

@@ -1,7 +1,7 @@
 //! `ApiClient`: calls of the API with a deadline, retries and an idempotency key.
 //!
 //! ```text
-//! call ─► attempt ─► answer ─► 2xx ─────────────────────────► Answer
+//! call ─► attempt ─► answer ─► 2xx ─────────────────────────► ApiResponse
 //!            ▲                 └► an error of the API ─► retry? ─► CliError
 //!            └── backoff: full jitter up to min(8 s, 0.5 s × 2^n), or retry-after ──┘
 //! ```
@@ -81,13 +81,13 @@ impl Call {
 
 /// A success answer.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct ApiResponse {
     pub headers: HeaderMap,
     pub body: Bytes,
     key: ApiKey,
 }
 
-impl Answer {
+impl ApiResponse {
     /// The body as a JSON object.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl ApiClient {
     ///
     /// # Errors
     /// The API's error, or why no answer of the API came.
-    pub async fn call(&self, call: &Call) -> Result<Answer, CliError> {
+    pub async fn call(&self, call: &Call) -> Result<ApiResponse, CliError> {
         let deadline = Instant::now() + self.timeout;
         let mut attempt = 1;
         loop {
@@ -195,7 +195,7 @@ impl ApiClient {
         }
     }
 
-    async fn attempt(&self, call: &Call) -> Result<Answer, CliError> {
+    async fn attempt(&self, call: &Call) -> Result<ApiResponse, CliError> {
         let key = self.credential.bearer().await?;
         let request = self.request(call, &key)?;
         let mut kept = self.connection.lock().await;
@@ -221,7 +221,7 @@ impl ApiClient {
             return Err(CliError::Api(Box::new(held)));
         }
         if status.is_success() && body.is_whole {
-            return Ok(Answer { headers, body: body.content, key });
+            return Ok(ApiResponse { headers, body: body.content, key });
         }
         Err(error_of(status, &headers, key.hidden_in(&body.content).as_bytes()))
     }

@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{DottedFlags, FieldValues, operation_command};
-use crate::client::{Answer, ApiClient, Call};
+use crate::client::{ApiClient, ApiResponse, Call};
 use crate::cursor_trail::CursorTrail;
 use crate::error::CliError;
 use crate::field::Field;
@@ -230,7 +230,7 @@ impl OperationRun<'_> {
     }
 
     /// Writes an answer that is no JSON.
-    fn write_content(&self, answer: &Answer) -> Result<(), CliError> {
+    fn write_content(&self, answer: &ApiResponse) -> Result<(), CliError> {
         let Some(path) = self.text("output") else {
             if std::io::stdout().is_terminal() {
                 // Somebody else wrote it, for example a received email.

@@ -13,7 +13,7 @@ use dns::dkim_key::{DkimKey, KeyAlgorithm};
 use dns::resolver::{Resolver, ResolverSettings};
 use dns::sign::Signer;
 use jiff::Timestamp;
-use mail::received::AuthResult::{self, Fail, None as Nothing, Pass, PermError, SoftFail, TempError};
+use mail::received::AuthResult::{self, Fail, None as NoResult, Pass, PermError, SoftFail, TempError};
 use zone::NameServer;
 
 const ZONE: &str = r#"
@@ -78,7 +78,7 @@ async fn spf_determines_permitted_senders() {
         ("a@good.example", "192.0.2.1", Pass),
         ("a@good.example", "192.0.2.2", Fail),
         ("a@soft.example", "192.0.2.1", SoftFail),
-        ("a@nothing.example", "192.0.2.1", Nothing),
+        ("a@nothing.example", "192.0.2.1", NoResult),
         ("a@broken.example", "192.0.2.1", TempError),
         ("a@void.example", "192.0.2.1", PermError),
         ("a@two.example", "192.0.2.1", Pass),
@@ -108,8 +108,8 @@ async fn dmarc_applies_to_the_authors_domain() {
         ("a@hard.example", "ada@good.example", Fail, DmarcPolicy::Reject),
         ("a@nothing.example", "ada@mild.example", Fail, DmarcPolicy::Quarantine),
         ("a@good.example", "ada@sub.strict.example", Fail, DmarcPolicy::Reject),
-        ("a@good.example", "ada@nothing.example", Nothing, DmarcPolicy::None),
-        ("a@good.example", "ada@double.example", Nothing, DmarcPolicy::None),
+        ("a@good.example", "ada@nothing.example", NoResult, DmarcPolicy::None),
+        ("a@good.example", "ada@double.example", NoResult, DmarcPolicy::None),
         ("a@good.example", "ada@broken.example", TempError, DmarcPolicy::None),
     ];
     for (sender, author, wanted, policy) in cases {

@@ -12,7 +12,7 @@ use crate::wait::WaitReason;
 /// A recipient as the API shows it. Only the fields that the explanation needs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct RecipientStanding {
+pub struct RecipientDelivery {
     pub email: String,
     /// `to`, `cc` or `bcc`.
     #[serde(rename = "type")]
@@ -31,10 +31,10 @@ pub struct RecipientStanding {
     pub waits_for: Option<WaitReason>,
 }
 
-/// How it stands for a recipient.
+/// State of the delivery to a recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum DeliveryState {
     /// The recipient's mail host accepted it.
     Arrived,
     /// It is under way, or waits.
@@ -60,7 +60,7 @@ pub enum NextStep {
 /// The explanation for one recipient.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    pub standing: Standing,
+    pub standing: DeliveryState,
     /// A sentence: where it is.
     pub place: String,
     /// A sentence: why it is there.
@@ -130,7 +130,7 @@ pub fn utc(time: Timestamp) -> String {
 
 /// Explains how it stands for a recipient.
 #[must_use]
-pub fn explain(recipient: &RecipientStanding) -> Explanation {
+pub fn explain(recipient: &RecipientDelivery) -> Explanation {
     let explained = match recipient.status.as_str() {
         "delivered" => delivered(recipient),
         "bounced" => bounced(recipient),
@@ -148,7 +148,7 @@ pub fn explain(recipient: &RecipientStanding) -> Explanation {
 
 fn stopped(place: impl Into<String>, advice: impl Into<String>, next_step: Option<NextStep>) -> Explanation {
     Explanation {
-        standing: Standing::Stopped,
+        standing: DeliveryState::Stopped,
         place: place.into(),
         reason: None,
         next_try_at: None,
@@ -158,7 +158,7 @@ fn stopped(place: impl Into<String>, advice: impl Into<String>, next_step: Optio
     }
 }
 
-fn last_words(recipient: &RecipientStanding) -> Option<LastWords> {
+fn last_words(recipient: &RecipientDelivery) -> Option<LastWords> {
     let host = recipient.mx_host.clone();
     match (&recipient.last_response, &recipient.error) {
         (Some(reply), _) => Some(LastWords::Reply { host, text: reply.line() }),
@@ -167,7 +167,7 @@ fn last_words(recipient: &RecipientStanding) -> Option<LastWords> {
     }
 }
 
-fn delivered(recipient: &RecipientStanding) -> Explanation {
+fn delivered(recipient: &RecipientDelivery) -> Explanation {
     let host = recipient.mx_host.as_deref().unwrap_or("the recipient's mail host");
     let at = recipient.delivered_at.map(|at| format!(" on {}", utc(at))).unwrap_or_default();
     let tries = if recipient.attempts > 1 { format!(", at try {}", recipient.attempts) } else { String::new() };
@@ -186,7 +186,7 @@ fn delivered(recipient: &RecipientStanding) -> Explanation {
         ),
     };
     Explanation {
-        standing: Standing::Arrived,
+        standing: DeliveryState::Arrived,
         place: format!("It was delivered: {host} accepted it{at}{tries}."),
         reason,
         advice: advice.into(),
@@ -194,7 +194,7 @@ fn delivered(recipient: &RecipientStanding) -> Explanation {
     }
 }
 
-fn bounced(recipient: &RecipientStanding) -> Explanation {
+fn bounced(recipient: &RecipientDelivery) -> Explanation {
     let at = recipient.bounced_at.map(|at| format!(" on {}", utc(at))).unwrap_or_default();
     // A delivered email can bounce later: a host behind the first one refuses it.
     let place = match recipient.delivered_at {
@@ -214,7 +214,7 @@ fn bounced(recipient: &RecipientStanding) -> Explanation {
     }
 }
 
-fn failed(recipient: &RecipientStanding) -> Explanation {
+fn failed(recipient: &RecipientDelivery) -> Explanation {
     let place = match recipient.attempts {
         0 => "It was not sent: it could not be tried at all.".to_owned(),
         1 => "It was given up after 1 try.".to_owned(),

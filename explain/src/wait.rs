@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::explanation::{Explanation, NextStep, RecipientStanding, Standing};
+use crate::explanation::{DeliveryState, Explanation, NextStep, RecipientDelivery};
 use crate::reply::SmtpResponse;
 
 /// The reason of a wait: `waits_for` of the API.
@@ -24,14 +24,14 @@ const SOON: &str = "Nothing to do: it goes out as soon as it is its turn.";
 const OPERATOR: &str = "Only the operator of this server can let it go; ask them.";
 
 /// Explains a recipient that is neither delivered nor given up.
-pub(crate) fn waiting(recipient: &RecipientStanding) -> Explanation {
+pub(crate) fn waiting(recipient: &RecipientDelivery) -> Explanation {
     let wait = recipient.waits_for.as_ref();
     let (reason, advice, next_step) = match wait {
         Some(wait) => reason(wait, recipient),
         None => (None, RETRIED, None),
     };
     Explanation {
-        standing: Standing::Waiting,
+        standing: DeliveryState::Waiting,
         place: place(recipient, wait),
         reason,
         next_try_at: recipient.next_attempt_at.or(wait.and_then(|wait| wait.until)),
@@ -41,7 +41,7 @@ pub(crate) fn waiting(recipient: &RecipientStanding) -> Explanation {
     }
 }
 
-fn place(recipient: &RecipientStanding, wait: Option<&WaitReason>) -> String {
+fn place(recipient: &RecipientDelivery, wait: Option<&WaitReason>) -> String {
     match (wait.map(|wait| wait.cause.as_str()), recipient.attempts) {
         (Some("scheduled_at"), _) => "It is scheduled and waits for its time.".into(),
         (Some("reply"), _) => "It is being delivered at this moment.".into(),
@@ -51,7 +51,7 @@ fn place(recipient: &RecipientStanding, wait: Option<&WaitReason>) -> String {
     }
 }
 
-fn reason(wait: &WaitReason, recipient: &RecipientStanding) -> (Option<String>, &'static str, Option<NextStep>) {
+fn reason(wait: &WaitReason, recipient: &RecipientDelivery) -> (Option<String>, &'static str, Option<NextStep>) {
     let ahead = match wait.place {
         None | Some(0) => String::new(),
         Some(1) => " One other email is before it.".to_owned(),
@@ -74,7 +74,7 @@ fn reason(wait: &WaitReason, recipient: &RecipientStanding) -> (Option<String>, 
         "queue_held" => (sentence("The queue is held after a backup was restored."), OPERATOR, None),
         "paused" => (sentence("The operator paused all delivery."), OPERATOR, None),
         "suspended" => (sentence("The operator stopped delivery to this destination."), OPERATOR, None),
-        "schedule" => (put_off(recipient), RETRIED, None),
+        "schedule" => (retry_reason(recipient), RETRIED, None),
         "resting" => {
             (sentence("The destination asked for a pause, so nothing is sent to it for a while."), RETRIED, None)
         }
@@ -95,11 +95,11 @@ fn reason(wait: &WaitReason, recipient: &RecipientStanding) -> (Option<String>, 
     }
 }
 
-fn put_off(recipient: &RecipientStanding) -> Option<String> {
+fn retry_reason(recipient: &RecipientDelivery) -> Option<String> {
     let reply = recipient.last_response.as_ref();
     match reply.and_then(SmtpResponse::cause) {
         Some(cause) => Some(cause.sentence().to_owned()),
-        None if reply.is_some() => Some("The recipient's side put it off.".into()),
+        None if reply.is_some() => Some("The recipient's mail host deferred it.".into()),
         None if recipient.error.is_some() => {
             Some("The recipient's mail host could not be reached, or broke off.".into())
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::encode;
 use crate::foreign_text::Fence;
 use crate::tool::{ToolError, ToolResult};
-use crate::tool_session::{Reading, ToolSession, argument_refusal, result};
+use crate::tool_session::{ReadResult, ToolSession, argument_refusal, result};
 
 /// Values of the DNS that are shown of a finding.
 const FOUND_MAX: usize = 10;
@@ -19,14 +19,14 @@ pub(crate) async fn call(session: &ToolSession<'_>, arguments: &Map<String, Valu
     let id = arguments.get("id_or_name").and_then(Value::as_str).filter(|id| !matches!(*id, "" | "." | ".."));
     let Some(id) = id else { return Ok(argument_refusal("`id_or_name` is missing")) };
     let answer = match session.read("get_domain", format!("/domains/{}", encode(id))).await? {
-        Reading::Value(answer) => answer,
-        Reading::Failed(result) => return Ok(result),
+        ReadResult::Value(answer) => answer,
+        ReadResult::Failed(result) => return Ok(result),
     };
     let standing = DomainStanding::deserialize(&answer["domain"]).unwrap_or_default();
     // Reports add to the diagnosis; without them it stands.
     let reports = match session.read("get_domain_dmarc", format!("/domains/{}/dmarc", encode(id))).await? {
-        Reading::Value(answer) => DmarcStanding::deserialize(&answer["dmarc"]).ok(),
-        Reading::Failed(_) => None,
+        ReadResult::Value(answer) => DmarcStanding::deserialize(&answer["dmarc"]).ok(),
+        ReadResult::Failed(_) => None,
     };
     let explanation = explain_domain(&standing, reports.as_ref());
     let mut fence = Fence::default();

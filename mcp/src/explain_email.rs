@@ -1,13 +1,13 @@
 //! `explain_email`: what happened to an email and why, what the far end said, and what to do.
 
-use explain::explanation::{NextStep, RecipientStanding, explain};
+use explain::explanation::{NextStep, RecipientDelivery, explain};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::encode;
 use crate::foreign_text::Fence;
 use crate::tool::{ToolError, ToolResult};
-use crate::tool_session::{Reading, ToolSession, argument_refusal, result};
+use crate::tool_session::{ReadResult, ToolSession, argument_refusal, result};
 
 /// Recipients that are explained.
 const RECIPIENTS_MAX: usize = 50;
@@ -21,14 +21,14 @@ pub(crate) async fn call(session: &ToolSession<'_>, arguments: &Map<String, Valu
         return Ok(argument_refusal("`id` is missing"));
     };
     let answer = match session.read("get_email", format!("/emails/{}", encode(id))).await? {
-        Reading::Value(answer) => answer,
-        Reading::Failed(result) => return Ok(result),
+        ReadResult::Value(answer) => answer,
+        ReadResult::Failed(result) => return Ok(result),
     };
     let target = format!("/emails/{}/attempts?limit={ATTEMPTS_MAX}", encode(id));
     // The attempts add details; without them the explanation stands.
     let attempts = match session.read("list_email_attempts", target).await? {
-        Reading::Value(page) => page["attempts"].as_array().cloned().unwrap_or_default(),
-        Reading::Failed(_) => Vec::new(),
+        ReadResult::Value(page) => page["attempts"].as_array().cloned().unwrap_or_default(),
+        ReadResult::Failed(_) => Vec::new(),
     };
     let mut fence = Fence::default();
     let email = &answer["email"];
@@ -49,7 +49,7 @@ pub(crate) async fn call(session: &ToolSession<'_>, arguments: &Map<String, Valu
 
 /// Explains a recipient in the words of the command line and the dashboard.
 fn explained(recipient: &Value, email: &Value, fence: &mut Fence) -> Value {
-    let standing = RecipientStanding::deserialize(recipient).unwrap_or_default();
+    let standing = RecipientDelivery::deserialize(recipient).unwrap_or_default();
     let explanation = explain(&standing);
     let said =
         explanation.last_words.as_ref().map(|words| format!("{}: {}", words.lead(), fence.enclose(&cut(words.text()))));
@@ -62,7 +62,7 @@ fn explained(recipient: &Value, email: &Value, fence: &mut Fence) -> Value {
 }
 
 /// Tools that carry the advice out.
-fn next_tools(step: NextStep, standing: &RecipientStanding, email: &Value) -> Value {
+fn next_tools(step: NextStep, standing: &RecipientDelivery, email: &Value) -> Value {
     let id = email["id"].as_str().unwrap_or_default();
     match step {
         NextStep::Resend => json!([format!("resend_email id={id} (by call_operation)")]),

@@ -17,7 +17,7 @@ const LIST_TTL_MS: u64 = 300_000;
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum ServerResponse {
     Result(Value),
     Error(RpcError),
     /// The caller must authenticate.
@@ -25,7 +25,7 @@ pub enum Answer {
 }
 
 /// Answers a request.
-pub async fn answer(request: &RpcRequest, meta: &RequestMeta, tools: &dyn ToolSet) -> Answer {
+pub async fn answer(request: &RpcRequest, meta: &RequestMeta, tools: &dyn ToolSet) -> ServerResponse {
     let result = match (request.method.as_str(), meta.is_stateless) {
         ("initialize", false) => initialize(&request.params, tools).await,
         ("ping", false) => Ok(Map::new()),
@@ -40,10 +40,10 @@ pub async fn answer(request: &RpcRequest, meta: &RequestMeta, tools: &dyn ToolSe
                 fields.entry("resultType").or_insert_with(|| "complete".into());
                 fields.insert("_meta".into(), json!({SERVER_INFO: server_info()}));
             }
-            Answer::Result(success(&request.id, fields))
+            ServerResponse::Result(success(&request.id, fields))
         }
-        Err(Rejection::Unauthorized) => Answer::Unauthorized,
-        Err(Rejection::Rpc(error)) => Answer::Error(error),
+        Err(Rejection::Unauthorized) => ServerResponse::Unauthorized,
+        Err(Rejection::Rpc(error)) => ServerResponse::Error(error),
     }
 }
 

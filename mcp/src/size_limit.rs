@@ -12,7 +12,7 @@ const PAGE_STEPS: usize = 4;
 
 /// A value that was shortened where necessary.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Bounded {
+pub(crate) struct ShortenedValue {
     pub(crate) value: Value,
     /// A sentence about the parts that were shortened.
     pub(crate) note: Option<String>,
@@ -21,9 +21,9 @@ pub(crate) struct Bounded {
 }
 
 /// Shortens a value until it fits. The entries of `page`, a field of the value, are all kept.
-pub(crate) fn bound(value: Value, page: Option<&str>) -> Bounded {
+pub(crate) fn bound(value: Value, page: Option<&str>) -> ShortenedValue {
     if json_len(&value) <= RESULT_BYTES_MAX {
-        return Bounded { value, note: None, fits: true };
+        return ShortenedValue { value, note: None, fits: true };
     }
     let steps = STEPS.get(..page.map_or(STEPS.len(), |_| PAGE_STEPS)).unwrap_or(STEPS);
     let mut cut = value;
@@ -34,10 +34,10 @@ pub(crate) fn bound(value: Value, page: Option<&str>) -> Bounded {
                 "The result was too long: texts are cut after {chars_max} characters and lists after {entries_max} \
                  entries. Read a part of it by another tool, or in the dashboard."
             );
-            return Bounded { value: cut, note: Some(note), fits: true };
+            return ShortenedValue { value: cut, note: Some(note), fits: true };
         }
     }
-    Bounded { value: cut, note: Some("The result is too long; most of it was left out.".into()), fits: false }
+    ShortenedValue { value: cut, note: Some("The result is too long; most of it was left out.".into()), fits: false }
 }
 
 /// Shortens a text that is a result of its own.
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn small_values_stay() {
         let value = json!({"a": "x".repeat(2_000)});
-        assert_eq!(bound(value.clone(), None), Bounded { value, note: None, fits: true });
+        assert_eq!(bound(value.clone(), None), ShortenedValue { value, note: None, fits: true });
     }
 
     #[test]

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::json_rpc::{self, Message, RpcError, RpcRequest, error_code};
 use crate::request_meta::RequestMeta;
-use crate::server::{Answer, answer};
+use crate::server::{ServerResponse, answer};
 use crate::streamable_http::MESSAGE_BYTES_MAX;
 use crate::tool::ToolSet;
 
@@ -83,12 +83,12 @@ async fn respond(request: &RpcRequest, tools: &dyn ToolSet) -> Value {
     };
     let outcome = match meta {
         Ok(meta) => answer(request, &meta, tools).await,
-        Err(error) => Answer::Error(error),
+        Err(error) => ServerResponse::Error(error),
     };
     match outcome {
-        Answer::Result(value) => value,
-        Answer::Error(error) => error.response(Some(&request.id)),
-        Answer::Unauthorized => {
+        ServerResponse::Result(value) => value,
+        ServerResponse::Error(error) => error.response(Some(&request.id)),
+        ServerResponse::Unauthorized => {
             let text = "The API key is unknown, revoked or expired: `postrider login` stores another";
             RpcError::new(error_code::INVALID_REQUEST, text).response(Some(&request.id))
         }

@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::json_rpc::{self, Message, RpcError, RpcRequest, error_code};
 use crate::protocol_version::ProtocolVersion;
 use crate::request_meta::{self, RequestMeta};
-use crate::server::{Answer, answer};
+use crate::server::{ServerResponse, answer};
 use crate::tool::ToolSet;
 
 /// Largest message: the largest request of the API is 40 MB, but a model writes no such arguments.
@@ -90,9 +90,9 @@ impl AcceptedHead<'_> {
             Err(error) => return error_response(StatusCode::BAD_REQUEST, Some(&request.id), &error),
         };
         match answer(&request, &meta, tools).await {
-            Answer::Result(value) => json(StatusCode::OK, &value),
-            Answer::Unauthorized => unauthorized(self.options, true),
-            Answer::Error(error) => {
+            ServerResponse::Result(value) => json(StatusCode::OK, &value),
+            ServerResponse::Unauthorized => unauthorized(self.options, true),
+            ServerResponse::Error(error) => {
                 let status = if meta.is_stateless { stateless_status(error.code) } else { StatusCode::OK };
                 error_response(status, Some(&request.id), &error)
             }

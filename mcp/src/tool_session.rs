@@ -9,7 +9,7 @@ use crate::foreign_text::Fence;
 use crate::operation_table::Operation;
 use crate::problem;
 use crate::response_schema::fence_response;
-use crate::size_limit::{Bounded, bound, bound_text};
+use crate::size_limit::{ShortenedValue, bound, bound_text};
 use crate::tool::{ToolError, ToolResult};
 use crate::toolset::ToolSelection;
 
@@ -30,7 +30,7 @@ pub(crate) struct ToolSession<'a> {
 }
 
 /// How a reading went.
-pub(crate) enum Reading {
+pub(crate) enum ReadResult {
     /// The JSON of the response.
     Value(Value),
     /// The API refused, or did not answer: the result of the tool.
@@ -79,14 +79,14 @@ impl<'a> ToolSession<'a> {
     }
 
     /// Reads an object for a tool of our own.
-    pub(crate) async fn read(&self, operation: &str, target: String) -> Result<Reading, ToolError> {
+    pub(crate) async fn read(&self, operation: &str, target: String) -> Result<ReadResult, ToolError> {
         let reply = match self.perform(OperationCall::get(operation, target)).await? {
             Ok(reply) => reply,
-            Err(failure) => return Ok(Reading::Failed(problem::no_reply(&failure, true))),
+            Err(failure) => return Ok(ReadResult::Failed(problem::no_reply(&failure, true))),
         };
         match reply.is_success() {
-            true => Ok(Reading::Value(reply.json())),
-            false => Ok(Reading::Failed(problem::refusal(&reply, &self.catalog.table))),
+            true => Ok(ReadResult::Value(reply.json())),
+            false => Ok(ReadResult::Failed(problem::refusal(&reply, &self.catalog.table))),
         }
     }
 
@@ -97,7 +97,7 @@ impl<'a> ToolSession<'a> {
         }
     }
 
-    fn json_result(&self, operation: &Operation, bounded: Bounded) -> ToolResult {
+    fn json_result(&self, operation: &Operation, bounded: ShortenedValue) -> ToolResult {
         let mut fence = Fence::default();
         let value = match bounded.value {
             // A response without content.

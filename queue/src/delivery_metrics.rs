@@ -12,7 +12,7 @@ use mail::outcome::{AttemptPhase, Outcome};
 use mail::task::{Task, TaskClass};
 use metrics::{Counter, Histogram};
 
-use crate::last_hour::{Counted, LastHour};
+use crate::last_hour::{HourlyCounter, LastHour};
 use crate::outcome::{AttemptResult, NextAction};
 
 /// Accounts with their own wait-time metric; others count in the sums by class only.
@@ -69,10 +69,10 @@ impl DeliveryMetrics {
     /// Counts an attempt by its outcome, and the cause of a deferral, bounce or failure.
     pub(crate) fn record_attempt(&self, attempted: &AttemptResult, next: &NextAction, now: Timestamp) {
         let result = match next {
-            NextAction::Delivered => Counted::Delivered,
-            NextAction::Retry { .. } => Counted::Deferred,
-            NextAction::Bounce { .. } => Counted::Bounced,
-            NextAction::Fail { .. } => Counted::Failed,
+            NextAction::Delivered => HourlyCounter::Delivered,
+            NextAction::Retry { .. } => HourlyCounter::Deferred,
+            NextAction::Bounce { .. } => HourlyCounter::Bounced,
+            NextAction::Fail { .. } => HourlyCounter::Failed,
         };
         self.last_hour.count(result, 1, now);
         let counter = match next {

@@ -53,7 +53,7 @@ use crate::domains::{DomainsParts, SendingDomains};
 use crate::email_tracking::EmailTracking;
 use crate::entropy::Entropy;
 use crate::idempotency::InProgressKeys;
-use crate::last_hour::Counted;
+use crate::last_hour::HourlyCounter;
 use crate::outbox::OutboxDispatcher;
 use crate::owner_alert_queue::OwnerAlertQueue;
 use crate::partition_timers::PartitionTimers;
@@ -671,7 +671,7 @@ impl Intake {
     }
 
     pub(crate) fn count_received(&self) {
-        self.delivery.metrics().last_hour.count(Counted::Received, 1, self.clock().now());
+        self.delivery.metrics().last_hour.count(HourlyCounter::Received, 1, self.clock().now());
     }
 
     /// Updates counters, timers and caches after the commit.
@@ -683,7 +683,7 @@ impl Intake {
     ) {
         let (number, now) = (prepared.len() as u64, self.clock().now());
         metrics::counter!("postrider_emails_accepted_total").increment(number);
-        self.delivery.metrics().last_hour.count(Counted::Accepted, number, now);
+        self.delivery.metrics().last_hour.count(HourlyCounter::Accepted, number, now);
         for ((message, event), (partition, reservation)) in prepared.into_iter().zip(events).zip(reservations) {
             message.log();
             match message.disposition {

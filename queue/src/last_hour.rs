@@ -9,9 +9,9 @@ use serde::Serialize;
 
 const MINUTES: usize = 60;
 
-/// Counted facts.
+/// Counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counted {
+pub enum HourlyCounter {
     /// Emails accepted.
     Accepted,
     /// Recipients delivered.
@@ -44,14 +44,14 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn of(&mut self, counter: Counted) -> &mut u64 {
+    fn of(&mut self, counter: HourlyCounter) -> &mut u64 {
         match counter {
-            Counted::Accepted => &mut self.accepted,
-            Counted::Delivered => &mut self.delivered,
-            Counted::Deferred => &mut self.deferred,
-            Counted::Bounced => &mut self.bounced,
-            Counted::Failed => &mut self.failed,
-            Counted::Received => &mut self.received,
+            HourlyCounter::Accepted => &mut self.accepted,
+            HourlyCounter::Delivered => &mut self.delivered,
+            HourlyCounter::Deferred => &mut self.deferred,
+            HourlyCounter::Bounced => &mut self.bounced,
+            HourlyCounter::Failed => &mut self.failed,
+            HourlyCounter::Received => &mut self.received,
         }
     }
 
@@ -86,7 +86,7 @@ impl LastHour {
     }
 
     /// Adds to a counter of the current minute.
-    pub fn count(&self, counter: Counted, number: u64, now: Timestamp) {
+    pub fn count(&self, counter: HourlyCounter, number: u64, now: Timestamp) {
         let minute = minute_of(now);
         let index = usize::try_from(minute.rem_euclid(MINUTES as i64)).unwrap_or(0);
         if let Some(slot) = self.minutes().get_mut(index) {
@@ -115,12 +115,12 @@ mod tests {
     fn an_hour_is_sixty_minutes() {
         let at = |second: i64| Timestamp::from_second(1_767_261_600 + second).unwrap();
         let hour = LastHour::default();
-        hour.count(Counted::Accepted, 3, at(0));
-        hour.count(Counted::Accepted, 4, at(59));
-        hour.count(Counted::Bounced, 1, at(3_599));
+        hour.count(HourlyCounter::Accepted, 3, at(0));
+        hour.count(HourlyCounter::Accepted, 4, at(59));
+        hour.count(HourlyCounter::Bounced, 1, at(3_599));
         assert_eq!(hour.sum(at(3_599)), Counts { accepted: 7, bounced: 1, ..Counts::default() });
         assert_eq!(hour.sum(at(3_600)), Counts { bounced: 1, ..Counts::default() });
-        hour.count(Counted::Accepted, 5, at(3_600));
+        hour.count(HourlyCounter::Accepted, 5, at(3_600));
         assert_eq!(hour.sum(at(3_600)).accepted, 5, "the slot of an hour ago is reset");
         assert_eq!(hour.sum(at(100_000)), Counts::default());
     }

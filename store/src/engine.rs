@@ -41,7 +41,7 @@ pub use health::{BackupProgress, Health, StoreState};
 pub use postgres::PostgresOptions;
 pub use redb::lock_with_retry;
 
-use crate::queue_counts::{Ended, QueueCounts};
+use crate::queue_counts::{CommitResult, QueueCounts};
 
 /// A row's key; built by `key.rs`.
 pub type Key = Bytes;
@@ -286,9 +286,9 @@ impl Store {
             AnyEngine::Postgres(postgres) => postgres.commit(batch).await,
         };
         count.end(match &committed {
-            Ok(()) => Ended::Stored,
-            Err(CommitError::Unknown(_) | CommitError::Fenced(_)) => Ended::Unknown,
-            Err(_) => Ended::Refused,
+            Ok(()) => CommitResult::Stored,
+            Err(CommitError::Unknown(_) | CommitError::Fenced(_)) => CommitResult::Unknown,
+            Err(_) => CommitResult::Refused,
         });
         committed
     }

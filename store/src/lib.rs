@@ -73,4 +73,4 @@ pub mod user;
 pub mod webhook;
 pub mod webhook_delivery;
 
-pub use retry::{Contended, retry_on_conflict};
+pub use retry::{RetriesExhausted, retry_on_conflict};

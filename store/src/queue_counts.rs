@@ -98,12 +98,12 @@ struct PartitionCounts {
     /// visible cause some temporarily; any that remain are errors.
     negatives: usize,
     reader: Reader,
-    settling: Settling,
+    settling: UnknownCommits,
 }
 
 /// Whether a commit with an unknown result may still become visible.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Settling {
+enum UnknownCommits {
     #[default]
     No,
     /// Such a commit may exist, and the partition was not read completely since.
@@ -157,18 +157,18 @@ impl PartitionCounts {
 
     /// Returns whether the partition was read completely and its counts are reliable.
     fn is_whole(&self) -> bool {
-        matches!(self.reader, Reader::Done) && self.settling == Settling::No && self.negatives == 0
+        matches!(self.reader, Reader::Done) && self.settling == UnknownCommits::No && self.negatives == 0
     }
 
     /// Decides whether to read the partition again. While the store is unavailable (`is_away`), it settles no commit.
     fn review(&mut self, now: Timestamp, is_away: bool) {
         match self.settling {
-            Settling::Until(_) if is_away => self.settling = Settling::Unread,
-            Settling::Until(settled_at) if now >= settled_at => {
-                self.settling = Settling::No;
+            UnknownCommits::Until(_) if is_away => self.settling = UnknownCommits::Unread,
+            UnknownCommits::Until(settled_at) if now >= settled_at => {
+                self.settling = UnknownCommits::No;
                 self.reader = Reader::Doubtful;
             }
-            Settling::Unread if matches!(self.reader, Reader::Done) => self.reader = Reader::Doubtful,
+            UnknownCommits::Unread if matches!(self.reader, Reader::Done) => self.reader = Reader::Doubtful,
             _ if matches!(self.reader, Reader::Done) && self.negatives > 0 => self.reader = Reader::Doubtful,
             _ => {}
         }
@@ -239,7 +239,7 @@ struct State {
 
 /// Result of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum CommitResult {
     Stored,
     Refused,
     Unknown,
@@ -290,19 +290,19 @@ impl QueueCounts {
         CommitCount(Some((Arc::clone(self), number)))
     }
 
-    fn end(&self, number: u64, ended: Ended) {
+    fn end(&self, number: u64, ended: CommitResult) {
         let mut state = self.lock();
         let State { open, partitions, .. } = &mut *state;
         let Some(commit) = open.remove(&number) else { return };
-        if ended == Ended::Refused {
+        if ended == CommitResult::Refused {
             return;
         }
         for (key, before, after) in commit.tasks() {
             let Some(partition) = partition_of(key).and_then(|number| partitions.get_mut(&number)) else {
                 continue;
             };
-            if ended == Ended::Unknown {
-                (partition.reader, partition.settling) = (Reader::Doubtful, Settling::Unread);
+            if ended == CommitResult::Unknown {
+                (partition.reader, partition.settling) = (Reader::Doubtful, UnknownCommits::Unread);
                 continue;
             }
             if let Some((_, counted)) = commit.counted.iter().find(|(counted, _)| counted == key) {
@@ -398,8 +398,8 @@ impl QueueCounts {
             counted.extend(passed.map(|key| (key.clone(), tasks.get(key).copied())));
         }
         counts.reader = to.map_or(Reader::Done, |next| Reader::At { next, meanwhile: None });
-        if matches!((&counts.reader, counts.settling), (Reader::Done, Settling::Unread)) {
-            counts.settling = Settling::Until(now.checked_add(SETTLED_AFTER).unwrap_or(Timestamp::MAX));
+        if matches!((&counts.reader, counts.settling), (Reader::Done, UnknownCommits::Unread)) {
+            counts.settling = UnknownCommits::Until(now.checked_add(SETTLED_AFTER).unwrap_or(Timestamp::MAX));
         }
         for (key, task) in &tasks {
             counts.add(key, Some(*task), 1);
@@ -503,7 +503,7 @@ impl QueueCounts {
 pub(crate) struct CommitCount(Option<(Arc<QueueCounts>, u64)>);
 
 impl CommitCount {
-    pub(crate) fn end(mut self, ended: Ended) {
+    pub(crate) fn end(mut self, ended: CommitResult) {
         if let Some((counts, number)) = self.0.take() {
             counts.end(number, ended);
         }
@@ -513,7 +513,7 @@ impl CommitCount {
 impl Drop for CommitCount {
     fn drop(&mut self) {
         if let Some((counts, number)) = self.0.take() {
-            counts.end(number, Ended::Unknown);
+            counts.end(number, CommitResult::Unknown);
         }
     }
 }
@@ -701,7 +701,7 @@ mod tests {
                 }
                 CountStep::End(n) => {
                     if let Some((count, _, is_visible)) = self.open.remove(&n) {
-                        count.end(if is_visible { Ended::Stored } else { Ended::Refused });
+                        count.end(if is_visible { CommitResult::Stored } else { CommitResult::Refused });
                     }
                 }
                 CountStep::SliceBegins if self.slice.is_none() => {

@@ -2,19 +2,19 @@
 
 use thiserror::Error;
 
-/// Attempts to commit before [`Contended`]. Of concurrent commits to the same rows one always succeeds.
+/// Attempts to commit before [`RetriesExhausted`]. Of concurrent commits to the same rows one always succeeds.
 const ATTEMPTS_MAX: usize = 100;
 
 /// Every attempt to commit conflicted with another commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("concurrent changes to the same rows, retry later")]
-pub struct Contended;
+pub struct RetriesExhausted;
 
 /// Repeats an attempt to read, decide and commit, until it succeeds. An attempt returns `None` after a conflict.
 ///
 /// # Errors
-/// The attempt failed for another reason than a conflict, or [`Contended`] after 100 conflicts.
-pub async fn retry_on_conflict<T, E: From<Contended>, F: Future<Output = Result<Option<T>, E>>>(
+/// The attempt failed for another reason than a conflict, or [`RetriesExhausted`] after 100 conflicts.
+pub async fn retry_on_conflict<T, E: From<RetriesExhausted>, F: Future<Output = Result<Option<T>, E>>>(
     mut attempt: impl FnMut() -> F,
 ) -> Result<T, E> {
     for _ in 0..ATTEMPTS_MAX {
@@ -22,5 +22,5 @@ pub async fn retry_on_conflict<T, E: From<Contended>, F: Future<Output = Result<
             return Ok(done);
         }
     }
-    Err(Contended.into())
+    Err(RetriesExhausted.into())
 }

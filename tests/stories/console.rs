@@ -80,13 +80,13 @@ struct Browser {
 }
 
 #[derive(Debug)]
-struct Answer {
+struct PageResponse {
     status: u16,
     head: String,
     body: String,
 }
 
-impl Answer {
+impl PageResponse {
     fn header(&self, name: &str) -> &str {
         let prefix = format!("{name}: ");
         self.head.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_default()
@@ -105,7 +105,7 @@ impl Answer {
 }
 
 impl Browser {
-    async fn send(&self, method: &str, path: &str, body: &str) -> Answer {
+    async fn send(&self, method: &str, path: &str, body: &str) -> PageResponse {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\nConnection: close\r\n{}\
@@ -121,15 +121,15 @@ impl Browser {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head: head.replace("\r\n", "\n"), body: body.to_owned() }
+        PageResponse { status, head: head.replace("\r\n", "\n"), body: body.to_owned() }
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    async fn get(&self, path: &str) -> PageResponse {
         self.send("GET", path, "").await
     }
 
     /// Sends a form with the token of the session.
-    async fn post(&self, path: &str, fields: &str) -> Answer {
+    async fn post(&self, path: &str, fields: &str) -> PageResponse {
         let csrf = self.get("/console").await.csrf().to_owned();
         self.send("POST", path, &format!("csrf={csrf}&{fields}")).await
     }

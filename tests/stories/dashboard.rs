@@ -27,13 +27,13 @@ struct Browser {
 }
 
 #[derive(Debug)]
-struct Answer {
+struct PageResponse {
     status: u16,
     head: String,
     body: String,
 }
 
-impl Answer {
+impl PageResponse {
     fn location(&self) -> &str {
         self.head.lines().find_map(|line| line.strip_prefix("location: ")).unwrap_or_default()
     }
@@ -62,7 +62,7 @@ impl Browser {
         Self { api: world.api, cookie, csrf: token.csrf() }
     }
 
-    async fn send(&self, method: &str, path: &str, body: &str) -> Answer {
+    async fn send(&self, method: &str, path: &str, body: &str) -> PageResponse {
         let mut stream = TcpStream::connect(self.api).await.unwrap();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\nCookie: {}\r\nConnection: close\r\n\
@@ -76,14 +76,14 @@ impl Browser {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head: head.replace("\r\n", "\n"), body: body.to_owned() }
+        PageResponse { status, head: head.replace("\r\n", "\n"), body: body.to_owned() }
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    async fn get(&self, path: &str) -> PageResponse {
         self.send("GET", path, "").await
     }
 
-    async fn post(&self, path: &str, form: &str) -> Answer {
+    async fn post(&self, path: &str, form: &str) -> PageResponse {
         self.send("POST", path, &format!("csrf={}&form={form}", self.csrf)).await
     }
 }

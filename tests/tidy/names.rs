@@ -13,11 +13,63 @@ const METAPHORS: &[&str] = &[
     "hall", "kitchen", "cellar", "room", "door", "office", "desk", "porter", "postman", "ears", "purse", "shelf",
     "letter", "guest", "crowd", "seat",
 ];
-/// Participles and pronouns that are refused as the whole name of a type.
+/// Participles and pronouns that are refused as the whole name of a type or alias.
 const VAGUE_TYPES: &[&str] = &[
-    "Also", "Asked", "Beaten", "Beside", "By", "Carried", "Found", "Given", "Heard", "Held", "Judged", "Kept", "Known",
-    "Left", "Loaded", "Made", "Of", "One", "Place", "Placed", "Said", "Seen", "Stands", "Step", "Taken", "Told",
-    "Used", "Wanted", "Way", "Went", "What", "Which", "Who", "Wrong",
+    "Also",
+    "Answer",
+    "Answered",
+    "Asked",
+    "Beaten",
+    "Beside",
+    "Bounded",
+    "By",
+    "Carried",
+    "Contended",
+    "Counted",
+    "Decided",
+    "Deferred",
+    "Described",
+    "Each",
+    "Ended",
+    "Ending",
+    "Failed",
+    "Found",
+    "Given",
+    "Heard",
+    "Held",
+    "Judged",
+    "Kept",
+    "Known",
+    "Left",
+    "Loaded",
+    "Made",
+    "Nothing",
+    "Of",
+    "One",
+    "Place",
+    "Placed",
+    "Refused",
+    "Reversed",
+    "Said",
+    "Seen",
+    "Settling",
+    "Standing",
+    "Stands",
+    "Started",
+    "Step",
+    "Taken",
+    "Told",
+    "Unanswered",
+    "Used",
+    "Waiting",
+    "Waits",
+    "Wanted",
+    "Way",
+    "Went",
+    "What",
+    "Which",
+    "Who",
+    "Wrong",
 ];
 
 /// Reports files and types with refused names.
@@ -41,6 +93,11 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             }
             if VAGUE_TYPES.contains(&name) {
                 findings.push(Finding::new(&source.path, number, format!("{name} is not a noun: {ADVICE}")));
+            }
+        }
+        for (number, line) in source.lines() {
+            for name in aliases(line).filter(|name| VAGUE_TYPES.contains(name)) {
+                findings.push(Finding::new(&source.path, number, format!("the alias {name} is not a noun: {ADVICE}")));
             }
         }
     }
@@ -140,6 +197,21 @@ fn declared_name(line: &str) -> Option<&str> {
     let name = words.next()?;
     let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
     name.get(..end).filter(|n| !n.is_empty())
+}
+
+/// Names that a line of an import gives to types: `Name` of `use path::Type as Name`.
+fn aliases(line: &str) -> impl Iterator<Item = &str> {
+    let words = line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    let is_import = line.trim_start().starts_with("use ") || line.trim_start().starts_with("pub use ");
+    let after = words.clone().skip(1);
+    words.zip(after).filter(move |(word, _)| is_import && *word == "as").map(|(_, name)| name)
+}
+
+#[test]
+fn aliases_of_imports_are_found() {
+    let found: Vec<&str> = aliases("use a::{B as Heard, c as d, E as _};").collect();
+    assert_eq!(found, ["Heard", "d", "_"]);
+    assert_eq!(aliases("let a = b as Heard;").count(), 0);
 }
 
 /// The words of a name: `EventHandler` and `event_handler` are both `event`, `handler`.

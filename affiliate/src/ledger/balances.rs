@@ -51,7 +51,7 @@ impl PartnerSums {
                 return Ok(sums);
             }
         }
-        Err(LedgerError::Contended)
+        Err(LedgerError::RetriesExhausted)
     }
 }
 

@@ -206,7 +206,7 @@ impl FactIngest {
                 return Ok(outcome);
             }
         }
-        Err(LedgerError::Contended)
+        Err(LedgerError::RetriesExhausted)
     }
 
     /// Applies as much of an event as one commit takes. Returns `Some(None)` if more is left, `None` after a conflict.
@@ -226,7 +226,7 @@ impl FactIngest {
             (Some(reason), _) => IngestStep { batch: Batch::progress(), ignored: Some(reason), is_whole: true },
             (None, Some(completed)) => self.apply_facts(program, completed).await?,
             // The program's mode or account changed since the event was enriched.
-            (None, None) => return Err(LedgerError::Contended),
+            (None, None) => return Err(LedgerError::RetriesExhausted),
         };
         if is_whole && arrival.is_transient(&stored) {
             processor_event::delete(&mut batch, account, &stored);

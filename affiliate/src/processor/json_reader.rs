@@ -195,8 +195,8 @@ pub(super) fn text_in<'a>(json: &'a str, name: &str) -> Option<Cow<'a, str>> {
 
 /// Returns the elements of a list; `None` if there are more than `limit`, or it is not a list.
 pub(super) fn elements(json: &str, limit: usize) -> Option<Vec<&str>> {
-    struct Each(usize);
-    impl<'de> Visitor<'de> for Each {
+    struct ElementsVisitor(usize);
+    impl<'de> Visitor<'de> for ElementsVisitor {
         type Value = Vec<&'de str>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a list")
@@ -212,7 +212,7 @@ pub(super) fn elements(json: &str, limit: usize) -> Option<Vec<&str>> {
             Ok(elements)
         }
     }
-    serde_json::Deserializer::from_str(json).deserialize_seq(Each(limit)).ok()
+    serde_json::Deserializer::from_str(json).deserialize_seq(ElementsVisitor(limit)).ok()
 }
 
 /// An object and its path. Fields are accessed by path, e.g. `price`, `pricing.price_details.price`; `null` counts as

@@ -638,7 +638,7 @@ impl WindowIngest<'_> {
             IngestOutcome::Failed(
                 fault @ (LedgerError::Read(_)
                 | LedgerError::Commit(_)
-                | LedgerError::Contended
+                | LedgerError::RetriesExhausted
                 | LedgerError::Budget(_)),
             ) => Err(fault.into()),
             IngestOutcome::Failed(LedgerError::Unanswered(reason)) => Err(AffiliateError::Upstream(reason)),

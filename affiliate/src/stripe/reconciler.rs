@@ -145,9 +145,9 @@ impl InvoiceReconciliation {
     /// there.
     async fn ingest(&self, kind: &str, object: &ProcessorJson, at: Timestamp) -> Result<()> {
         match self.ingest.ingest_fetched_object(&self.program, kind, object, at).await {
-            IngestOutcome::Failed(fault @ (LedgerError::Read(_) | LedgerError::Commit(_) | LedgerError::Contended)) => {
-                Err(fault)
-            }
+            IngestOutcome::Failed(
+                fault @ (LedgerError::Read(_) | LedgerError::Commit(_) | LedgerError::RetriesExhausted),
+            ) => Err(fault),
             _ => Ok(()),
         }
     }

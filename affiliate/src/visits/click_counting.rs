@@ -33,7 +33,7 @@ impl ClickCounter {
     /// runs do not count twice.
     ///
     /// # Errors
-    /// `Contended` after too many conflicts; the store failed.
+    /// `RetriesExhausted` after too many conflicts; the store failed.
     pub async fn count_clicks(&self, partitions: RangeInclusive<u16>) -> Result<usize, LedgerError> {
         let mut counted = 0;
         loop {

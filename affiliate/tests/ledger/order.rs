@@ -304,7 +304,7 @@ async fn several_nodes_ingest_the_same_events_concurrently() {
                 while let IngestOutcome::Failed(fault) =
                     ledger.ingest.ingest(account, event.to_string().as_bytes()).await
                 {
-                    assert!(matches!(fault, affiliate::error::LedgerError::Contended), "{fault}");
+                    assert!(matches!(fault, affiliate::error::LedgerError::RetriesExhausted), "{fault}");
                 }
             }
         });

@@ -130,7 +130,7 @@ struct ReversalFields {
     /// Reverses the commission
     #[field(parse = parse_reversed, schema = reversed_schema)]
     #[expect(dead_code, reason = "only one value is accepted")]
-    status: Reversed,
+    status: ReversedStatus,
     /// The reason; `fraud` also reverses the recruiting partner's commission
     #[field(
         parse = parse_reason, schema = reason_schema, absent = ReversalReason::Manual,
@@ -144,10 +144,10 @@ struct ReversalFields {
 
 /// The status that reverses a commission.
 #[derive(Debug)]
-struct Reversed;
+struct ReversedStatus;
 
-fn parse_reversed(value: &RawValue) -> Result<Reversed, String> {
-    parse_word(&["reversed"], |text| (text == "reversed").then_some(Reversed), value)
+fn parse_reversed(value: &RawValue) -> Result<ReversedStatus, String> {
+    parse_word(&["reversed"], |text| (text == "reversed").then_some(ReversedStatus), value)
 }
 
 fn reversed_schema(_: &mut Schemas) -> Value {

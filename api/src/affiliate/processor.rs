@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::affiliate::api_objects::ApiTimestamp;
-use ::affiliate::ledger::ingest::IngestOutcome as Heard;
+use ::affiliate::ledger::ingest::IngestOutcome;
 use ::affiliate::processor::signature::HEADER;
 use bytes::Bytes;
 use mail::id::ProgramId;
@@ -92,12 +92,12 @@ pub async fn receive_event(state: Arc<AppState>, input: SignedProcessorEvent) ->
     let program = program.ok_or_else(unknown)?;
     let received = state.affiliate.events.receive_webhook(program, &signature, &body).await;
     match received.map_err(|refusal| refusal_problem(&state, refusal))? {
-        Heard::Done => Ok(EventAcknowledgement::processed()),
-        Heard::Duplicate => Ok(EventAcknowledgement::duplicate()),
-        Heard::Ignored(reason) => Ok(EventAcknowledgement::ignored(reason)),
-        Heard::Unknown => Err(unknown()),
-        Heard::BadSignature(error) => Err(Problem::field(HEADER, error.to_string())),
-        Heard::Failed(fault) => Err(Problem::internal(fault)),
+        IngestOutcome::Done => Ok(EventAcknowledgement::processed()),
+        IngestOutcome::Duplicate => Ok(EventAcknowledgement::duplicate()),
+        IngestOutcome::Ignored(reason) => Ok(EventAcknowledgement::ignored(reason)),
+        IngestOutcome::Unknown => Err(unknown()),
+        IngestOutcome::BadSignature(error) => Err(Problem::field(HEADER, error.to_string())),
+        IngestOutcome::Failed(fault) => Err(Problem::internal(fault)),
     }
 }
 

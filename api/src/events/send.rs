@@ -60,20 +60,20 @@ struct EventFields {
     #[field(foreign = ["Data"], parse = parse_data, schema = data_schema, absent = Value::Object(Map::new()))]
     data: Value,
     /// Dashboard sessions only: run an automation as a test without sending anything
-    #[field(aliases = ["dryRun"], reader = Deferred<bool>)]
+    #[field(aliases = ["dryRun"], reader = FallibleField<bool>)]
     dry_run: Option<Result<bool, String>>,
     /// Dashboard sessions only: run an automation as a test and send its messages
-    #[field(aliases = ["testSend"], reader = Deferred<bool>)]
+    #[field(aliases = ["testSend"], reader = FallibleField<bool>)]
     test_send: Option<Result<bool, String>>,
     /// Dashboard sessions only: the automation to test
-    #[field(aliases = ["automationId"], reader = Deferred<AnyText>)]
+    #[field(aliases = ["automationId"], reader = FallibleField<AnyText>)]
     automation_id: Option<Result<String, String>>,
 }
 
 /// A value whose error is reported only to those who may use the field.
-struct Deferred<R>(PhantomData<R>);
+struct FallibleField<R>(PhantomData<R>);
 
-impl<R: RequestValue> RequestValue for Deferred<R> {
+impl<R: RequestValue> RequestValue for FallibleField<R> {
     type Value = Result<R::Value, String>;
 
     fn schema(schemas: &mut Schemas) -> Value {

@@ -1,7 +1,7 @@
 //! `explain`: where each recipient of an email stands, why, and what to do.
 
 use clap::{Arg, Command};
-use explain::explanation::{NextStep, RecipientStanding, Standing, explain};
+use explain::explanation::{DeliveryState, NextStep, RecipientDelivery, explain};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -43,14 +43,14 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
 
 /// Explains a recipient in the words that the dashboard shows too.
 fn explanation(recipient: &Value) -> Value {
-    let standing = RecipientStanding::deserialize(recipient).unwrap_or_default();
+    let standing = RecipientDelivery::deserialize(recipient).unwrap_or_default();
     let explained = explain(&standing);
     let command = match explained.next_step {
         Some(NextStep::Resend) => " `postrider emails resend ID` sends it again.",
         Some(NextStep::ShowSuppression) => " `postrider suppressions get ADDRESS` shows it.",
         Some(NextStep::Reschedule) => " `postrider emails update ID` and `postrider emails cancel ID` do that.",
         Some(NextStep::CheckDomain) => " `postrider domains verify DOMAIN` checks the records.",
-        None if explained.standing == Standing::Waiting => " `postrider emails watch ID` shows each try.",
+        None if explained.standing == DeliveryState::Waiting => " `postrider emails watch ID` shows each try.",
         None => "",
     };
     let advice = format!("{}{command}", explained.advice);

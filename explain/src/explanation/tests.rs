@@ -32,7 +32,7 @@ fn an_unknown_mailbox_is_named() {
         "last_response": {"smtp_code": 550, "enhanced_code": "5.1.1", "text": "No"},
     }));
     assert_eq!(explanation.reason.as_deref(), Some("There is no such mailbox."));
-    assert_eq!((explanation.standing, explanation.next_step), (Standing::Stopped, None));
+    assert_eq!((explanation.standing, explanation.next_step), (DeliveryState::Stopped, None));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn scheduled_emails_can_be_rescheduled() {
     let explanation = explained(json!({
         "status": "queued", "waits_for": {"cause": "scheduled_at", "text": "", "until": "2026-12-01T09:00:00Z"},
     }));
-    assert_eq!((explanation.standing, explanation.next_step), (Standing::Waiting, Some(NextStep::Reschedule)));
+    assert_eq!((explanation.standing, explanation.next_step), (DeliveryState::Waiting, Some(NextStep::Reschedule)));
     assert_eq!(explanation.next_try_at, "2026-12-01T09:00:00Z".parse().ok());
 }
 

@@ -17,7 +17,7 @@ pub struct TemplateFile {
     /// Path of the output. It is a template itself.
     pub output: String,
     #[serde(default)]
-    pub each: Each,
+    pub each: RenderScope,
     /// First line, before the notice, for example `<?php`.
     #[serde(default)]
     pub opening: Option<String>,
@@ -28,7 +28,7 @@ pub struct TemplateFile {
 /// How often a template is rendered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Each {
+pub enum RenderScope {
     #[default]
     Once,
     /// For each resource at any depth, as `resource`.

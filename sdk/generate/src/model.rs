@@ -73,7 +73,7 @@ pub struct Method {
     pub fixed_params: BTreeMap<String, String>,
     pub has_body: bool,
     pub body_media_types: Vec<String>,
-    pub response: Answer,
+    pub response: OperationResponse,
     pub errors: Vec<String>,
     pub scope: Value,
     pub domain_scoped: bool,
@@ -91,15 +91,15 @@ pub struct PathParameter {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum AnswerKind {
+pub enum ResponseKind {
     Json,
     Text,
     Bytes,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Answer {
-    pub kind: AnswerKind,
+pub struct OperationResponse {
+    pub kind: ResponseKind,
     pub media_type: String,
     /// The type of JSON.
     #[serde(rename = "type")]
@@ -285,20 +285,24 @@ fn fields_of<'a>(
     Ok(fields)
 }
 
-fn answer<'a>(operation: &'a Operation, base: &str, registry: &mut TypeRegistry<'a>) -> Result<Answer, GenerateError> {
+fn answer<'a>(
+    operation: &'a Operation,
+    base: &str,
+    registry: &mut TypeRegistry<'a>,
+) -> Result<OperationResponse, GenerateError> {
     let media_type = operation.response.media_type.clone();
     let kind = if media_type.starts_with("application/json") {
-        AnswerKind::Json
+        ResponseKind::Json
     } else if media_type.starts_with("text/") {
-        AnswerKind::Text
+        ResponseKind::Text
     } else {
-        AnswerKind::Bytes
+        ResponseKind::Bytes
     };
     let type_ref = match &operation.response.schema {
-        Some(schema) if kind == AnswerKind::Json => Some(registry.response(schema, &format!("{base}Response"))?),
+        Some(schema) if kind == ResponseKind::Json => Some(registry.response(schema, &format!("{base}Response"))?),
         _ => None,
     };
-    Ok(Answer { kind, media_type, type_ref })
+    Ok(OperationResponse { kind, media_type, type_ref })
 }
 
 /// The type of the items of a list's pages.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::error::GenerateError;
 use crate::filters;
-use crate::manifest::{Each, Manifest, TemplateFile};
+use crate::manifest::{Manifest, RenderScope, TemplateFile};
 use crate::model::Model;
 use crate::words::read_json;
 
@@ -75,21 +75,21 @@ impl<'a> Renderer<'a> {
         Ok(files)
     }
 
-    fn scopes(&self, each: Each) -> Vec<Value> {
+    fn scopes(&self, each: RenderScope) -> Vec<Value> {
         let base = &self.base;
         let with = |name: &str, value: Value| {
             let own = Value::from(BTreeMap::from([(name.to_owned(), value)]));
             context! { ..own, ..base.clone() }
         };
         match each {
-            Each::Once => vec![base.clone()],
-            Each::Resource => {
+            RenderScope::Once => vec![base.clone()],
+            RenderScope::Resource => {
                 let all = self.model.all_resources();
                 all.into_iter().map(|one| with("resource", serialized(one))).collect()
             }
-            Each::Event => self.model.webhook_events.iter().map(|one| with("event", serialized(one))).collect(),
-            Each::Error => self.model.error_classes.iter().map(|one| with("error", serialized(one))).collect(),
-            Each::Type => self.model.types.iter().map(|one| with("type", serialized(one))).collect(),
+            RenderScope::Event => self.model.webhook_events.iter().map(|one| with("event", serialized(one))).collect(),
+            RenderScope::Error => self.model.error_classes.iter().map(|one| with("error", serialized(one))).collect(),
+            RenderScope::Type => self.model.types.iter().map(|one| with("type", serialized(one))).collect(),
         }
     }
 

@@ -33,7 +33,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .row("Waits for a retry", grouped(now.deferred))
         .row("Held by the operator", grouped(now.held))
         .row("Delivery", overrides.suspension_view())
-        .row("Route", overrides.way.as_deref().unwrap_or("As configured"));
+        .row("Route", overrides.route.as_deref().unwrap_or("As configured"));
     let (path, name) = (destination_page(domain), encode(domain));
     let body = maud_borrow! {
         div.card { (facts) }

@@ -142,7 +142,7 @@ async fn pace(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 async fn show_route(context: &Context<'_>) -> Result<View, Failure> {
-    let present = RouteChoice::of_override(Override::read_named(context).await?.way.as_deref());
+    let present = RouteChoice::of_override(Override::read_named(context).await?.route.as_deref());
     let fields = std::iter::once(domain_field(context).required()).chain(route_fields(&present)).collect();
     let form = Form::new("route", "Save", fields);
     let body = maud_borrow! { div.card { (form.within(context)) } };

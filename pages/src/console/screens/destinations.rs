@@ -43,7 +43,8 @@ pub(super) struct Override {
     pub(super) connections_max: Option<u64>,
     pub(super) messages_per_second: Option<f64>,
     /// The route in words.
-    pub(super) way: Option<String>,
+    #[serde(rename = "way")]
+    pub(super) route: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -163,7 +164,7 @@ impl Renderable for OverrideSection<'_> {
                     .cell(one.name())
                     .cell(SuspensionView(one.suspended.as_ref()))
                     .cell(one.pace())
-                    .cell(one.way.as_deref().unwrap_or("–"))
+                    .cell(one.route.as_deref().unwrap_or("–"))
                     .cell(OverrideActions { one, context: self.context }),
             );
         }

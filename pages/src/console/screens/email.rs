@@ -74,7 +74,8 @@ pub const PAGES: &[PageRow] = &[
 struct Trace {
     id: String,
     account: String,
-    door: Option<String>,
+    #[serde(rename = "door")]
+    ingress: Option<String>,
     from: String,
     subject: Option<String>,
     size_bytes: u64,
@@ -175,7 +176,7 @@ impl Trace {
             .row("From", &self.from)
             .row("Account", maud_borrow! { a href=(account) { (self.account) } })
             .row("Accepted", time_or_dash(self.created_at.as_deref()))
-            .optional("By", self.door.as_deref().map(sentence_case))
+            .optional("By", self.ingress.as_deref().map(sentence_case))
             .row("Size", file_size(self.size_bytes))
     }
 }
@@ -188,7 +189,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         div.sections {
             div.card { (trace.facts()) }
-            @if !trace.waiting.is_empty() { (Waits(&trace)) }
+            @if !trace.waiting.is_empty() { (WaitReasons(&trace)) }
             (Recipients(&trace))
             (Attempts(&trace))
             (Events(&trace.events))
@@ -209,9 +210,9 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 /// The cause for which unfinished recipients wait.
-struct Waits<'a>(&'a Trace);
+struct WaitReasons<'a>(&'a Trace);
 
-impl Renderable for Waits<'_> {
+impl Renderable for WaitReasons<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let trace = self.0;
         maud! {

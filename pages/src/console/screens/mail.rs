@@ -57,7 +57,8 @@ pub(super) struct QueuedRecipient {
     due: Option<String>,
     attempts: u64,
     held_by: Option<String>,
-    way: Option<String>,
+    #[serde(rename = "way")]
+    route: Option<String>,
 }
 
 impl QueuedRecipient {
@@ -81,7 +82,7 @@ impl Renderable for RecipientTable<'_> {
         let columns = ["Recipient", "State", "Attempts", "Next", "Class", "Email and account"];
         let mut table = Table::new("Queued recipients", &columns).numbers(&["Attempts"]);
         for task in self.0 {
-            let route = task.way.as_deref();
+            let route = task.route.as_deref();
             let (email, account) = (&task.email, &task.account);
             table.push(
                 Row::new()
@@ -130,7 +131,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             }
             @if refused.is_none() {
                 @if list.tasks.is_empty() {
-                    (Nothing { is_filtered: is_filtered(query), read: list.tasks_read, has_more: list.has_more })
+                    (EmptyMailList { is_filtered: is_filtered(query), read: list.tasks_read, has_more: list.has_more })
                 } @else {
                     (Commands { query: &selected, may_command })
                     (RecipientTable(&list.tasks))
@@ -147,13 +148,13 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     .into())
 }
 
-struct Nothing {
+struct EmptyMailList {
     is_filtered: bool,
     read: u64,
     has_more: bool,
 }
 
-impl Renderable for Nothing {
+impl Renderable for EmptyMailList {
     fn render_to(&self, buffer: &mut Buffer) {
         let (title, text) = match (self.has_more, self.is_filtered) {
             (true, _) => {

@@ -149,7 +149,7 @@ impl Renderable for TopTable<'_> {
                     .cell(grouped(destination.held))
                     .cell(age_of(destination.oldest.as_deref(), self.now))
                     .cell(time_or_dash(next))
-                    .cell(Binding(destination)),
+                    .cell(LimitCell(destination)),
             );
         }
         let note = self.top.note();
@@ -176,9 +176,9 @@ impl Renderable for Name<'_> {
     }
 }
 
-struct Binding<'a>(&'a TopDestination);
+struct LimitCell<'a>(&'a TopDestination);
 
-impl Renderable for Binding<'_> {
+impl Renderable for LimitCell<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let destination = self.0;
         let (label, tone) = destination.limit();

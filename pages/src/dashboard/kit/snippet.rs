@@ -177,7 +177,7 @@ impl<'a> Writer<'a> {
         let parameters = self.parameters();
         if !parameters.is_empty() {
             let used = start.len() + arguments.iter().map(|argument| argument.len() + 2).sum::<usize>();
-            let described = Described { schema, is_top: true };
+            let described = ValueSchema { schema, is_top: true };
             arguments.push(literal.broken(&Value::Object(parameters), described, 0, used));
         }
         format!("{start}{})", arguments.join(", "))
@@ -186,7 +186,7 @@ impl<'a> Writer<'a> {
 
 /// The schema of a value, to tell fields of the API from keys of the caller.
 #[derive(Clone, Copy)]
-struct Described<'a> {
+struct ValueSchema<'a> {
     schema: Option<&'a Value>,
     /// The parameters of a method: all are fields of the API.
     is_top: bool,
@@ -212,7 +212,7 @@ impl<'a> Literal<'a> {
         found.unwrap_or(schema)
     }
 
-    fn field(&self, described: Described<'a>, object: &Value, name: &str) -> Option<&'a Value> {
+    fn field(&self, described: ValueSchema<'a>, object: &Value, name: &str) -> Option<&'a Value> {
         let schema = self.resolved(described.schema?, object);
         schema.get("properties")?.get(name)
     }
@@ -231,21 +231,21 @@ impl<'a> Literal<'a> {
         &self,
         object: &'a Map<String, Value>,
         whole: &Value,
-        described: Described<'a>,
-    ) -> Vec<(String, &'a Value, Described<'a>)> {
+        described: ValueSchema<'a>,
+    ) -> Vec<(String, &'a Value, ValueSchema<'a>)> {
         let entry = |(name, value): (&'a String, &'a Value)| {
             let field = self.field(described, whole, name);
-            (self.key(name, described.is_top || field.is_some()), value, Described { schema: field, is_top: false })
+            (self.key(name, described.is_top || field.is_some()), value, ValueSchema { schema: field, is_top: false })
         };
         object.iter().map(entry).collect()
     }
 
-    fn items(&self, described: Described<'a>, value: &Value) -> Described<'a> {
+    fn items(&self, described: ValueSchema<'a>, value: &Value) -> ValueSchema<'a> {
         let items = described.schema.and_then(|schema| self.resolved(schema, value).get("items"));
-        Described { schema: items, is_top: false }
+        ValueSchema { schema: items, is_top: false }
     }
 
-    fn inline(&self, value: &Value, described: Described<'_>) -> String {
+    fn inline(&self, value: &Value, described: ValueSchema<'_>) -> String {
         let literal = Literal { table: self.table, is_node: self.is_node };
         match value {
             Value::Object(object) => {
@@ -267,7 +267,7 @@ impl<'a> Literal<'a> {
     }
 
     /// In one line if it fits, otherwise with an entry a line.
-    fn broken(&self, value: &Value, described: Described<'_>, indent: usize, used: usize) -> String {
+    fn broken(&self, value: &Value, described: ValueSchema<'_>, indent: usize, used: usize) -> String {
         let line = self.inline(value, described);
         let is_simple = !value.is_object() && !value.is_array();
         // The generator breaks the parameters of Node's methods always.

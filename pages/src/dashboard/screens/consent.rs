@@ -204,11 +204,11 @@ fn form_target(uri: &str) -> String {
 
 async fn decide(context: &Context<'_>, approve: bool) -> Result<Outcome, Failure> {
     #[derive(Debug, Deserialize)]
-    struct Decided {
+    struct DecisionResponse {
         redirect_to: String,
     }
     let call = call(context, "decide_authorization_request").json(decision(context, approve));
-    let decided: Decided = context.read(&call).await?;
+    let decided: DecisionResponse = context.read(&call).await?;
     Ok(Outcome::Leave(decided.redirect_to))
 }
 

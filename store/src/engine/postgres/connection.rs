@@ -74,11 +74,11 @@ impl ReadConnection {
 struct PoolSlot {
     line: Option<Arc<ReadConnection>>,
     /// The last connection attempt, if it failed.
-    failed: Option<Failed>,
+    failed: Option<ConnectAttemptError>,
 }
 
 /// A failed connection attempt. All reads fail with it until the next attempt.
-struct Failed {
+struct ConnectAttemptError {
     at: Instant,
     fault: DatabaseError,
     /// Number of consecutive failures.
@@ -124,8 +124,12 @@ impl ReadPool {
                 Ok(line)
             }
             Err(fault) => {
-                let failed =
-                    Failed { at: Instant::now(), fault: fault.clone(), failures: failures.saturating_add(1), returns };
+                let failed = ConnectAttemptError {
+                    at: Instant::now(),
+                    fault: fault.clone(),
+                    failures: failures.saturating_add(1),
+                    returns,
+                };
                 *slot = PoolSlot { line: None, failed: Some(failed) };
                 Err(fault)
             }
@@ -143,26 +147,27 @@ impl ReadPool {
             let mut tries = 0;
             loop {
                 tries += 1;
-                let line = self.acquire().await.map_err(Unanswered::Gone)?;
+                let line = self.acquire().await.map_err(StatementError::Gone)?;
                 match question(line).await {
                     Ok(answer) => return Ok(answer),
                     Err(error) if !error.is_closed() && !is_connection_lost(&error) => {
-                        return Err(Unanswered::Refused(error.into()));
+                        return Err(StatementError::Refused(error.into()));
                     }
                     Err(_) if tries <= self.slots.len() => {}
-                    Err(error) => return Err(Unanswered::Gone(error.into())),
+                    Err(error) => return Err(StatementError::Gone(error.into())),
                 }
             }
         });
-        let result =
-            result.await.unwrap_or_else(|_| Err(Unanswered::Gone(DatabaseError::unavailable("the query timed out"))));
+        let result = result
+            .await
+            .unwrap_or_else(|_| Err(StatementError::Gone(DatabaseError::unavailable("the query timed out"))));
         match result {
             Ok(answer) => {
                 self.shared.record_read();
                 Ok(answer)
             }
-            Err(Unanswered::Refused(fault)) => Err(fault),
-            Err(Unanswered::Gone(fault)) => {
+            Err(StatementError::Refused(fault)) => Err(fault),
+            Err(StatementError::Gone(fault)) => {
                 match &fault {
                     DatabaseError::Unavailable(why) | DatabaseError::Retry(why) => self.shared.record_read_failure(why),
                     DatabaseError::Full => {}
@@ -174,7 +179,7 @@ impl ReadPool {
 }
 
 /// Why a query failed.
-enum Unanswered {
+enum StatementError {
     /// The server answered with an error.
     Refused(DatabaseError),
     /// No connection could be opened, or all broke.

@@ -81,7 +81,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     if state.program.status == "setup" {
         return Ok(setup::steps(context, &state).await);
     }
-    let (waiting, campaign) = join(Waiting::load(context), load_default_campaign(context, &state.program)).await;
+    let (waiting, campaign) = join(OwnerTasks::load(context), load_default_campaign(context, &state.program)).await;
     let overview = ProgramOverview { context, state: &state, waiting: &waiting, campaign: campaign.as_ref() };
     let page = Page::new("Affiliate program", &overview)
         .lead("Partners bring customers through their links, and earn a commission of what these pay.")
@@ -119,7 +119,7 @@ impl Renderable for ProgramActions<'_> {
 
 /// The tasks that wait for the owner.
 #[derive(Debug, Default)]
-struct Waiting {
+struct OwnerTasks {
     has_reviews: bool,
     has_applications: bool,
     draft_id: Option<String>,
@@ -133,7 +133,7 @@ struct StatusOnly {
     status: String,
 }
 
-impl Waiting {
+impl OwnerTasks {
     async fn load(context: &Context<'_>) -> Self {
         let read = |call: Call| async move {
             if !context.allows(call.operation) {
@@ -160,7 +160,7 @@ impl Waiting {
 struct ProgramOverview<'p> {
     context: &'p Context<'p>,
     state: &'p ProgramState,
-    waiting: &'p Waiting,
+    waiting: &'p OwnerTasks,
     campaign: Option<&'p Campaign>,
 }
 
@@ -238,7 +238,7 @@ pub fn attribution_text(word: &str) -> &'static str {
 }
 
 struct WaitingView<'p> {
-    waiting: &'p Waiting,
+    waiting: &'p OwnerTasks,
     state: &'p ProgramState,
 }
 

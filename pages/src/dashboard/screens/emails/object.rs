@@ -1,6 +1,6 @@
 //! Emails, attempts and events with the fields that the pages show.
 
-use explain::explanation::RecipientStanding;
+use explain::explanation::RecipientDelivery;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -88,7 +88,7 @@ pub(super) struct WholeEmail {
     pub template: Option<UsedTemplate>,
     pub resent_from: Option<String>,
     pub size: u64,
-    pub recipients: Vec<RecipientStanding>,
+    pub recipients: Vec<RecipientDelivery>,
 }
 
 impl WholeEmail {

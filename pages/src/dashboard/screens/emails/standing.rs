@@ -1,6 +1,6 @@
 //! The answer to "why is it not there yet", recipient by recipient.
 
-use explain::explanation::{Explanation, NextStep, RecipientStanding, Standing, explain};
+use explain::explanation::{DeliveryState, Explanation, NextStep, RecipientDelivery, explain};
 use hypertext::{Buffer, prelude::*};
 
 use super::email_path;
@@ -22,9 +22,9 @@ impl Renderable for Standings<'_> {
         let recipients = self.email.recipients.iter();
         let mut explained: Vec<_> = recipients.map(|recipient| (recipient, explain(recipient))).collect();
         explained.sort_by_key(|(_, explanation)| match explanation.standing {
-            Standing::Stopped => 0,
-            Standing::Waiting => 1,
-            Standing::Arrived => 2,
+            DeliveryState::Stopped => 0,
+            DeliveryState::Waiting => 1,
+            DeliveryState::Arrived => 2,
         });
         maud! {
             section.standings aria-labelledby="standing" {
@@ -41,7 +41,7 @@ impl Renderable for Standings<'_> {
 impl Standings<'_> {
     fn title(&self) -> &'static str {
         let has = |standing| self.email.recipients.iter().any(|one| explain(one).standing == standing);
-        match (has(Standing::Waiting), has(Standing::Stopped), has(Standing::Arrived)) {
+        match (has(DeliveryState::Waiting), has(DeliveryState::Stopped), has(DeliveryState::Arrived)) {
             (true, ..) if self.email.item.is_scheduled() => "When it is sent",
             (true, ..) => "Why it is not there yet",
             (false, true, true) => "Who has it, and who does not",
@@ -54,14 +54,14 @@ impl Standings<'_> {
 struct RecipientCard<'c> {
     context: &'c Context<'c>,
     email: &'c WholeEmail,
-    recipient: &'c RecipientStanding,
+    recipient: &'c RecipientDelivery,
     explanation: &'c Explanation,
 }
 
 impl RecipientCard<'_> {
     /// Several recipients who have the email would all get the same advice.
     fn shows_advice(&self) -> bool {
-        let is_alike = self.explanation.standing == Standing::Arrived && self.recipient.complained_at.is_none();
+        let is_alike = self.explanation.standing == DeliveryState::Arrived && self.recipient.complained_at.is_none();
         let is_repeated = is_alike && self.email.recipients.len() > 1;
         !(self.explanation.advice.is_empty() || is_repeated)
     }
@@ -96,10 +96,10 @@ impl Renderable for RecipientCard<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (recipient, explanation) = (self.recipient, self.explanation);
         let tone = match (explanation.standing, recipient.complained_at) {
-            (Standing::Arrived, None) => Tone::Good,
-            (Standing::Arrived, Some(_)) | (Standing::Stopped, _) => Tone::Bad,
-            (Standing::Waiting, _) if recipient.attempts > 0 => Tone::Warning,
-            (Standing::Waiting, _) => Tone::Active,
+            (DeliveryState::Arrived, None) => Tone::Good,
+            (DeliveryState::Arrived, Some(_)) | (DeliveryState::Stopped, _) => Tone::Bad,
+            (DeliveryState::Waiting, _) if recipient.attempts > 0 => Tone::Warning,
+            (DeliveryState::Waiting, _) => Tone::Active,
         };
         let is_scheduled = recipient.waits_for.as_ref().is_some_and(|wait| wait.cause == "scheduled_at");
         let status = match recipient.complained_at {

@@ -193,7 +193,7 @@ fn section(title: &'static str, lines: &[ListLine], all: u64) -> impl Renderable
 
 pub(super) async fn import(context: &Context<'_>) -> Result<Outcome, Failure> {
     #[derive(Deserialize)]
-    struct Started {
+    struct ImportResponse {
         import: StartedImport,
     }
     #[derive(Deserialize)]
@@ -202,6 +202,6 @@ pub(super) async fn import(context: &Context<'_>) -> Result<Outcome, Failure> {
     }
     let list = Bytes::from(context.form().get("csv").to_owned());
     let call = Call { body: CallBody::File("text/csv", list), ..Call::new("import_suppressions") };
-    let started: Started = context.read(&call).await?;
+    let started: ImportResponse = context.read(&call).await?;
     Ok(Outcome::done(format!("{LIST}/imports/{}", encode(&started.import.id)), "imported"))
 }
