@@ -1,6 +1,7 @@
 //! Charts as SVG, with the figures in a table below. All coordinates are shares of the plot, so a chart fits every
 //! width while its texts keep their size. Colours come from the style sheet; series differ by dashes and labels too.
 
+mod coordinate;
 mod figures;
 mod funnel;
 mod heat_map;
@@ -12,6 +13,7 @@ mod unit;
 
 use hypertext::{Buffer, prelude::*};
 
+pub use self::coordinate::as_f64;
 pub use self::figures::Figures;
 pub use self::funnel::{FunnelChart, FunnelStep};
 pub use self::heat_map::HeatMap;
@@ -179,20 +181,6 @@ impl Renderable for Legend<'_> {
         }
         .render_to(buffer);
     }
-}
-
-/// A count as a coordinate.
-#[must_use]
-#[expect(clippy::cast_precision_loss, reason = "a picture is less precise than a float")]
-pub fn as_f64(count: u64) -> f64 {
-    count as f64
-}
-
-/// A number of things in memory as a coordinate.
-#[must_use]
-#[expect(clippy::cast_precision_loss, reason = "things in memory are few")]
-fn size_f64(size: usize) -> f64 {
-    size as f64
 }
 
 #[cfg(test)]

@@ -65,6 +65,7 @@ pub mod reply;
 pub mod request_log;
 pub mod rewrite;
 pub mod schedule;
+pub mod send_options;
 pub mod sender_fields;
 pub mod service_headers;
 pub mod session_token;

@@ -16,8 +16,10 @@ pub mod csv;
 #[cfg(test)]
 mod fake_backend;
 pub mod form;
+pub mod form_field;
 pub mod form_key;
 pub mod frame;
+pub mod identity_proof;
 pub mod kit;
 pub mod page;
 pub mod request;

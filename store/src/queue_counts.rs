@@ -14,6 +14,8 @@
 //! A commit with an unknown result makes its partitions doubtful: they are read again immediately. They are read once
 //! more after [`SETTLED_AFTER`], because the commit may become visible after the reader has passed.
 
+mod partition_reader;
+
 use parking_lot::{Mutex, MutexGuard};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
@@ -22,12 +24,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use mail::task::{Task, TaskClass};
 
-use crate::engine::{Key, ReadError, Store};
+use crate::engine::Key;
 use crate::key::{KeyReader, Space, key};
-use crate::task;
 
-/// Tasks per read.
-const SLICE_TASKS: usize = 1_000;
 /// Time between the first complete read of a partition after a commit with an unknown result, and its last read. No
 /// commit stays open that long: the writers settle each within 30 s once the store answers. The server ends an idle
 /// transaction after 5 s, and a wait for a lock after 10 s.
@@ -342,20 +341,6 @@ impl QueueCounts {
         self.lock().partitions.values().any(|counts| !counts.is_whole())
     }
 
-    /// Reads the next slice of a partition that is not counted completely. Returns false if there is none, or if a
-    /// partition's last read is not due yet.
-    ///
-    /// # Errors
-    /// The store cannot be read; the slice is retried.
-    pub async fn read(&self, store: &Store, now: Timestamp) -> Result<bool, ReadError> {
-        let Some((partition, from)) = self.slice_begins(now, store.is_away()) else { return Ok(false) };
-        let slice = task::list_partition(store, partition, from, SLICE_TASKS).await?;
-        let next = slice.next.clone();
-        let tasks = slice.tasks.iter().map(|(task, _)| (task::key_of(task), CountedTask::from_task(task)));
-        self.slice_read(partition, now, tasks.collect(), next);
-        Ok(true)
-    }
-
     fn slice_begins(&self, now: Timestamp, is_away: bool) -> Option<(u16, Key)> {
         let mut state = self.lock();
         let State { open, partitions, .. } = &mut *state;
@@ -521,8 +506,8 @@ impl Drop for CommitCount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Batch;
-    use crate::task::tests::task;
+    use crate::engine::{Batch, Store};
+    use crate::task::{self, tests::task};
     use proptest::prelude::*;
 
     fn at(second: i64) -> Timestamp {

@@ -2,7 +2,7 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use super::as_f64;
+use super::coordinate::as_f64;
 use super::svg::{hypertext_elements, share};
 use super::unit::{Unit, percent};
 use crate::text::grouped;

@@ -2,8 +2,9 @@
 
 use hypertext::{Buffer, prelude::*};
 
+use super::coordinate::{as_f64, size_f64};
+use super::figures::Figures;
 use super::svg::{hypertext_elements, share};
-use super::{Figures, as_f64, size_f64};
 use crate::text::grouped;
 
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];

@@ -2,9 +2,10 @@
 
 use hypertext::{Buffer, prelude::*};
 
+use super::coordinate::size_f64;
 use super::scale::Scale;
 use super::svg::{hypertext_elements, share};
-use super::{Chart, ChartKind, SERIES_MAX, Series, size_f64};
+use super::{Chart, ChartKind, SERIES_MAX, Series};
 
 /// Most labels of the axis of time.
 const LABELS_MAX: usize = 5;

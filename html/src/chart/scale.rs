@@ -1,6 +1,6 @@
 //! The scale of an axis: round steps from zero to at least the largest value.
 
-use super::Unit;
+use super::unit::Unit;
 
 /// A scale from zero.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,7 +2,7 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use super::Unit;
+use super::unit::Unit;
 use crate::badge::Tone;
 
 /// The change of a value against the time before.

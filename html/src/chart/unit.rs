@@ -1,6 +1,6 @@
 //! The units of charts.
 
-use super::as_f64;
+use super::coordinate::as_f64;
 use crate::text::grouped;
 
 /// The unit of values.

@@ -15,10 +15,10 @@ use super::markup::{self, MarkupError, MarkupPiece};
 use super::usage::VariableUsage;
 use super::{SUBJECT_BYTES_MAX, TemplateBodies, TemplateSettings, UNSUBSCRIBE_URL};
 use crate::address::Mailbox;
-use crate::draft::SendOptions;
 use crate::email::{Category, SourceTemplate};
 use crate::id::TemplateId;
 use crate::raw_number;
+use crate::send_options::SendOptions;
 
 /// Maximum size of the variables of one email, in approximate bytes of JSON.
 pub const VARIABLES_BYTES_MAX: usize = 256 << 10;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sha2::{Digest as _, Sha256};
 
 use super::context::Context;
-use super::form::Field;
+use super::form_field::Field;
 
 /// The name of the hidden field.
 pub const FIELD: &str = "form_key";

@@ -6,6 +6,7 @@ use hypertext::{Buffer, prelude::*};
 use super::backend::Failure;
 use super::context::{Context, raw};
 use super::form::plain;
+use super::identity_proof::proof_field;
 use super::kit::badge::Tone;
 use super::kit::notice::{self, Notice};
 use super::kit::same_as::SameAs;
@@ -127,7 +128,7 @@ impl Renderable for Frame<'_> {
                         }
                         @if let Some(refused) = context.stray_failure() {
                             div.notice.bad role="alert" { p { (plain(&refused.message)) } }
-                            @if router::proof_field(refused).is_some() { (router::confirm_form().within(context)) }
+                            @if proof_field(refused).is_some() { (router::confirm_form().within(context)) }
                         }
                         (raw(&page.body))
                         @if !page.same_as.is_empty() {

@@ -4,8 +4,9 @@ use super::PATH;
 use super::answer::{PageAnswer, PageContent};
 use super::backend::{Backend, Call, Failure};
 use super::context::{Context, RefusedForm};
-use super::form::{Control, Field, Form};
+use super::form::Form;
 use super::frame::{self, Frame};
+use super::identity_proof::{PROOF, REAUTHENTICATE, REAUTHENTICATION_REQUIRED, proof};
 use super::page::Page;
 use super::request::PageRequest;
 use super::screens::{self, assets, sign_in};
@@ -15,12 +16,6 @@ use super::viewer::Viewer;
 /// The path of the sign-in page.
 pub const SIGN_IN: &str = "/dashboard/sign-in";
 
-/// The operation, and the form of every page, by which a user proves their identity again before secrets and money.
-pub const REAUTHENTICATE: &str = "reauthenticate";
-/// The code of operations that need it.
-const REAUTHENTICATION_REQUIRED: &str = "reauthentication_required";
-/// The field of a refused form that has the password or the one-time password.
-pub const PROOF: &str = "proof";
 /// Letters of a recovery code without its hyphens.
 const RECOVERY_CODE_CHARS: usize = 16;
 
@@ -134,20 +129,6 @@ fn is_code(proof: &str) -> bool {
     let is_totp = letters.len() == 6 && letters.iter().all(u8::is_ascii_digit);
     let is_base32 = |byte: &u8| byte.is_ascii_alphabetic() || (b'2'..=b'7').contains(byte);
     is_totp || (has_groups && letters.len() == RECOVERY_CODE_CHARS && letters.iter().all(is_base32))
-}
-
-/// The field that a refused form gets if its operation needs a proof of identity.
-#[must_use]
-pub fn proof_field(failure: &Failure) -> Option<Field> {
-    (failure.code == REAUTHENTICATION_REQUIRED).then(proof)
-}
-
-fn proof() -> Field {
-    Field::new(PROOF, "Your password, or a one-time password", Control::Password)
-        .required()
-        .ignored()
-        .autocomplete("current-password")
-        .help("Secrets and money need it once in 15 minutes. Without a password, sign in again by a mailed link.")
 }
 
 /// The page in place of one that needs a proof of identity.

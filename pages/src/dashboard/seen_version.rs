@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::backend::{Call, Failure, Reply};
 use super::context::Context;
-use super::form::Field;
+use super::form_field::Field;
 
 /// The name of the hidden field.
 pub const FIELD: &str = "seen_version";

@@ -13,12 +13,12 @@ use super::run_page::{MethodTable, load_run, sums_by_method};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::identity_proof::PROOF;
 use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::page::Page;
-use crate::dashboard::router::PROOF;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
 pub const PAGES: &[PageRow] = &[PageRow {

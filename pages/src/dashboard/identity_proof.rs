@@ -1,0 +1,27 @@
+//! The proof of identity that operations on secrets and money need.
+
+use super::backend::Failure;
+use super::form_field::{Control, Field};
+
+/// The operation, and the form of every page, by which a user proves their identity again before secrets and money.
+pub const REAUTHENTICATE: &str = "reauthenticate";
+/// The code of operations that need it.
+pub const REAUTHENTICATION_REQUIRED: &str = "reauthentication_required";
+/// The field of a refused form that has the password or the one-time password.
+pub const PROOF: &str = "proof";
+
+/// The field that a refused form gets if its operation needs a proof of identity.
+#[must_use]
+pub fn proof_field(failure: &Failure) -> Option<Field> {
+    (failure.code == REAUTHENTICATION_REQUIRED).then(proof)
+}
+
+/// The field for the proof.
+#[must_use]
+pub fn proof() -> Field {
+    Field::new(PROOF, "Your password, or a one-time password", Control::Password)
+        .required()
+        .ignored()
+        .autocomplete("current-password")
+        .help("Secrets and money need it once in 15 minutes. Without a password, sign in again by a mailed link.")
+}
