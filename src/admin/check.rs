@@ -14,7 +14,7 @@ use store::engine::{BackupProgress, Report, Store};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
-use super::AdminError;
+use super::error::AdminError;
 
 /// Interval of progress lines.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);

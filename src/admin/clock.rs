@@ -9,7 +9,8 @@ use std::time::Duration;
 use mail::task::QueueName;
 use serde_json::{Value, json};
 
-use super::{AdminError, Permissions};
+use super::error::AdminError;
+use super::permissions::Permissions;
 use crate::clock_shift;
 use crate::services::Services;
 

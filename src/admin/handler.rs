@@ -1,6 +1,5 @@
 //! Dispatches admin requests to their handlers, and handles accounts, domains, TLS reports, replies and backups.
 
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +10,6 @@ use mail::address::{Address, DomainName};
 use mail::classify::ClassifierInput;
 use mail::destination::Destination;
 use mail::domain::SendingDomain;
-use mail::id::EmailId;
 use mail::outcome::AttemptPhase;
 use mail::reply::SmtpReply;
 use mail::tls_report::Day;
@@ -22,20 +20,14 @@ use store::engine::Batch;
 use store::tls_daily_stats::TlsStatsPage;
 use tokio::sync::mpsc;
 
-use super::{
-    AdminError, AdminRequest, DomainChange, PageQuery, Permissions, check, clock, pool, queue, search, status, views,
-};
+use super::error::{AdminError, AdminResult, error_text};
+use super::permissions::Permissions;
+use super::request::{AdminRequest, DomainChange, PageQuery};
+use super::{check, clock, pool, queue, search, status, views};
 use crate::services::Services;
 
 /// Backup progress is reported after each of this many message bodies.
 const PROGRESS_EVERY: u64 = 1_000;
-
-/// Result of a request as JSON, or its error.
-pub(crate) type AdminResult = Result<Value, AdminError>;
-
-pub(super) fn error_text(error: impl Display) -> String {
-    error.to_string()
-}
 
 pub(crate) async fn handle_request(
     services: &Services,
@@ -103,7 +95,8 @@ pub(crate) async fn handle_request(
         AdminRequest::PoolAssign { account, pool } => pool::assign_pool(services, &account, pool).await,
         AdminRequest::PoolWarmUp { pool, warm_up } => pool::set_warm_up(services, pool, warm_up).await,
         AdminRequest::Trace { email } => {
-            let trace = services.queue.delivery.admin.trace_email(parse_email_id(&email)?).await.map_err(error_text)?;
+            let trace =
+                services.queue.delivery.admin.trace_email(queue::parse_email_id(&email)?).await.map_err(error_text)?;
             Ok(views::trace_view(&trace))
         }
         AdminRequest::Reply { reply, host } => explain_reply(services, &reply, host.as_deref()),
@@ -207,10 +200,6 @@ fn show_certificate(permissions: &Permissions, order: bool) -> AdminResult {
 
 fn parse_name(text: &str) -> Result<DomainName, String> {
     text.parse().map_err(|_| format!("`{text}` is not a domain name"))
-}
-
-pub(super) fn parse_email_id(text: &str) -> Result<EmailId, String> {
-    text.parse().map_err(error_text)
 }
 
 /// Returns the named account, or the only account if none is named.

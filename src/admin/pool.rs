@@ -6,7 +6,7 @@ use mail::pool::WarmUpOverride;
 use mail::slug::PoolName;
 use serde_json::{Value, json};
 
-use super::handler::{AdminResult, error_text};
+use super::error::{AdminResult, error_text};
 use crate::services::Services;
 
 /// Maximum number of providers listed whose warm-up limit is used up.

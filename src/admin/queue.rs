@@ -5,6 +5,7 @@ use std::time::Duration;
 use ::queue::queue_admin::CommandProgress;
 use ::queue::queue_command::QueueCommand;
 use mail::destination::{Destination, DestinationOverrides, OperatorSuspension};
+use mail::id::EmailId;
 use mail::task::Task;
 use mail::task_filter::TaskFilter;
 use serde_json::{Value, json};
@@ -14,8 +15,10 @@ use store::queue_walk::QueueWalk;
 use store::task::PARTITIONS;
 use tokio::sync::mpsc;
 
-use super::handler::{AdminResult, error_text, parse_email_id};
-use super::{AdminError, DestinationAction, PageQuery, QueueFilter, QueueSearch, views};
+use super::error::{AdminError, AdminResult, error_text};
+use super::request::{DestinationAction, PageQuery, QueueFilter};
+use super::search::QueueSearch;
+use super::views;
 use crate::services::Services;
 
 /// Maximum number of tasks in a page.
@@ -51,6 +54,10 @@ async fn resolve_filter(services: &Services, query: QueueFilter) -> Result<TaskF
         attempts_min: query.attempts_min,
         accepted_before,
     })
+}
+
+pub(super) fn parse_email_id(text: &str) -> Result<EmailId, String> {
+    text.parse().map_err(error_text)
 }
 
 fn parse_command(word: &str) -> Result<QueueCommand, String> {

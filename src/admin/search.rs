@@ -20,8 +20,9 @@ use serde_json::{Value, json};
 use store::email::EmailWithRecipients;
 
 use super::email_state::EmailState;
-use super::handler::{AdminResult, error_text};
-use super::{AdminError, PageQuery, views};
+use super::error::{AdminError, AdminResult, error_text};
+use super::request::PageQuery;
+use super::views;
 use crate::services::Services;
 
 /// Maximum number of rows in a page.

@@ -25,8 +25,9 @@ use store::queue_walk::QueueWalk;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
-use super::handler::{AdminResult, error_text};
-use super::{Permissions, queue, views};
+use super::error::{AdminResult, error_text};
+use super::permissions::Permissions;
+use super::{queue, views};
 use crate::config::Config;
 use crate::doctor::x509;
 use crate::services::Services;

@@ -302,7 +302,7 @@ pub enum ClockCommand {
 /// Runs a command and prints its result. The exit code is 0 on success.
 #[must_use]
 pub fn run(arguments: &AdminArguments) -> ExitCode {
-    super::run::set_private_umask();
+    super::process::set_private_umask();
     if let AdminCommand::Affiliate(affiliate_arguments) = &arguments.command {
         let send = |request: &AdminRequest| send_request(&data_directory(arguments)?, request);
         return affiliate::run(affiliate_arguments, arguments.json, &send);
@@ -349,7 +349,7 @@ fn text(command: &AdminCommand, result: &Value) -> String {
         AdminCommand::Trace { .. } if result["emails"].is_array() => listing::emails(result),
         AdminCommand::Key(SecretCommand::List { .. }) => secrets::secrets(Kind::ApiKey, result),
         AdminCommand::Credential(SecretCommand::List { .. }) => secrets::secrets(Kind::SmtpCredential, result),
-        _ => super::run::render_readable(result),
+        _ => super::readable::render_readable(result),
     }
 }
 
@@ -466,7 +466,7 @@ pub fn restore(file: &Path, options: &RedbOptions, send: bool) -> Result<BackupP
 fn read_format(database: Option<PostgresOptions>, options: &RedbOptions) -> Result<Value, AdminError> {
     let format = match database {
         Some(database) => {
-            let runtime = super::run::build_runtime().map_err(|error| error.to_string())?;
+            let runtime = super::process::build_runtime().map_err(|error| error.to_string())?;
             runtime.block_on(Store::database_format(&database))
         }
         None => Store::format(options),
@@ -477,7 +477,7 @@ fn read_format(database: Option<PostgresOptions>, options: &RedbOptions) -> Resu
 
 /// Holds the queue of a store that no server has open.
 fn hold_queue(database: Option<PostgresOptions>, options: &RedbOptions) -> Result<(), String> {
-    let runtime = super::run::build_runtime().map_err(|error| error.to_string())?;
+    let runtime = super::process::build_runtime().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let opened = match &database {
             // `Store::open` would create one.

@@ -438,9 +438,9 @@ pub fn run(
     // The command has been carried out, even if stdout is closed.
     let _ = match (as_json, is_done) {
         (true, _) => writeln!(std::io::stdout(), "{result}"),
-        (false, true) => write!(std::io::stdout(), "{}", super::run::render_readable(&result)),
+        (false, true) => write!(std::io::stdout(), "{}", super::readable::render_readable(&result)),
         (false, false) => {
-            write!(std::io::stderr(), "postrider: {}", super::run::render_readable(&result["error"]))
+            write!(std::io::stderr(), "postrider: {}", super::readable::render_readable(&result["error"]))
         }
     };
     // An audit that finds a broken ledger succeeds as a request.

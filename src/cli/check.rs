@@ -15,7 +15,7 @@ use store::engine::{OpenError, Store};
 
 use super::ConfigArguments;
 use super::admin::send_request;
-use super::run::{build_runtime, load_config, set_private_umask};
+use super::process::{build_runtime, load_config, set_private_umask};
 use crate::acme::AcmeSettings;
 use crate::admin::AdminRequest;
 use crate::config::{self, Config, ConfigProblem};

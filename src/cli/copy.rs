@@ -26,7 +26,7 @@ pub(super) fn run_copy(
 ) -> Result<Value, String> {
     let parse = |location: &str| parse_location(location, cluster, config);
     let (from, to) = (parse(from)?, parse(to)?);
-    let runtime = super::run::build_runtime().map_err(|error| error.to_string())?;
+    let runtime = super::process::build_runtime().map_err(|error| error.to_string())?;
     let mut line = ProgressLine::default();
     let copied = runtime.block_on(copy(&from, &to, move |step| print_progress(&mut line, step)));
     let (progress, checksum) = copied.map_err(|error| error.to_string())?;

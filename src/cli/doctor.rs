@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use queue::clock::Clock;
 
-use super::run::build_runtime;
+use super::process::build_runtime;
 use crate::config;
 use crate::doctor::CheckRunner;
 use crate::doctor::context::{CheckContext, DoctorOptions, ProbeTarget};

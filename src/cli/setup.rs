@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::run::build_runtime;
+use super::process::build_runtime;
 use crate::doctor::context::ProbeTarget;
 use crate::setup::{
     self, AnswerFlags, DEFAULT_CONFIG, Dialog as _, EXIT_AGAIN, SetupError, SetupOptions, StandardDialog,

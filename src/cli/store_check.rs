@@ -38,7 +38,7 @@ pub(super) fn run(
     // Stdout may be closed (`… | head`).
     let (_, code) = match result {
         Ok(result) if result["sound"] == true => {
-            let text = if as_json { format!("{result}\n") } else { super::run::render_readable(&result) };
+            let text = if as_json { format!("{result}\n") } else { super::readable::render_readable(&result) };
             (out.write_all(text.as_bytes()), ExitCode::SUCCESS)
         }
         // The same report as of a sound store: `sound` and the exit status show the damage.
@@ -74,7 +74,7 @@ fn check(
             report => report.map_err(|error| error.to_string())?,
         },
         Some(database) => {
-            let runtime = super::run::build_runtime().map_err(|error| error.to_string())?;
+            let runtime = super::process::build_runtime().map_err(|error| error.to_string())?;
             runtime.block_on(async {
                 let store = Store::connect(&database).await.map_err(|error| error.to_string())?;
                 let on_progress = move |step| {

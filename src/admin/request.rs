@@ -1,0 +1,262 @@
+//! Requests of the operator, as the admin socket and the console make them.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use mail::account::Plan;
+use mail::address::DomainName;
+use mail::destination::{PaceOverride, RouteOverride};
+use mail::domain::TlsMode;
+use mail::pool::WarmUpOverride;
+use mail::slug::PoolName;
+use mail::task::TaskClass;
+use serde::{Deserialize, Serialize};
+
+use super::search::{EmailQuery, QueueSearch};
+use crate::store_references::StoreReferences;
+
+/// Requests of the operator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub enum AdminRequest {
+    /// Creates an account and its first secrets.
+    AccountCreate {
+        /// Email address of the owner.
+        email: String,
+        /// None: the configured default plan.
+        plan: Option<Plan>,
+        /// True: the account may send to any recipient.
+        production: bool,
+    },
+    /// Changes an account.
+    AccountUpdate {
+        /// Account id or the owner's address.
+        account: String,
+        plan: Option<Plan>,
+        /// True: the account may send to any recipient.
+        production: Option<bool>,
+        /// True: mail of the account is refused.
+        suspended: Option<bool>,
+    },
+    /// Looks up what a configuration names, for `postrider check`.
+    StoreFacts { references: StoreReferences },
+    /// Lists all accounts.
+    AccountList { page: PageQuery },
+    /// Shows an account.
+    AccountShow {
+        /// Account id or the owner's address.
+        account: String,
+    },
+    /// Creates a link that signs in to the console.
+    Console,
+    /// Creates a dashboard session of an account's owner.
+    SessionCreate {
+        /// Account id or the owner's address; optional if only one account exists.
+        account: Option<String>,
+    },
+    /// Removes a user's password, ends their sessions and creates a sign-in link.
+    UserReset {
+        /// Email address of the user.
+        email: String,
+    },
+    /// Calls an operation of the API with the rights of the account's owner.
+    Owner {
+        /// Account id or the owner's address; optional if only one account exists.
+        account: Option<String>,
+        /// HTTP method.
+        method: String,
+        /// Path, with the query after a `?`.
+        target: String,
+        body: serde_json::Value,
+    },
+    /// Adds a sending domain.
+    DomainCreate {
+        name: String,
+        /// Account id or the owner's address.
+        account: String,
+        /// True: mark the domain as verified without checking DNS.
+        verified: bool,
+    },
+    /// Checks a domain's DNS records.
+    DomainVerify {
+        name: String,
+        /// True: mark the domain as verified without checking DNS.
+        force: bool,
+    },
+    /// Changes the settings of a domain.
+    DomainUpdate { name: String, change: DomainChange },
+    /// Lists the domains of an account, or of all accounts.
+    DomainList {
+        /// Account id or the owner's address; none for all accounts.
+        account: Option<String>,
+        page: PageQuery,
+    },
+    /// Shows a domain and its DNS records.
+    DomainShow { name: String },
+    /// Lists tasks in the queue.
+    QueueList {
+        /// Maximum number of tasks.
+        limit: usize,
+        #[serde(default)]
+        filter: QueueFilter,
+        /// Further conditions that the tasks must match.
+        #[serde(default)]
+        search: QueueSearch,
+        /// `next_cursor` of the previous page.
+        #[serde(default)]
+        cursor: Option<String>,
+    },
+    /// Lists emails, also those that are no longer in the queue.
+    EmailList { filter: EmailQuery, page: PageQuery },
+    /// Reports the health of this server.
+    Status,
+    /// Lists the destinations with the longest queues.
+    QueueTop {
+        /// Maximum number of destinations.
+        limit: usize,
+    },
+    /// Runs a command on one email in the queue.
+    Queue {
+        /// Name of the command ([`::queue::queue_command::QueueCommand::word`]).
+        order: String,
+        /// Id of the email.
+        email: String,
+    },
+    /// Runs a command on all emails in the queue that match a filter.
+    QueueMany {
+        /// Name of the command.
+        order: String,
+        filter: QueueFilter,
+    },
+    /// Counts the recipients in the queue that match a filter.
+    QueueCount {
+        filter: QueueFilter,
+        /// Rows of the queue that are read; none: all.
+        #[serde(default)]
+        rows_max: Option<usize>,
+    },
+    /// Lists the operator's overrides of destinations.
+    DestinationList,
+    /// Overrides how a destination is served.
+    Destination {
+        /// Recipient domain; or
+        to: Option<DomainName>,
+        /// the name of the mail hosts.
+        mail_host: Option<DomainName>,
+        order: DestinationAction,
+    },
+    /// Lists the pools of source addresses.
+    PoolList,
+    /// Assigns an account to a pool.
+    PoolAssign {
+        /// Account id or the owner's address.
+        account: String,
+        /// None: the pool of the account's plan.
+        pool: Option<PoolName>,
+    },
+    /// Restarts the warm-up of a pool on another day.
+    PoolWarmUp {
+        pool: PoolName,
+        /// None: the configured warm-up.
+        warm_up: Option<WarmUpOverride>,
+    },
+    /// Shows all attempts and the current state of an email.
+    Trace {
+        /// Id of the email.
+        email: String,
+    },
+    /// Shows counts of TLS sessions with the mail hosts of domains, and the TLS reports sent (RFC 8460).
+    TlsReports {
+        /// Only this domain.
+        domain: Option<String>,
+        /// Only this day.
+        day: Option<String>,
+        /// Maximum number of rows.
+        limit: usize,
+    },
+    /// Explains how a reply of a mail host is classified.
+    Reply {
+        /// The reply as one line.
+        reply: String,
+        /// Name of the mail host that sent it.
+        host: Option<String>,
+    },
+    /// Shows the status of the ACME certificate.
+    CertificateShow,
+    /// Orders the ACME certificate now, if none is installed or the last order failed.
+    CertificateOrder,
+    /// Writes a backup.
+    Backup {
+        /// Path of the file, which the server creates.
+        file: PathBuf,
+    },
+    /// Reads and checks every row of the store.
+    StoreCheck,
+    /// Shows the server's clock.
+    ClockShow,
+    /// Advances the server's clock.
+    ClockAdvance { seconds: u64 },
+}
+
+/// Changes to a domain's settings; omitted fields keep their values.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DomainChange {
+    /// True: an open-tracking pixel is added to HTML.
+    pub open_tracking: Option<bool>,
+    /// True: links in HTML are rewritten to the tracking host.
+    pub click_tracking: Option<bool>,
+    /// Required level of TLS.
+    pub tls_mode: Option<TlsMode>,
+    /// The customer's host for tracking links; `none` for the service's own.
+    pub tracking_host: Option<String>,
+}
+
+/// Filter of tasks in the queue; omitted fields match everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QueueFilter {
+    /// Recipient domain.
+    pub to: Option<DomainName>,
+    /// Account id or the owner's address.
+    pub account: Option<String>,
+    /// Sending domain.
+    pub from: Option<DomainName>,
+    pub class: Option<TaskClass>,
+    /// True: held tasks only; false: tasks that are not held.
+    pub held: Option<bool>,
+    /// Minimum number of attempts.
+    pub attempts_min: Option<u32>,
+    /// Minimum age in seconds, counted from acceptance.
+    pub older_seconds: Option<u64>,
+    /// Only mail accepted before this time.
+    pub accepted_before: Option<Timestamp>,
+}
+
+/// One page of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageQuery {
+    /// Maximum number of rows.
+    pub limit: usize,
+    /// `next_cursor` of the previous page.
+    pub cursor: Option<String>,
+}
+
+/// Overrides of a destination.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DestinationAction {
+    /// Pauses delivery.
+    Suspend {
+        /// Duration in seconds; none: until resumed.
+        seconds: Option<u64>,
+        /// Reason, as free text.
+        because: Option<String>,
+    },
+    /// Resumes delivery.
+    Resume,
+    /// Overrides connection and rate limits.
+    Pace(PaceOverride),
+    /// Overrides the route; none restores the configured one.
+    Route(Option<RouteOverride>),
+}
