@@ -1,10 +1,17 @@
-//! Documents: README's map against the tree, file paths in the prose, and test names in the security model.
+//! Documents: README's map against the tree, file paths in the prose, test names in the security model, and names of
+//! the code in the glossary.
 //!
 //! The map is the fenced block of README.md in which most lines begin with a path (`queue/   description`). A path in
 //! the prose is a word in backticks that begins with a directory of the repository or has a source file's extension.
 
+use std::collections::HashSet;
+
 use super::order;
 use super::tree::{Finding, Tree};
+
+const GLOSSARY: &str = "docs/GLOSSARY.md";
+/// Below this line the glossary lists names that are gone.
+const OLD_NAMES: &str = "## Old and new names";
 
 const MAPPED: &[&str] = &["src", "tests", "bench", "etc", "docs", "sdk", "web"];
 const DOCUMENTS: &[&str] =
@@ -57,6 +64,42 @@ pub(crate) fn tests(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Reports names in the glossary that do not occur in the code: those in backticks in the term and its meaning, and
+/// terms in `CamelCase`. The last column names other programs and standards.
+pub(crate) fn glossary(tree: &Tree) -> Vec<Finding> {
+    let Some(glossary) = tree.find(GLOSSARY) else {
+        return vec![Finding::new(GLOSSARY, 0, "is missing")];
+    };
+    let code = tree.rust().filter(|source| !source.path.starts_with("tests/tidy/"));
+    let declared: HashSet<&str> = code.flat_map(|source| source.text.split(|c: char| !is_name_char(c))).collect();
+    let mut findings = Vec::new();
+    for (number, line) in glossary.lines().take_while(|(_, line)| *line != OLD_NAMES) {
+        let Some((cells, _reference)) = line.trim_end_matches(" |").rsplit_once(" | ") else { continue };
+        let quoted =
+            cells.split('`').skip(1).step_by(2).filter(|name| name.chars().all(|c| is_name_char(c) || c == ':'));
+        let term = cells.split(" | ").next().unwrap_or_default();
+        let terms = term.split(|c: char| !is_name_char(c)).filter(|word| is_camel_case(word));
+        for name in quoted.flat_map(|name| name.split("::")).chain(terms) {
+            if !name.is_empty() && !declared.contains(name) {
+                findings.push(Finding::new(GLOSSARY, number, format!("`{name}` is not in the code: correct the name")));
+            }
+        }
+    }
+    findings
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// True for `PlanQuotas`, false for `Quota`, `PROXY` and `OAuth`.
+fn is_camel_case(word: &str) -> bool {
+    let mut chars = word.chars();
+    let starts =
+        chars.next().is_some_and(|c| c.is_ascii_uppercase()) && chars.next().is_some_and(|c| c.is_ascii_lowercase());
+    starts && word.chars().skip(1).any(|c| c.is_ascii_uppercase())
 }
 
 /// Lines of the first fenced block that is a map: (line number, path).

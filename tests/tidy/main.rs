@@ -86,6 +86,11 @@ fn readme_map_is_the_tree() {
 }
 
 #[test]
+fn the_glossary_names_what_the_code_has() {
+    assert_none(documents::glossary(&Tree::read()));
+}
+
+#[test]
 fn documents_name_files_that_exist() {
     assert_none(documents::paths(&Tree::read()));
 }
