@@ -1,4 +1,4 @@
-//! What requests of the operator may do, and the handles that they need.
+//! Permissions of the operator's requests, and the handles that they need.
 
 use std::path::PathBuf;
 use std::sync::Arc;
