@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use generate::manifest::Manifest;
-use generate::model::{AnswerKind, Model};
+use generate::model::{ResponseKind, Model};
 use generate::operations::Operations;
 use generate::output::{Difference, differences, write};
 use generate::render::{Files, NOTICE, Renderer};
@@ -75,7 +75,7 @@ fn params_have_the_fields_of_body_and_query() {
     let method = &model.resources[0].methods[0];
     assert_eq!(method.params.as_deref(), Some("SendNoteParams"));
     assert!(method.params_required && method.takes_if_match);
-    assert_eq!(method.response.kind, AnswerKind::Json);
+    assert_eq!(method.response.kind, ResponseKind::Json);
     let fields: Vec<_> = method.fields.iter().map(|one| (one.wire.as_str(), one.location, one.explode)).collect();
     let (body, query) = (Some(Location::Body), Some(Location::Query));
     assert_eq!(
