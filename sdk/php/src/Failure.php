@@ -16,7 +16,7 @@ final class Failure
     /** The exception for an answer (202) to a call that waits for an approval; null for any other. */
     public static function ofHeld(Response $response): ?Failures\ApiException
     {
-        $held = $response->status === 202 ? json_decode($response->body, true, 128) : null;
+        $held = json_decode($response->body, true, 128);
         if (!\is_array($held) || ($held['status'] ?? null) !== 'approval_required') {
             return null;
         }

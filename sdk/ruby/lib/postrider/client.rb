@@ -46,7 +46,8 @@ module Postrider
       make_resources
     end
 
-    # The last answer that the current thread got, also one of a failed call: status, rate limit, request id and headers.
+    # The last answer that the current thread got, also one of a failed call, without its body: status, rate limit,
+    # request id and headers.
     def last_response
       @lock.synchronize { @last_responses[Thread.current] }
     end
@@ -123,14 +124,15 @@ module Postrider
     def remember(response)
       @lock.synchronize do
         @last_responses.delete_if { |thread, _| !thread.alive? } if @last_responses.size >= THREADS_MAX
-        @last_responses[Thread.current] = response
+        @last_responses[Thread.current] = @requests.redact(Response.new(response.status, response.headers))
       end
+      response
     end
 
     def result(operation, response)
       raise failure(response) unless (200..299).cover?(response.status)
 
-      held = Failure.of_held(@requests.redact(response))
+      held = Failure.of_held(@requests.redact(response)) if response.status == 202
       raise held if held
       return content(response) unless operation.json?
 

@@ -12,8 +12,6 @@ module Postrider
 
     # The error for an answer (202) to a call that waits for an approval; nil for any other.
     def of_held(response)
-      return unless response.status == 202
-
       held = JSON.parse(response.body, symbolize_names: true, max_nesting: 128)
       return unless held.is_a?(Hash) && held[:status] == "approval_required"
 
