@@ -139,8 +139,15 @@ module Postrider
       data = parsed(response.body)
       raise UnexpectedResponseError.of(@requests.redact(response)) unless data.is_a?(Hash)
 
-      Array(data[:warnings]).each { |warning| @on_warning&.call(warning.is_a?(String) ? warning : JSON.generate(warning)) }
+      Array(data[:warnings]).each { |warning| pass(warning.is_a?(String) ? warning : JSON.generate(warning)) } if @on_warning
       data
+    end
+
+    def pass(warning)
+      @on_warning.call(warning)
+    rescue StandardError => e
+      # The call has succeeded: it must not look as if it had failed.
+      warn "postrider: on_warning failed: #{e.message}"
     end
 
     def failure(response)
