@@ -104,6 +104,8 @@ class Core:
             attempt += 1
 
     def _read(self, operation: Operation, response: Response) -> Any:
+        hidden = {name: self.hide(text.encode("latin-1", "replace")) for name, text in response.headers.items()}
+        response = response._replace(headers={name: text.decode("latin-1") for name, text in hidden.items()})
         data: Any = None
         try:
             data = read_answer(operation, response, self.hide)
