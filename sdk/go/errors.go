@@ -140,8 +140,6 @@ func apiError(client *Client, response *Response, body []byte) error {
 		class = "SuppressedRecipientError"
 	case class == "SendUnconfirmedError":
 		return &SendUnconfirmedError{base, base.text("email_id"), client}
-	case class == "" && response.Status == http.StatusUnauthorized:
-		class = "AuthenticationError"
 	case class == "" && response.Status >= 500:
 		class = "ServerError"
 	}

@@ -1,4 +1,4 @@
-import { ApiError, AuthenticationError, type Headers, ServerError, SuppressedRecipientError } from "./errors.js";
+import { ApiError, type Headers, ServerError, SuppressedRecipientError } from "./errors.js";
 import { ERROR_CODES } from "./generated/error_codes.js";
 
 /** The body of a request that waits for an approval (202), in the form of an error; undefined if `body` is another one. */
@@ -12,7 +12,7 @@ export function apiError(status: number, headers: Headers, body: Record<string, 
   const { message, code = "", details = {}, request_id, doc_url, upgrade_url } = body?.error ?? {};
   if (typeof message !== "string" || typeof code !== "string" || typeof details !== "object" || details === null) return undefined;
   const isSuppressed = code === "validation_error" && (details.suppressed || details.category_unsubscribed);
-  const unlisted = status === 401 ? AuthenticationError : status >= 500 ? ServerError : ApiError;
+  const unlisted = status >= 500 ? ServerError : ApiError;
   const errorClass = isSuppressed ? SuppressedRecipientError : Object.hasOwn(ERROR_CODES, code) ? ERROR_CODES[code] : undefined;
   const all = upgrade_url === undefined ? details : { upgrade_url, ...details };
   const requestId = request_id ?? headers["x-request-id"] ?? "";
