@@ -183,7 +183,7 @@ final class Client
             }
             throw $failure;
         }
-        $held = $response->status === 202 ? Failure::ofHeld($this->requests->redact($response)) : null;
+        $held = $response->status === 202 ? ErrorCodes::held($this->requests->redact($response)) : null;
         if ($held !== null) {
             throw $held;
         }
