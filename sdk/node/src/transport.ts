@@ -18,6 +18,7 @@ import { buildRequest, type Operation } from "./operation.js";
 import {
   type CallOptions, checkedBaseUrl, checkedHeaders, checkedKey, checkedRetries, checkedTimeout, type ClientOptions, type Clock, environment, SYSTEM_CLOCK,
 } from "./options.js";
+import { withoutReact } from "./react.js";
 
 const ANSWER_BYTES_MAX = 256 << 20;
 const ERROR_BYTES_MAX = 1 << 20;
@@ -66,7 +67,7 @@ export class Transport {
 
   /** Carries an operation out. Rejects with a `PostriderError`. */
   async call<T>(operation: Operation, path: readonly string[], params: unknown, options: CallOptions = {}): Promise<Answer<T>> {
-    const { url, body } = buildRequest(this.baseUrl, operation, path, params);
+    const { url, body } = buildRequest(this.baseUrl, operation, path, await withoutReact(operation.name, params));
     const headers = this.#headers(operation.mediaType, options.headers);
     if (body !== undefined) headers["content-type"] = "application/json";
     if (options.ifMatch !== undefined) headers["if-match"] = options.ifMatch;
