@@ -318,6 +318,21 @@ fn a_send_without_an_answer_names_its_idempotency_key() {
 
 #[test]
 fn an_empty_id_is_refused() {
+#[test]
+fn a_browser_that_does_not_end_counts_as_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let (browser, running) = (directory.path().join("browser"), directory.path().join("running"));
+    std::fs::write(&running, "").unwrap();
+    // It ends with the test, which removes the directory.
+    std::fs::write(&browser, format!("#!/bin/sh\nwhile [ -e {} ]; do sleep 0.1; done\n", running.display())).unwrap();
+    std::fs::set_permissions(&browser, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let server = ScriptedServer::start(|request| panic!("{}", request.line()));
+    let mut command = server.command(&["open"]);
+    command.env("BROWSER", &browser).env("PATH", std::env::var_os("PATH").unwrap());
+    let run = finish(command.output().unwrap());
+    assert_eq!((run.status, &run.json()["opened"]), (Some(0), &json!(true)), "{run:?}");
+}
+
     let server = ScriptedServer::start(|request| panic!("{}", request.line()));
     let run = server.run(&["domains", "delete", "", "--yes"]);
     assert_eq!((run.status, run.error()["code"].as_str()), (Some(2), Some("usage")), "{run:?}");
