@@ -295,10 +295,12 @@ fn any_retry_after_is_read() {
 
 #[test]
 fn a_server_that_repeats_the_request_does_not_show_the_key() {
-    for status in [200, 400, 502] {
+    for status in [200, 302, 400, 502] {
         let server = ScriptedServer::start(move |request| {
             let seen = format!("Authorization: {}", request.header("authorization").unwrap_or_default());
-            Reply::Raw(status, Vec::new(), format!("{}{seen}", "x".repeat(150)).into_bytes())
+            let location = format!("https://sign-in.example/?{}", seen.replace(' ', "+"));
+            let headers = if status == 302 { vec![("location", location)] } else { Vec::new() };
+            Reply::Raw(status, headers, format!("{}{seen}", "x".repeat(150)).into_bytes())
         });
         let run = server.run(&["account", "get"]);
         assert!(run.stderr.contains("Bearer rnl_\u{2026}6789") && !run.stderr.contains("SecretSecret"), "{run:?}");
