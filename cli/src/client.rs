@@ -7,6 +7,7 @@
 //! ```
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -14,11 +15,13 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, RETRY_AF
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
+use jiff::SignedDuration;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::api_key::ApiKey;
 use crate::base_url::BaseUrl;
+use crate::clock;
 use crate::connection::{Connection, lost};
 use crate::cursor_trail::CursorTrail;
 use crate::error::{ApiError, CliError, ConnectionFailure};
@@ -135,6 +138,8 @@ pub struct ApiClient {
     timeout: Duration,
     service_version: HeaderValue,
     connection: tokio::sync::Mutex<Option<Connection>>,
+    /// How much the server's clock is ahead, from the first answer.
+    server_ahead: OnceLock<SignedDuration>,
 }
 
 impl ApiClient {
@@ -146,6 +151,7 @@ impl ApiClient {
             timeout,
             service_version: HeaderValue::from_str(service_version).unwrap_or(HeaderValue::from_static("")),
             connection: tokio::sync::Mutex::new(None),
+            server_ahead: OnceLock::new(),
         }
     }
 
@@ -162,6 +168,12 @@ impl ApiClient {
     #[must_use]
     pub const fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// How much the server's clock is ahead of this machine's: nothing before the first answer.
+    #[must_use]
+    pub fn server_ahead(&self) -> SignedDuration {
+        self.server_ahead.get().copied().unwrap_or_default()
     }
 
     /// Makes a call and reads its answer. The client's timeout covers all attempts.
@@ -206,6 +218,9 @@ impl ApiClient {
         }
         let response = connection.send(request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
+        if let Some(ahead) = clock::server_ahead(&headers)? {
+            self.server_ahead.get_or_init(|| ahead);
+        }
         let bytes_max = if status.is_success() { ANSWER_BYTES_MAX } else { ERROR_BYTES_MAX };
         let body = read_body(response, bytes_max).await?;
         // A connection whose answer was cut off is not used again.

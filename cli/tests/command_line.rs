@@ -341,6 +341,40 @@ fn a_browser_that_does_not_end_counts_as_opened() {
 }
 
 #[test]
+fn new_emails_are_new_by_the_clock_of_the_server() {
+    // The server's clock is an hour behind.
+    let an_hour_ago = std::time::UNIX_EPOCH.elapsed().unwrap() - std::time::Duration::from_secs(3_600);
+    let now = jiff::Timestamp::UNIX_EPOCH + an_hour_ago;
+    let date = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&now).unwrap();
+    let server = ScriptedServer::start(move |request| {
+        let message = json!({"id": 7, "received_at": now.to_string(), "text": "Your code is 123456"});
+        let body = match request.target.as_str() {
+            "/account" => json!({"error": {"message": "Only sending", "code": "forbidden"}}),
+            "/messages/7" => message,
+            _ => json!({"messages": [message]}),
+        };
+        let status = if request.target == "/account" { 403 } else { 200 };
+        Reply::Raw(status, vec![("date", date.clone())], body.to_string().into_bytes())
+    });
+    let run = server.run(&["wait", "--to", "ada@example.net", "--since", "1m", "--for", "5s"]);
+    assert_eq!((run.status, &run.json()["codes"][0]), (Some(0), &json!("123456")), "{run:?}");
+}
+
+#[test]
+fn the_newest_requests_are_shown_in_their_order() {
+    let server = ScriptedServer::start(|_| {
+        let logs: Vec<Value> = (0..30).map(|age| json!({"id": format!("req_{age}")})).collect();
+        Reply::Json(200, json!({"logs": logs, "has_more": true, "next_cursor": "c"}))
+    });
+    for (count, shown) in [("1", &["req_0"][..]), ("3", &["req_2", "req_1", "req_0"])] {
+        let run = server.run(&["logs", "tail", "--count", count]);
+        let lines: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines, shown.iter().map(|id| json!({"id": id})).collect::<Vec<_>>(), "{run:?}");
+    }
+    assert_eq!(server.run(&["logs", "tail", "--count", "0"]).status, Some(2));
+}
+
+#[test]
 fn values_that_are_no_events_are_skipped() {
     let server = ScriptedServer::start(|request| match request.target.as_str() {
         "/webhook-events" => {
