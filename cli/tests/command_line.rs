@@ -319,8 +319,6 @@ fn a_send_without_an_answer_names_its_idempotency_key() {
 }
 
 #[test]
-fn an_empty_id_is_refused() {
-#[test]
 fn a_browser_that_does_not_end_counts_as_opened() {
     let directory = tempfile::tempdir().unwrap();
     let (browser, running) = (directory.path().join("browser"), directory.path().join("running"));
@@ -335,6 +333,8 @@ fn a_browser_that_does_not_end_counts_as_opened() {
     assert_eq!((run.status, &run.json()["opened"]), (Some(0), &json!(true)), "{run:?}");
 }
 
+#[test]
+fn an_empty_id_is_refused() {
     let server = ScriptedServer::start(|request| panic!("{}", request.line()));
     let run = server.run(&["domains", "delete", "", "--yes"]);
     assert_eq!((run.status, run.error()["code"].as_str()), (Some(2), Some("usage")), "{run:?}");
@@ -402,6 +402,19 @@ fn a_payload_stays_an_object() {
         let run = finish(program().args(arguments).output().unwrap());
         assert_eq!(run.status, Some(2), "{run:?}");
     }
+}
+
+#[test]
+fn a_rehearsed_trigger_sends_nothing() {
+    let server = ScriptedServer::start(|request| panic!("{}", request.line()));
+    let run = server.run(&["trigger", "email.bounced", "--email-id", "msg_1", "--dry-run"]).json();
+    let body = json!({"event": "email.bounced", "deliver": true, "email_id": "msg_1"});
+    assert_eq!((&run["dry_run"], &run["request"]["body"]), (&json!(true), &body));
+    let hook = format!("http://{}/hook", server.address);
+    let set = ["--set", "data.rcpt_to=ada@example.net"];
+    let run =
+        server.run(&[&["trigger", "email.bounced", "--forward-to", &hook, "--dry-run"], &set[..]].concat()).json();
+    assert_eq!((&run["dry_run"], &run["event"]["data"]["rcpt_to"]), (&json!(true), &json!("ada@example.net")));
 }
 
 #[test]
