@@ -28,10 +28,11 @@ story NAME:
 dialog NAME:
     DIALOG={{ quote(NAME) }} cargo test -p smtp -p postrider --test dialogs
 
-# write all golden files anew, then look at `git diff`
+# write all golden files and the generated files of the SDKs anew, then look at `git diff`
 golden:
     UPDATE_GOLDEN=1 cargo test --test contract
-    UPDATE_GOLDEN=1 cargo test -p api --test http document_matches
+    UPDATE_GOLDEN=1 cargo test -p api --test http document::
+    cargo run --quiet -p generate
 
 # the benchmarks of one crate, or of one benchmark
 bench CRATE *NAME:

@@ -100,9 +100,14 @@ pub struct StorageNumbers(BTreeMap<&'static str, Option<u64>>);
 impl ToSchema for StorageNumbers {
     fn schema(schemas: &mut Schemas) -> Value {
         let number = Option::<u64>::schema(schemas);
-        let nouns = Noun::ALL.iter().map(|noun| noun.word());
-        let properties: Value = nouns.clone().map(|noun| (noun.to_owned(), number.clone())).collect();
-        json!({"type": "object", "properties": properties, "required": nouns.collect::<Vec<_>>()})
+        let described = |noun: &Noun| {
+            let mut property = number.clone();
+            property["description"] = json!(noun.description());
+            (noun.word().to_owned(), property)
+        };
+        let properties: Value = Noun::ALL.iter().map(described).collect();
+        let required: Vec<&str> = Noun::ALL.iter().map(|noun| noun.word()).collect();
+        json!({"type": "object", "properties": properties, "required": required})
     }
 }
 

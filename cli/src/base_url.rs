@@ -47,6 +47,18 @@ impl BaseUrl {
         self.is_tls
     }
 
+    /// Returns whether the server is this machine.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(&self.host)
+    }
+
+    /// The host as URLs have it.
+    #[must_use]
+    pub fn bracketed_host(&self) -> &str {
+        &self.host
+    }
+
     /// The host without the brackets of an IPv6 address.
     #[must_use]
     pub fn host(&self) -> &str {

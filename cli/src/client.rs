@@ -7,6 +7,7 @@
 //! ```
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -14,11 +15,13 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, RETRY_AF
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
+use jiff::SignedDuration;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::api_key::ApiKey;
 use crate::base_url::BaseUrl;
+use crate::clock;
 use crate::connection::{Connection, lost};
 use crate::cursor_trail::CursorTrail;
 use crate::error::{ApiError, CliError, ConnectionFailure};
@@ -95,10 +98,7 @@ impl ApiResponse {
     pub fn json(&self) -> Result<Value, CliError> {
         match serde_json::from_slice::<Map<String, Value>>(&self.body) {
             Ok(object) => Ok(Value::Object(object)),
-            Err(_) => {
-                let start = self.body.get(..ERROR_BYTES_MAX).unwrap_or(&self.body);
-                Err(unexpected(StatusCode::OK, &self.headers, self.key.hidden_in(start).as_bytes()))
-            }
+            Err(_) => Err(unexpected(StatusCode::OK, &self.headers, &self.body, &self.key)),
         }
     }
 }
@@ -138,6 +138,8 @@ pub struct ApiClient {
     timeout: Duration,
     service_version: HeaderValue,
     connection: tokio::sync::Mutex<Option<Connection>>,
+    /// How much the server's clock is ahead, from the first answer.
+    server_ahead: OnceLock<SignedDuration>,
 }
 
 impl ApiClient {
@@ -149,6 +151,7 @@ impl ApiClient {
             timeout,
             service_version: HeaderValue::from_str(service_version).unwrap_or(HeaderValue::from_static("")),
             connection: tokio::sync::Mutex::new(None),
+            server_ahead: OnceLock::new(),
         }
     }
 
@@ -165,6 +168,12 @@ impl ApiClient {
     #[must_use]
     pub const fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// How much the server's clock is ahead of this machine's: nothing before the first answer.
+    #[must_use]
+    pub fn server_ahead(&self) -> SignedDuration {
+        self.server_ahead.get().copied().unwrap_or_default()
     }
 
     /// Makes a call and reads its answer. The client's timeout covers all attempts.
@@ -209,6 +218,9 @@ impl ApiClient {
         }
         let response = connection.send(request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
+        if let Some(ahead) = clock::server_ahead(&headers)? {
+            self.server_ahead.get_or_init(|| ahead);
+        }
         let bytes_max = if status.is_success() { ANSWER_BYTES_MAX } else { ERROR_BYTES_MAX };
         let body = read_body(response, bytes_max).await?;
         // A connection whose answer was cut off is not used again.
@@ -223,7 +235,7 @@ impl ApiClient {
         if status.is_success() && body.is_whole {
             return Ok(ApiResponse { headers, body: body.content, key });
         }
-        Err(error_of(status, &headers, key.hidden_in(&body.content).as_bytes()))
+        Err(error_of(status, &headers, &body.content, &key))
     }
 
     /// Reads all entries of a list that has pages.
@@ -260,7 +272,7 @@ impl ApiClient {
             }
             let (status, headers) = (response.status(), response.headers().clone());
             let body = read_body(response, ERROR_BYTES_MAX).await?.content;
-            Err(error_of(status, &headers, key.hidden_in(&body).as_bytes()))
+            Err(error_of(status, &headers, &body, &key))
         };
         let late = || CliError::Timeout(format!("{} did not answer", self.base_url));
         tokio::time::timeout(self.timeout, opening).await.map_err(|_| late())?
@@ -310,9 +322,9 @@ async fn read_body(response: Response<Incoming>, bytes_max: usize) -> Result<Rea
     Ok(ReadBody { content: content.freeze(), is_whole: true })
 }
 
-/// The error of an answer that is no success.
-fn error_of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CliError {
-    let parsed: Option<Map<String, Value>> = serde_json::from_slice(body).ok();
+/// The error of an answer that is no success, without the key.
+fn error_of(status: StatusCode, headers: &HeaderMap, body: &[u8], key: &ApiKey) -> CliError {
+    let parsed: Option<Map<String, Value>> = serde_json::from_str(&key.hidden_in(body)).ok();
     let error = parsed.as_ref().and_then(|body| body.get("error")).and_then(Value::as_object);
     let text = |name: &str| error.and_then(|error| error.get(name)).and_then(Value::as_str).map(str::to_owned);
     match (error, text("code"), text("message")) {
@@ -323,15 +335,15 @@ fn error_of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CliError {
             fields: fields.clone(),
             retry_after: headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok()),
         })),
-        _ => unexpected(status, headers, body),
+        _ => unexpected(status, headers, body, key),
     }
 }
 
-/// The error of an answer that is not the API's.
-fn unexpected(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CliError {
-    let text = String::from_utf8_lossy(body.get(..4 * EXCERPT_CHARS).unwrap_or(body)).into_owned();
+/// The error of an answer that is not the API's, without the key.
+fn unexpected(status: StatusCode, headers: &HeaderMap, body: &[u8], key: &ApiKey) -> CliError {
+    let text = key.hidden_in(body.get(..ERROR_BYTES_MAX).unwrap_or(body));
     let excerpt: String = text.chars().filter(|c| !c.is_control()).take(EXCERPT_CHARS).collect();
-    let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
+    let location = headers.get(LOCATION).map(|value| key.hidden_in(value.as_bytes()));
     let advice = match (status.as_u16(), location) {
         (300..400, Some(location)) => {
             format!("the server redirects to {location}; set the base URL to the final address")
@@ -386,14 +398,14 @@ mod tests {
 
     #[test]
     fn foreign_answers_are_told_from_errors_of_the_api() {
-        let headers = HeaderMap::new();
+        let (headers, key) = (HeaderMap::new(), ApiKey::parse("rnl_0123456789abcdef").unwrap());
         let body = br#"{"error":{"message":"No","code":"plan_limit","upgrade_url":"u"}}"#;
-        let CliError::Api(error) = error_of(StatusCode::TOO_MANY_REQUESTS, &headers, body) else { panic!() };
+        let CliError::Api(error) = error_of(StatusCode::TOO_MANY_REQUESTS, &headers, body, &key) else { panic!() };
         assert_eq!((error.code.as_str(), error.is_temporary()), ("plan_limit", false));
-        let page = error_of(StatusCode::PAYLOAD_TOO_LARGE, &headers, b"<html>\x1b[31mtoo large");
+        let page = error_of(StatusCode::PAYLOAD_TOO_LARGE, &headers, b"<html>\x1b[31mtoo large", &key);
         assert!(page.to_string().contains("proxy") && !page.to_string().contains('\x1b'));
         let redirect = [(LOCATION, "https://b.example/".parse().unwrap())].into_iter().collect();
-        assert!(error_of(StatusCode::FOUND, &redirect, b"").to_string().contains("https://b.example/"));
+        assert!(error_of(StatusCode::FOUND, &redirect, b"", &key).to_string().contains("https://b.example/"));
     }
 
     #[test]

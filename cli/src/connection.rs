@@ -1,7 +1,7 @@
-//! `Connection`: one HTTP/1.1 connection to the server, over TCP or TLS.
+//! `Connection`: one HTTP/1.1 connection to the server, over TCP or TLS, directly or through a proxy.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -17,6 +17,13 @@ use tokio_rustls::TlsConnector;
 
 use crate::base_url::BaseUrl;
 use crate::error::{CliError, ConnectionFailure};
+use crate::proxy::Proxy;
+
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+pub(crate) type BoxedStream = Box<dyn Stream>;
 
 /// A connection that can carry several requests, one after the other.
 #[derive(Debug)]
@@ -30,37 +37,14 @@ impl Connection {
     /// # Errors
     /// `CliError::Connection`; the server has received nothing.
     pub(crate) async fn open(base_url: &BaseUrl) -> Result<Self, CliError> {
-        let (host, port) = (base_url.host(), base_url.port());
-        let addresses: Vec<_> = tokio::net::lookup_host((host, port)).await.map(Iterator::collect).unwrap_or_default();
-        if addresses.is_empty() {
-            let message =
-                format!("the host {host} of the base URL {base_url} does not exist, or the DNS does not answer");
-            return Err(CliError::Connection(ConnectionFailure::Dns, message));
-        }
-        let stream = TcpStream::connect(addresses.as_slice()).await.map_err(|error| {
-            let reason = match error.kind() {
-                io::ErrorKind::ConnectionRefused => ConnectionFailure::Refused,
-                _ => ConnectionFailure::Other,
-            };
-            CliError::Connection(reason, format!("nothing answers at {base_url}: {error}; is the base URL right?"))
-        })?;
-        let _ = stream.set_nodelay(true);
-        if !base_url.is_tls() {
-            return Self::handshake(stream).await;
-        }
-        let failed = |error: io::Error| {
-            let message = format!("no TLS connection to {base_url}: {error}; check the base URL and the certificate");
-            CliError::Connection(ConnectionFailure::Tls, message)
+        let (host, what) = (base_url.host(), format!("the base URL {base_url}"));
+        let mut stream = match Proxy::of_environment(base_url)? {
+            Some(proxy) => proxy.connect(base_url).await?,
+            None => connect_tcp(host, base_url.port(), &what).await?,
         };
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(io::Error::other(error)))?;
-        let stream = tls_connector()?.connect(name, stream).await.map_err(failed)?;
-        Self::handshake(stream).await
-    }
-
-    async fn handshake<S>(stream: S) -> Result<Self, CliError>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+        if base_url.is_tls() {
+            stream = connect_tls(stream, host, &what).await?;
+        }
         let (requests, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| lost(&error))?;
         // It ends with the connection; an error reaches the request.
         tokio::spawn(connection);
@@ -82,6 +66,38 @@ impl Connection {
     }
 }
 
+/// Connects to a host. `what` names it in errors.
+pub(crate) async fn connect_tcp(host: &str, port: u16, what: &str) -> Result<BoxedStream, CliError> {
+    let addresses: Vec<_> = tokio::net::lookup_host((host, port)).await.map(Iterator::collect).unwrap_or_default();
+    if addresses.is_empty() {
+        let message = format!("the host {host} of {what} does not exist, or the DNS does not answer");
+        return Err(CliError::Connection(ConnectionFailure::Dns, message));
+    }
+    let stream = TcpStream::connect(addresses.as_slice()).await.map_err(|error| {
+        let reason = match error.kind() {
+            io::ErrorKind::ConnectionRefused => ConnectionFailure::Refused,
+            _ => ConnectionFailure::Other,
+        };
+        CliError::Connection(reason, format!("nothing answers at {what}: {error}; is it right?"))
+    })?;
+    let _ = stream.set_nodelay(true);
+    Ok(Box::new(stream))
+}
+
+/// Begins TLS on a connection to a host. `what` names it in errors.
+pub(crate) async fn connect_tls(stream: BoxedStream, host: &str, what: &str) -> Result<BoxedStream, CliError> {
+    let failed = |error: io::Error| {
+        let message = format!(
+            "no TLS connection to {what}: {error}; check the address and the certificate (SSL_CERT_FILE names a file with \
+             the certificates of a private authority)"
+        );
+        CliError::Connection(ConnectionFailure::Tls, message)
+    };
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(io::Error::other(error)))?;
+    let connector = TLS_CONNECTOR.clone()?;
+    Ok(Box::new(connector.connect(name, stream).await.map_err(failed)?))
+}
+
 pub(crate) fn lost(error: &hyper::Error) -> CliError {
     if error.is_parse() {
         let message = format!("the answer is not HTTP: {error}; is the base URL right?");
@@ -91,21 +107,19 @@ pub(crate) fn lost(error: &hyper::Error) -> CliError {
     CliError::Connection(ConnectionFailure::Reset, message)
 }
 
+static TLS_CONNECTOR: LazyLock<Result<TlsConnector, CliError>> = LazyLock::new(tls_connector);
+
+/// Trusts the authorities of the system and those that every browser knows; a minimal container has none of its own.
+/// `SSL_CERT_FILE` and `SSL_CERT_DIR` take the place of the system's, as in other programs.
 fn tls_connector() -> Result<TlsConnector, CliError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    // A private certificate authority, as other programs find it.
-    if let Some(path) = std::env::var_os("SSL_CERT_FILE") {
-        let unreadable = |error: &dyn std::fmt::Display| {
-            CliError::usage(format!("cannot read SSL_CERT_FILE {}: {error}", path.display()))
-        };
-        use rustls_pki_types::pem::PemObject as _;
-        let certificates =
-            rustls_pki_types::CertificateDer::pem_file_iter(&path).map_err(|error| unreadable(&error))?;
-        for certificate in certificates {
-            let certificate = certificate.map_err(|error| unreadable(&error))?;
-            roots.add(certificate).map_err(|error| unreadable(&error))?;
-        }
+    let found = rustls_native_certs::load_native_certs();
+    if let Some(path) = std::env::var_os("SSL_CERT_FILE")
+        && let Some(error) = found.errors.first()
+    {
+        return Err(CliError::usage(format!("cannot read SSL_CERT_FILE {}: {error}", path.display())));
     }
+    roots.add_parsable_certificates(found.certs);
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| CliError::Io(error.to_string()))?.with_root_certificates(roots);

@@ -32,6 +32,7 @@ pub mod output;
 pub mod profile;
 mod program;
 mod progress;
+mod proxy;
 mod secret_file;
 mod short_flag;
 pub mod sign_in;

@@ -295,10 +295,12 @@ fn any_retry_after_is_read() {
 
 #[test]
 fn a_server_that_repeats_the_request_does_not_show_the_key() {
-    for status in [200, 400, 502] {
+    for status in [200, 302, 400, 502] {
         let server = ScriptedServer::start(move |request| {
             let seen = format!("Authorization: {}", request.header("authorization").unwrap_or_default());
-            Reply::Raw(status, Vec::new(), format!("{}{seen}", "x".repeat(150)).into_bytes())
+            let location = format!("https://sign-in.example/?{}", seen.replace(' ', "+"));
+            let headers = if status == 302 { vec![("location", location)] } else { Vec::new() };
+            Reply::Raw(status, headers, format!("{}{seen}", "x".repeat(150)).into_bytes())
         });
         let run = server.run(&["account", "get"]);
         assert!(run.stderr.contains("Bearer rnl_\u{2026}6789") && !run.stderr.contains("SecretSecret"), "{run:?}");
@@ -317,10 +319,59 @@ fn a_send_without_an_answer_names_its_idempotency_key() {
 }
 
 #[test]
+fn a_browser_that_does_not_end_counts_as_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let (browser, running) = (directory.path().join("browser"), directory.path().join("running"));
+    std::fs::write(&running, "").unwrap();
+    // It ends with the test, which removes the directory.
+    std::fs::write(&browser, format!("#!/bin/sh\nwhile [ -e {} ]; do sleep 0.1; done\n", running.display())).unwrap();
+    std::fs::set_permissions(&browser, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let server = ScriptedServer::start(|request| panic!("{}", request.line()));
+    let mut command = server.command(&["open"]);
+    command.env("BROWSER", &browser).env("PATH", std::env::var_os("PATH").unwrap());
+    let run = finish(command.output().unwrap());
+    assert_eq!((run.status, &run.json()["opened"]), (Some(0), &json!(true)), "{run:?}");
+}
+
+#[test]
 fn an_empty_id_is_refused() {
     let server = ScriptedServer::start(|request| panic!("{}", request.line()));
     let run = server.run(&["domains", "delete", "", "--yes"]);
     assert_eq!((run.status, run.error()["code"].as_str()), (Some(2), Some("usage")), "{run:?}");
+}
+
+#[test]
+fn new_emails_are_new_by_the_clock_of_the_server() {
+    // The server's clock is an hour behind.
+    let an_hour_ago = std::time::UNIX_EPOCH.elapsed().unwrap() - std::time::Duration::from_secs(3_600);
+    let now = jiff::Timestamp::UNIX_EPOCH + an_hour_ago;
+    let date = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&now).unwrap();
+    let server = ScriptedServer::start(move |request| {
+        let message = json!({"id": 7, "received_at": now.to_string(), "text": "Your code is 123456"});
+        let body = match request.target.as_str() {
+            "/account" => json!({"error": {"message": "Only sending", "code": "forbidden"}}),
+            "/messages/7" => message,
+            _ => json!({"messages": [message]}),
+        };
+        let status = if request.target == "/account" { 403 } else { 200 };
+        Reply::Raw(status, vec![("date", date.clone())], body.to_string().into_bytes())
+    });
+    let run = server.run(&["wait", "--to", "ada@example.net", "--since", "1m", "--for", "5s"]);
+    assert_eq!((run.status, &run.json()["codes"][0]), (Some(0), &json!("123456")), "{run:?}");
+}
+
+#[test]
+fn the_newest_requests_are_shown_in_their_order() {
+    let server = ScriptedServer::start(|_| {
+        let logs: Vec<Value> = (0..30).map(|age| json!({"id": format!("req_{age}")})).collect();
+        Reply::Json(200, json!({"logs": logs, "has_more": true, "next_cursor": "c"}))
+    });
+    for (count, shown) in [("1", &["req_0"][..]), ("3", &["req_2", "req_1", "req_0"])] {
+        let run = server.run(&["logs", "tail", "--count", count]);
+        let lines: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines, shown.iter().map(|id| json!({"id": id})).collect::<Vec<_>>(), "{run:?}");
+    }
+    assert_eq!(server.run(&["logs", "tail", "--count", "0"]).status, Some(2));
 }
 
 #[test]
@@ -351,6 +402,19 @@ fn a_payload_stays_an_object() {
         let run = finish(program().args(arguments).output().unwrap());
         assert_eq!(run.status, Some(2), "{run:?}");
     }
+}
+
+#[test]
+fn a_rehearsed_trigger_sends_nothing() {
+    let server = ScriptedServer::start(|request| panic!("{}", request.line()));
+    let run = server.run(&["trigger", "email.bounced", "--email-id", "msg_1", "--dry-run"]).json();
+    let body = json!({"event": "email.bounced", "deliver": true, "email_id": "msg_1"});
+    assert_eq!((&run["dry_run"], &run["request"]["body"]), (&json!(true), &body));
+    let hook = format!("http://{}/hook", server.address);
+    let set = ["--set", "data.rcpt_to=ada@example.net"];
+    let run =
+        server.run(&[&["trigger", "email.bounced", "--forward-to", &hook, "--dry-run"], &set[..]].concat()).json();
+    assert_eq!((&run["dry_run"], &run["event"]["data"]["rcpt_to"]), (&json!(true), &json!("ada@example.net")));
 }
 
 #[test]

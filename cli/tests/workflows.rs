@@ -63,6 +63,9 @@ fn templates_are_pulled_changed_and_pushed() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path().to_str().unwrap();
     let settings = directory.path().join("welcome/template.toml");
+    let rehearsal = server.run(&["templates", "pull", dir, "--dry-run"]);
+    assert_eq!(rehearsal.json()["templates"][0]["action"], "would create");
+    assert!(!settings.exists());
     assert_eq!(server.run(&["templates", "pull", dir]).json()["templates"][0]["action"], "created");
     assert_eq!(server.run(&["templates", "diff", dir]).status, Some(0));
     edit(&settings, "subject = \"Hi\"", "subject = \"Hello\"");

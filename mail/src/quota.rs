@@ -4,11 +4,11 @@
 use crate::account::Plan;
 
 macro_rules! table {
-    ($($(#[$doc:meta])* $noun:ident $word:literal $free:expr, $pro:expr, $scale:expr;)*) => {
+    ($(#[doc = $doc:literal] $noun:ident $word:literal $free:expr, $pro:expr, $scale:expr;)*) => {
         /// A stored resource with a cap, counted by number or by bytes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Noun {
-            $($(#[$doc])* $noun,)*
+            $(#[doc = $doc] $noun,)*
         }
 
         impl Noun {
@@ -21,6 +21,15 @@ macro_rules! table {
                 match self {
                     $(Self::$noun => $word,)*
                 }
+            }
+
+            /// A description of the stored things that are counted, without a full stop.
+            #[must_use]
+            pub fn description(self) -> &'static str {
+                let sentence = match self {
+                    $(Self::$noun => $doc,)*
+                };
+                sentence.trim_start().trim_end_matches('.')
             }
 
             /// The default cap of a plan; `None` is unlimited.

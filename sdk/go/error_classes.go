@@ -6,6 +6,9 @@ package postrider
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -154,9 +157,18 @@ type ServerError struct{ APIError }
 
 func (e *ServerError) Unwrap() error { return &e.APIError }
 
-// newError makes the error of a class from what the API answered.
-func newError(class string, base APIError) error {
+// newError makes the error of what the API answered.
+func newError(client *Client, base APIError) error {
+	class, _ := ofCode(base.Code)
+	switch {
+	case base.Code == "validation_error" && base.addresses("suppressed", "category_unsubscribed") != nil:
+		class = "SuppressedRecipientError"
+	case class == "" && base.Status >= 500:
+		class = "ServerError"
+	}
 	switch class {
+	case "SendUnconfirmedError":
+		return &SendUnconfirmedError{base, base.text("email_id"), client}
 	case "ValidationError":
 		return &ValidationError{base, base.messages("fields")}
 	case "SuppressedRecipientError":
@@ -183,4 +195,80 @@ func newError(class string, base APIError) error {
 		return &ServerError{base}
 	}
 	return &base
+}
+
+// heldError is the error of an answer (202) to a call that waits for an approval; nil for any other.
+func heldError(response *Response, body []byte) error {
+	var held map[string]any
+	if json.Unmarshal(body, &held) != nil || held["status"] != "approval_required" {
+		return nil
+	}
+	base := APIError{Status: response.Status, Code: "approval_required", Headers: response.Headers, Details: held, RequestID: response.RequestID}
+	if base.Message = base.text("message"); base.Message == "" {
+		base.Message = "A person must approve this call"
+	}
+	return newError(nil, base)
+}
+
+// isRetriedAnswer says whether a call is repeated after an answer; isSafe: it does no harm that the first one was carried
+// out.
+func isRetriedAnswer(status int, code string, isSafe bool) bool {
+	_, retry := ofCode(code)
+	if retry == "" && (status == 408 || status == 500 || status == 502 || status == 503) {
+		retry = "safe"
+	}
+	return retry == "always" || isSafe && retry == "safe"
+}
+
+// field is a value of the details or of the answer's `error`.
+func (e *APIError) field(key string) any {
+	if value, ok := e.Details[key]; ok {
+		return value
+	}
+	return e.answer[key]
+}
+
+func (e *APIError) text(key string) string {
+	value, _ := e.field(key).(string)
+	return value
+}
+
+func (e *APIError) integer(key string) int64 {
+	value, _ := e.field(key).(float64)
+	return int64(value)
+}
+
+func (e *APIError) addresses(keys ...string) (all []string) {
+	for _, key := range keys {
+		list, _ := e.Details[key].([]any)
+		for _, one := range list {
+			if object, ok := one.(map[string]any); ok {
+				one = object["email"]
+			}
+			all = append(all, fmt.Sprint(one))
+		}
+		if all != nil {
+			break
+		}
+	}
+	return all
+}
+
+func (e *APIError) messages(key string) map[string]string {
+	messages := map[string]string{}
+	values, _ := e.Details[key].(map[string]any)
+	for name, value := range values {
+		messages[name] = fmt.Sprint(value)
+	}
+	return messages
+}
+
+func (e *APIError) header(name string) int64 {
+	value, _ := strconv.ParseInt(e.Headers.Get(name), 10, 64)
+	return value
+}
+
+func (e *APIError) retryAfter(string) time.Duration {
+	wait, _ := retryAfter(e.Headers, time.Now())
+	return wait
 }

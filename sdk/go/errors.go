@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -132,84 +131,8 @@ func apiError(client *Client, response *Response, body []byte) error {
 	if base.RequestID = base.text("request_id"); base.RequestID == "" {
 		base.RequestID = response.RequestID
 	}
-	class := errorClass(base.Code)
-	switch {
-	case base.Message == "":
-		return nil
-	case base.Code == "validation_error" && base.addresses("suppressed", "category_unsubscribed") != nil:
-		class = "SuppressedRecipientError"
-	case class == "SendUnconfirmedError":
-		return &SendUnconfirmedError{base, base.text("email_id"), client}
-	case class == "" && response.Status == http.StatusUnauthorized:
-		class = "AuthenticationError"
-	case class == "" && response.Status >= 500:
-		class = "ServerError"
-	}
-	return newError(class, base)
-}
-
-// heldError is the error of an answer (202) to a call that waits for an approval; nil for any other.
-func heldError(response *Response, body []byte) error {
-	var held map[string]any
-	if json.Unmarshal(body, &held) != nil || held["status"] != "approval_required" {
+	if base.Message == "" {
 		return nil
 	}
-	base := APIError{Status: response.Status, Code: "approval_required", Headers: response.Headers, Details: held, RequestID: response.RequestID}
-	if base.Message = base.text("message"); base.Message == "" {
-		base.Message = "A person must approve this call"
-	}
-	return newError(errorClass(base.Code), base)
-}
-
-// field is a value of the details or of the answer's `error`.
-func (e *APIError) field(key string) any {
-	if value, ok := e.Details[key]; ok {
-		return value
-	}
-	return e.answer[key]
-}
-
-func (e *APIError) text(key string) string {
-	value, _ := e.field(key).(string)
-	return value
-}
-
-func (e *APIError) integer(key string) int64 {
-	value, _ := e.field(key).(float64)
-	return int64(value)
-}
-
-func (e *APIError) addresses(keys ...string) (all []string) {
-	for _, key := range keys {
-		list, _ := e.Details[key].([]any)
-		for _, one := range list {
-			if object, ok := one.(map[string]any); ok {
-				one = object["email"]
-			}
-			all = append(all, fmt.Sprint(one))
-		}
-		if all != nil {
-			break
-		}
-	}
-	return all
-}
-
-func (e *APIError) messages(key string) map[string]string {
-	messages := map[string]string{}
-	values, _ := e.Details[key].(map[string]any)
-	for name, value := range values {
-		messages[name] = fmt.Sprint(value)
-	}
-	return messages
-}
-
-func (e *APIError) header(name string) int64 {
-	value, _ := strconv.ParseInt(e.Headers.Get(name), 10, 64)
-	return value
-}
-
-func (e *APIError) retryAfter(string) time.Duration {
-	wait, _ := retryAfter(e.Headers, time.Now())
-	return wait
+	return newError(client, base)
 }

@@ -10,73 +10,75 @@ const Version = "0.1.0"
 // serviceVersion is the value of the header Service-Version.
 const serviceVersion = "2026-11-01"
 
-// errorClass is the struct of a code; empty for APIError.
-func errorClass(code string) string {
+// ofCode is the struct of a code, and whether a call is repeated after it: safe if it does no harm that it was carried out.
+func ofCode(code string) (class, retry string) {
 	switch code {
 	case "account_suspended":
-		return "PermissionError"
+		return "PermissionError", "never"
 	case "approval_required":
-		return "ApprovalRequiredError"
+		return "ApprovalRequiredError", "never"
 	case "bad_request":
-		return "ValidationError"
+		return "ValidationError", "never"
 	case "conflict":
-		return "ConflictError"
+		return "ConflictError", "never"
 	case "domain_claimed":
-		return "ConflictError"
+		return "ConflictError", "never"
 	case "domain_not_verified":
-		return "PermissionError"
+		return "PermissionError", "never"
 	case "forbidden":
-		return "PermissionError"
+		return "PermissionError", "never"
+	case "gone":
+		return "ApiError", "never"
 	case "headers_too_large":
-		return "ValidationError"
+		return "ValidationError", "never"
 	case "idempotency_conflict":
-		return "IdempotencyConflictError"
+		return "IdempotencyConflictError", "never"
 	case "idempotency_in_progress":
-		return "ConflictError"
+		return "ConflictError", "safe"
 	case "internal_error":
-		return "ServerError"
+		return "ServerError", "safe"
 	case "invalid_cursor":
-		return "ValidationError"
+		return "ValidationError", "never"
 	case "invalid_idempotency_key":
-		return "ValidationError"
+		return "ValidationError", "never"
 	case "invalid_json":
-		return "ValidationError"
+		return "ValidationError", "never"
 	case "ip_not_allowed":
-		return "PermissionError"
+		return "PermissionError", "never"
 	case "mail_server_error":
-		return "ServerError"
+		return "ServerError", "safe"
 	case "method_not_allowed":
-		return "ValidationError"
+		return "ValidationError", "never"
 	case "not_found":
-		return "NotFoundError"
+		return "NotFoundError", "never"
 	case "payload_too_large":
-		return "ValidationError"
+		return "ValidationError", "never"
 	case "plan_limit":
-		return "PlanLimitError"
+		return "PlanLimitError", "never"
 	case "policy_violation":
-		return "PermissionError"
+		return "PermissionError", "never"
 	case "production_access_required":
-		return "PermissionError"
+		return "PermissionError", "never"
 	case "rate_limit_exceeded":
-		return "RateLimitError"
+		return "RateLimitError", "always"
 	case "reauthentication_required":
-		return "AuthenticationError"
+		return "AuthenticationError", "never"
 	case "request_timeout":
-		return "ServerError"
+		return "ServerError", "safe"
 	case "sandbox_restricted":
-		return "PermissionError"
+		return "PermissionError", "never"
 	case "send_unconfirmed":
-		return "SendUnconfirmedError"
+		return "SendUnconfirmedError", "never"
 	case "service_unavailable":
-		return "ServerError"
+		return "ServerError", "always"
 	case "unauthorized":
-		return "AuthenticationError"
+		return "AuthenticationError", "never"
 	case "unsupported_media_type":
-		return "ValidationError"
+		return "ValidationError", "never"
 	case "upstream_error":
-		return "UpstreamError"
+		return "UpstreamError", "never"
 	case "validation_error":
-		return "ValidationError"
+		return "ValidationError", "never"
 	}
-	return ""
+	return "", ""
 }

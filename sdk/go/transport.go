@@ -388,15 +388,7 @@ func isRetried(err error, isSafe bool) bool {
 		return isSafe
 	}
 	status, code, _ := answered(err)
-	switch code {
-	case "plan_limit":
-		return false
-	case "rate_limit_exceeded", "service_unavailable":
-		return true
-	case "idempotency_in_progress":
-		return isSafe
-	}
-	return isSafe && (status == 408 || status == 500 || status == 502 || status == 503)
+	return isRetriedAnswer(status, code, isSafe)
 }
 
 // answered is what the answer said that an error is made of.

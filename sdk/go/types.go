@@ -133,46 +133,67 @@ func (v *AccountLimits) UnmarshalJSON(text []byte) error {
 
 // AccountLimitsStorage: Storage limits, as a number of objects or in bytes; null is unlimited
 type AccountLimitsStorage struct {
+	// Bytes of the messages of sent emails within the retention time
 	EmailBytes *int64 `json:"email_bytes"`
 
+	// Suppressed addresses and domains, of any origin
 	Suppressions *int64 `json:"suppressions"`
 
+	// Opt-outs from one category
 	CategoryOptOuts *int64 `json:"category_opt_outs"`
 
+	// Templates, archived ones included
 	Templates *int64 `json:"templates"`
 
+	// Bytes of drafts and versions of templates
 	TemplateBytes *int64 `json:"template_bytes"`
 
+	// Product events within the retention time
 	ProductEvents *int64 `json:"product_events"`
 
+	// Bytes of product events
 	ProductEventBytes *int64 `json:"product_event_bytes"`
 
+	// Received emails within the retention time
 	ReceivedEmails *int64 `json:"received_emails"`
 
+	// Bytes of the messages of received emails
 	ReceivedBytes *int64 `json:"received_bytes"`
 
+	// Automations, archived ones included
 	Automations *int64 `json:"automations"`
 
+	// Bytes of all versions of automations
 	AutomationBytes *int64 `json:"automation_bytes"`
 
+	// Webhook endpoints
 	Webhooks *int64 `json:"webhooks"`
 
+	// API keys
 	APIKeys *int64 `json:"api_keys"`
 
+	// SMTP credentials
 	SMTPCredentials *int64 `json:"smtp_credentials"`
 
+	// Users, invited ones included
 	Users *int64 `json:"users"`
 
+	// Claims to domains of other accounts, ended ones included
 	DomainClaims *int64 `json:"domain_claims"`
 
+	// Partners of the affiliate program
 	Affiliates *int64 `json:"affiliates"`
 
+	// Links of partners
 	AffiliateLinks *int64 `json:"affiliate_links"`
 
+	// Campaigns of the affiliate program
 	AffiliateCampaigns *int64 `json:"affiliate_campaigns"`
 
+	// People referred by partners
 	AffiliateReferrals *int64 `json:"affiliate_referrals"`
 
+	// Bytes of events of the payment processor within 90 days
 	AffiliateEventBytes *int64 `json:"affiliate_event_bytes"`
 
 	// Extra has further fields.
@@ -231,46 +252,67 @@ func (v *AccountUsage) UnmarshalJSON(text []byte) error {
 
 // AccountUsageStorage: Stored objects or bytes; null if the plan has no limit or the count is being computed
 type AccountUsageStorage struct {
+	// Bytes of the messages of sent emails within the retention time
 	EmailBytes *int64 `json:"email_bytes"`
 
+	// Suppressed addresses and domains, of any origin
 	Suppressions *int64 `json:"suppressions"`
 
+	// Opt-outs from one category
 	CategoryOptOuts *int64 `json:"category_opt_outs"`
 
+	// Templates, archived ones included
 	Templates *int64 `json:"templates"`
 
+	// Bytes of drafts and versions of templates
 	TemplateBytes *int64 `json:"template_bytes"`
 
+	// Product events within the retention time
 	ProductEvents *int64 `json:"product_events"`
 
+	// Bytes of product events
 	ProductEventBytes *int64 `json:"product_event_bytes"`
 
+	// Received emails within the retention time
 	ReceivedEmails *int64 `json:"received_emails"`
 
+	// Bytes of the messages of received emails
 	ReceivedBytes *int64 `json:"received_bytes"`
 
+	// Automations, archived ones included
 	Automations *int64 `json:"automations"`
 
+	// Bytes of all versions of automations
 	AutomationBytes *int64 `json:"automation_bytes"`
 
+	// Webhook endpoints
 	Webhooks *int64 `json:"webhooks"`
 
+	// API keys
 	APIKeys *int64 `json:"api_keys"`
 
+	// SMTP credentials
 	SMTPCredentials *int64 `json:"smtp_credentials"`
 
+	// Users, invited ones included
 	Users *int64 `json:"users"`
 
+	// Claims to domains of other accounts, ended ones included
 	DomainClaims *int64 `json:"domain_claims"`
 
+	// Partners of the affiliate program
 	Affiliates *int64 `json:"affiliates"`
 
+	// Links of partners
 	AffiliateLinks *int64 `json:"affiliate_links"`
 
+	// Campaigns of the affiliate program
 	AffiliateCampaigns *int64 `json:"affiliate_campaigns"`
 
+	// People referred by partners
 	AffiliateReferrals *int64 `json:"affiliate_referrals"`
 
+	// Bytes of events of the payment processor within 90 days
 	AffiliateEventBytes *int64 `json:"affiliate_event_bytes"`
 
 	// Extra has further fields.

@@ -12,28 +12,12 @@ from fixtures import Fixtures
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 # Placeholders inside templates of emails belong to the example.
 TEMPLATE_VARIABLES = {"name"}
-# Examples that need another account, a provider's real account, or money that was earned: the server refuses them, and
-# the refusal is part of the contract.
+# Examples that need a DNS server, or a key that does not sign yet, which a development server has none of: the refusal is
+# part of the contract.
 REFUSALS = {
-    "create_domain_claim": "conflict|not_found|validation_error",
-    "get_domain_claim": "not_found",
-    "get_email_attachment": "not_found",
-    "cancel_domain_claim": "not_found",
-    "verify_domain_claim": "not_found",
     "apply_domain_dns": "upstream_error|validation_error",
     "connect_domain_dns": "upstream_error|validation_error|conflict|not_found",
-    "save_dns_credentials": "upstream_error|validation_error",
-    "delete_dns_credentials": "not_found",
-    "get_affiliate_commission": "not_found",
-    "reverse_affiliate_commission": "not_found",
-    "get_affiliate_payout": "not_found",
-    "mark_affiliate_payout_paid": "not_found",
     "cancel_domain_dkim_rotation": "conflict|validation_error",
-}
-UNKNOWN_IDS = {
-    "claim_id": "clm_01K9ZQ4Y8M3T5V7W2X6B0C1D9E",
-    "commission_id": "com_01K9ZQ4Y8M3T5V7W2X6B0C1D9E",
-    "payout_id": "pay_01K9ZQ4Y8M3T5V7W2X6B0C1D9E",
 }
 
 
@@ -52,8 +36,7 @@ class Examples:
 
     def values(self, text):
         names = [name for name in dict.fromkeys(PLACEHOLDER.findall(text)) if name not in TEMPLATE_VARIABLES]
-        made = self.fixtures.values([name for name in names if name not in UNKNOWN_IDS])
-        return made | {name: UNKNOWN_IDS[name] for name in names if name in UNKNOWN_IDS}
+        return self.fixtures.values(names)
 
     def run_in_driver(self, driver):
         """Returns {operation: failure} of the examples that fail."""

@@ -1,6 +1,8 @@
 """`Fixtures`: makes the objects that the examples name, through plain HTTP, SMTP and the operator's commands."""
 
 import datetime
+import hashlib
+import hmac
 import json
 import smtplib
 import subprocess
@@ -13,6 +15,7 @@ import uuid
 from webhook_receiver import WebhookReceiver
 
 WAIT_S = 120
+PROCESSOR_SECRET = "whsec_0123456789abcdef"
 
 
 class Fixtures:
@@ -20,6 +23,8 @@ class Fixtures:
         self.server = server
         self.domain = server.ready["domain"]
         self.receiver = WebhookReceiver()
+        self.owner = self.get("/account")["account"]["email"]
+        self.other_key = None
 
     def prepare(self):
         """Makes what examples name literally: a template, a program."""
@@ -28,8 +33,9 @@ class Fixtures:
         self.call("PATCH", f"/domains/{self.domain}", {"inbound_enabled": True})
         self.post("/suppressions", {"email": "ada@example.org"})
         self.admin("affiliate", "enable", "--website", "https://shop.example", "--currency", "usd", "--mode", "test")
-        self.admin("affiliate", "processor", "connect", "--webhook-secret", "whsec_0123456789abcdef")
-        campaign = {"name": "Partners", "commission_type": "percent", "commission_bps": 2000, "recurring_months": 12}
+        self.admin("affiliate", "processor", "connect", "--webhook-secret", PROCESSOR_SECRET)
+        # Commissions are earned at once.
+        campaign = {"name": "Partners", "commission_type": "percent", "commission_bps": 2000, "recurring_months": 12, "hold_days": 0}
         self.admin("affiliate", "campaign", "default", json.dumps(campaign))
         self.admin("affiliate", "go-live")
 
@@ -44,6 +50,11 @@ class Fixtures:
         """Makes room for an example that creates what exists already."""
         if operation == "create_template":
             self.call("DELETE", "/templates/welcome")
+        if operation == "create_domain_claim":
+            self.domain_of_another("example.net")
+        if operation == "delete_dns_credentials":
+            credentials = {"server": "192.0.2.53", "key_name": "postrider", "secret": self.dns_secret(None)["dns_secret"]}
+            self.call("PUT", "/dns-credentials/rfc2136", {"credentials": credentials})
         if operation in ("forward_received_email", "reply_to_received_email"):
             for suppression in self.get("/suppressions?limit=100")["suppressions"]:
                 self.call("DELETE", f"/suppressions/{suppression['id']}?force=true")
@@ -53,7 +64,9 @@ class Fixtures:
             self.publish_welcome()
 
     def admin(self, *words):
-        command = [self.server.binary, "admin", "--data-dir", self.server.directory.name + "/data", *words]
+        # There may be another account.
+        of_owner = ["--account", self.owner] if words[0] in ("affiliate", "session") else []
+        command = [self.server.binary, "admin", "--data-dir", self.server.directory.name + "/data", *words, *of_owner]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
@@ -98,6 +111,8 @@ class Fixtures:
 
     def email_id(self, _=None, **fields):
         body = {"from": f"Ada <ada@{self.domain}>", "to": ["grace@example.net"], "subject": "Welcome", "text": "Hello"}
+        # Scheduled emails have none.
+        body |= {} if "scheduled_at" in fields else {"attachments": [{"name": "hello.txt", "data": "SGVsbG8="}]}
         return {"email_id": self.post("/emails", body | fields)["id"]}
 
     def scheduled_email_id(self, _):
@@ -156,7 +171,19 @@ class Fixtures:
         return {"domain_id": self.post("/domains", {"name": f"d{uuid.uuid4().hex[:10]}.example.org"})["domain"]["id"]}
 
     def dns_secret(self, _):
-        return {"dns_secret": "an-example-of-a-secret"}
+        return {"dns_secret": "YW4tZXhhbXBsZS1vZi1hLXNlY3JldA=="}
+
+    def domain_of_another(self, name):
+        """A domain that another account has verified."""
+        if self.other_key is None:
+            made = self.admin("account", "create", "--email", "other@acme.example", "--json")
+            self.other_key = made["api_key"]["secret"]
+        self.call("POST", "/domains", {"name": name}, self.other_key)
+
+    def claim_id(self, _):
+        name = f"d{uuid.uuid4().hex[:10]}.example.org"
+        self.domain_of_another(name)
+        return {"claim_id": self.post("/domains/claims", {"name": name})["claim"]["id"]}
 
     def import_id(self, _):
         return {"import_id": self.post("/suppressions/import", {"csv": "email\nimported@example.net\n"})["import"]["id"]}
@@ -224,6 +251,43 @@ class Fixtures:
     def campaign_id(self, _):
         body = {"name": f"Campaign {uuid.uuid4().hex[:6]}", "commission_type": "percent", "commission_bps": 1000}
         return {"campaign_id": self.post("/affiliate-campaigns", body)["campaign"]["id"]}
+
+    def commission_id(self, _):
+        return {"commission_id": self.sale()["id"]}
+
+    def payout_id(self, _):
+        """A payout of an approved run, to be paid by hand."""
+        partner = self.sale()["affiliate_id"]
+        self.admin("affiliate", "partner", "payout-method", partner, "paypal", f"{partner}@example.org")
+        run = self.wait(lambda: self.admin("affiliate", "run", "draft", "--json")["run"])
+        totals = [f"{currency}={amount}" for currency, amount in run["totals"].items()]
+        self.admin("affiliate", "run", "approve", run["id"], "--rev", str(run["rev"]), "--total", *totals)
+        return {"payout_id": self.wait(lambda: self.get(f"/affiliate-payouts?affiliate_id={partner}&status=processing")["data"])[0]["id"]}
+
+    def sale(self):
+        """The commission of a new partner, whose customer has paid."""
+        partner, customer = self.affiliate_id(None)["affiliate_id"], f"cus_{uuid.uuid4().hex[:10]}"
+        body = {"affiliate_id": partner, "email": f"{customer}@example.net", "processor_customer_id": customer}
+        self.post("/affiliate-referrals", body)
+        now, invoice = int(time.time()), f"in_{uuid.uuid4().hex[:10]}"
+        lines = {"object": "list", "has_more": False, "data": [{"id": f"il_{invoice}", "amount": 90000, "currency": "usd"}]}
+        self.processor_event("invoice.paid", {
+            "id": invoice, "object": "invoice", "customer": customer, "currency": "usd", "status": "paid", "created": now,
+            "amount_paid": 90000, "total": 90000, "subtotal": 90000, "status_transitions": {"paid_at": now}, "lines": lines,
+        })
+        path = f"/affiliate-commissions?affiliate_id={partner}"
+        return self.wait(lambda: [one for one in self.get(path)["data"] if one["status"] == "earned"])[0]
+
+    def processor_event(self, kind, thing):
+        """Posts an event as the payment processor does."""
+        now = int(time.time())
+        event = {"id": f"evt_{uuid.uuid4().hex}", "object": "event", "type": kind, "created": now, "livemode": False, "data": {"object": thing}}
+        body = json.dumps(event)
+        signature = hmac.new(PROCESSOR_SECRET.encode(), f"{now}.{body}".encode(), hashlib.sha256).hexdigest()
+        url = self.admin("affiliate", "show", "--json")["processor"]["webhook_url"]
+        request = urllib.request.Request(self.server.base_url + urllib.parse.urlsplit(url).path, body.encode(), method="POST")
+        request.add_header("stripe-signature", f"t={now},v1={signature}")
+        urllib.request.urlopen(request, timeout=WAIT_S).read()
 
     def referral_id(self, _):
         partner = self.affiliate_id(None)["affiliate_id"]

@@ -177,7 +177,9 @@ def logs_tail(run):
 @example("postrider logs tail --path /emails --count 1")
 def logs_tail_count(run):
     run.send_email()
-    expect(run.value()["path"].startswith("/emails"), "another request is shown")
+    run.start("postrider emails get msg_newest").finish(1)
+    until(lambda: run.fixtures.get("/logs?path=/emails&limit=1")["logs"][0]["path"] == "/emails/msg_newest", "the request")
+    expect(run.value()["path"] == "/emails/msg_newest", "another request than the newest is shown")
 
 
 # Emails

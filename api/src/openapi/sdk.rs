@@ -97,7 +97,11 @@ pub fn operations_document(operations: &[Operation]) -> Value {
     let events: Vec<Value> = document["webhooks"].as_object().into_iter().flatten().map(webhook_event).collect();
     let codes: Map<String, Value> = ErrorCode::ALL
         .iter()
-        .map(|code| (code.name(), json!({"code": code.word, "status": code.status, "description": code.when})))
+        .map(|code| {
+            let entry =
+                json!({"code": code.word, "status": code.status, "retry": retry(code), "description": code.when});
+            (code.name(), entry)
+        })
         .collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -107,6 +111,16 @@ pub fn operations_document(operations: &[Operation]) -> Value {
         "webhook_events": events,
         "error_codes": codes,
     })
+}
+
+/// Whether a client may send the same request again after this error: `always`; `safe`, if it does no harm that the first
+/// one may have been carried out; or `never`.
+fn retry(code: &ErrorCode) -> &'static str {
+    match (code.word, code.status) {
+        ("rate_limit_exceeded" | "service_unavailable", _) => "always",
+        ("idempotency_in_progress", _) | (_, 408 | 500 | 502 | 503) => "safe",
+        _ => "never",
+    }
 }
 
 fn describe(operation: &Operation, document: &Value) -> Option<Value> {

@@ -60,9 +60,8 @@ fn check(name: &str, ok: bool, detail: &str) -> Value {
 }
 
 fn clock_check(headers: &http::HeaderMap) -> Result<Option<Value>, CliError> {
-    let date = headers.get(http::header::DATE).and_then(|date| date.to_str().ok());
-    let Some(date) = date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok()) else { return Ok(None) };
-    let difference = (clock::now()?.as_second() - date.timestamp().as_second()).abs();
+    let Some(ahead) = clock::server_ahead(headers)? else { return Ok(None) };
+    let difference = ahead.as_secs().abs();
     let ok = difference <= CLOCK_DIFFERENCE_MAX_S;
     Ok(Some(check("clock", ok, &format!("differs from the server's by {difference} s"))))
 }

@@ -18,6 +18,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Entries of a page; more requests than this within a pause are read on further pages.
 const PAGE: usize = 100;
 const PAGES_MAX: usize = 50;
+/// Requests of the past that show that it works.
+const FIRST_MAX: usize = 10;
 /// Ids that are remembered as printed.
 const PRINTED_MAX: usize = 10_000;
 
@@ -36,7 +38,7 @@ pub(super) fn command() -> Command {
             Arg::new("count")
                 .long("count")
                 .value_name("N")
-                .value_parser(clap::value_parser!(u64))
+                .value_parser(clap::value_parser!(u64).range(1..))
                 .help("Stop after N requests"),
         )
 }
@@ -70,8 +72,8 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
             }
         }
         if is_first {
-            // The newest few show that it works.
-            new.truncate(10);
+            let wanted = last.and_then(|last| usize::try_from(last).ok());
+            new.truncate(wanted.map_or(FIRST_MAX, |wanted| wanted.min(FIRST_MAX)));
         }
         for (id, log) in new.into_iter().rev() {
             print(&log, run.format())?;

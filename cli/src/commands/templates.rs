@@ -63,6 +63,7 @@ pub(super) fn push_command() -> Command {
 
 pub(super) fn pull_command() -> Command {
     directory_command("templates pull", "Write the drafts to a directory", "postrider templates pull templates")
+        .arg(switch("dry-run", "Show what would be written"))
         .arg(switch("force", "Replace files that were changed"))
 }
 

@@ -30,6 +30,7 @@ pub(super) fn command() -> Command {
                 .requires("forward-to")
                 .help("Change a field of the payload, for example data.subject=Hello"),
         )
+        .arg(Arg::new("dry-run").long("dry-run").action(clap::ArgAction::SetTrue).help("Show what would be sent"))
         .arg(Arg::new("email-id").long("email-id").value_name("ID").conflicts_with("forward-to").help("Take the payload's values from this email"))
 }
 
@@ -40,6 +41,10 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
         let mut body = json!({"event": kind, "deliver": true});
         if let Some(id) = run.text("email-id") {
             body["email_id"] = json!(id);
+        }
+        if run.flag("dry-run") {
+            let request = json!({"method": "POST", "path": "/emails/test", "body": body});
+            return run.print(&json!({"dry_run": true, "request": request}));
         }
         let answer = run.client()?.call(&Call::with_json(Method::POST, "/emails/test", &body)).await?;
         return run.print(&answer.json()?);
@@ -54,6 +59,9 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     }
     payload["id"] = payload["data"]["event_id"].clone();
     let forwarder = Forwarder::new(url, run.text("secret"))?;
+    if run.flag("dry-run") {
+        return run.print(&json!({"dry_run": true, "event": payload, "forward_to": url}));
+    }
     let outcome = forwarder.post(&payload).await;
     if let Some(error) = outcome.error {
         return Err(CliError::Failed(format!("{url}: {error}")));

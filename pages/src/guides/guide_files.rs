@@ -81,6 +81,7 @@ pub const FILES: &[(&str, &str)] = embed![
     "decisions/016-one-way-to-write-html.md",
     "decisions/017-no-elicitation.md",
     "decisions/018-mjml.md",
+    "decisions/019-size-of-clients.md",
 ];
 
 /// The documented configuration, which `user/configuration.md` includes.

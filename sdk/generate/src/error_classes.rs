@@ -134,7 +134,23 @@ pub const CLASSES: &[ErrorClass] = &[
     answer("ServerError", "The server has a fault, or is overloaded. Retries did not help.", &[]),
 ];
 
-/// `SuppressedRecipientError` is not here: a `validation_error` becomes one by its details.
+/// The class of a code whose answer has one of some details.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ClassByDetails {
+    pub code: &'static str,
+    pub keys: &'static [&'static str],
+    pub class: &'static str,
+}
+
+pub const BY_DETAILS: ClassByDetails = ClassByDetails {
+    code: "validation_error",
+    keys: &["suppressed", "category_unsubscribed"],
+    class: "SuppressedRecipientError",
+};
+
+/// An answer with such a status and without a known code is worth another attempt.
+pub const RETRIED_STATUSES: &[u16] = &[408, 500, 502, 503];
+
 const CODES: &[(&str, &[&str])] = &[
     (
         "ValidationError",
@@ -177,6 +193,7 @@ const CODES: &[(&str, &[&str])] = &[
 /// error's details, with the code as `status`.
 pub const APPROVAL_REQUIRED: (&str, &str) = ("approval_required", "ApprovalRequiredError");
 
+/// The class of a code; an unknown one of an answer with a status from 500 is a `ServerError`.
 pub fn class_of(code: &str, status: u16) -> &'static str {
     match CODES.iter().find(|(_, codes)| codes.contains(&code)) {
         Some((class, _)) => class,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::case::{camel, pascal};
 use crate::error::GenerateError;
-use crate::error_classes::{self, APPROVAL_REQUIRED, ErrorClass};
+use crate::error_classes::{self, APPROVAL_REQUIRED, BY_DETAILS, ClassByDetails, ErrorClass, RETRIED_STATUSES};
 use crate::operations::{Operation, Operations};
 use crate::schema::TypeRef;
 use crate::types::{Field, Location, NamedType, TypeRegistry};
@@ -27,8 +27,18 @@ pub struct Model {
     pub error_codes: Vec<ErrorName>,
     /// Classes of errors that are generated, parents before their children.
     pub error_classes: &'static [ErrorClass],
-    /// Each code once, with its class.
-    pub codes: BTreeMap<String, &'static str>,
+    /// Each code once.
+    pub codes: BTreeMap<String, CodeEntry>,
+    pub class_by_details: ClassByDetails,
+    pub retried_statuses: &'static [u16],
+}
+
+/// The class of a code, and whether a call is repeated after it.
+#[derive(Debug, Clone, Serialize)]
+pub struct CodeEntry {
+    pub class: &'static str,
+    /// `always`, `safe` or `never`.
+    pub retry: String,
 }
 
 /// Methods of one noun, for example `emails`.
@@ -171,11 +181,9 @@ impl Model {
             types: types.into_values().collect(),
             webhook_events: events,
             error_classes: error_classes::CLASSES,
-            codes: error_codes
-                .iter()
-                .map(|one| (one.code.clone(), one.class))
-                .chain([(APPROVAL_REQUIRED.0.to_owned(), APPROVAL_REQUIRED.1)])
-                .collect(),
+            codes: code_entries(operations),
+            class_by_details: BY_DETAILS,
+            retried_statuses: RETRIED_STATUSES,
             error_codes,
         })
     }
@@ -351,6 +359,15 @@ fn error_names(operations: &Operations) -> Vec<ErrorName> {
             class: error_classes::class_of(&error.code, error.status),
         })
         .collect()
+}
+
+fn code_entries(operations: &Operations) -> BTreeMap<String, CodeEntry> {
+    let known = operations.error_codes.values().map(|error| {
+        let class = error_classes::class_of(&error.code, error.status);
+        (error.code.clone(), CodeEntry { class, retry: error.retry.clone() })
+    });
+    let (code, class) = APPROVAL_REQUIRED;
+    known.chain([(code.to_owned(), CodeEntry { class, retry: "never".to_owned() })]).collect()
 }
 
 /// Puts methods under their resources. Resources and methods keep the order of the operations.

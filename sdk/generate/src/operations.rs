@@ -95,6 +95,8 @@ pub struct WebhookEvent {
 
 #[derive(Debug, Deserialize)]
 pub struct ErrorCode {
+    /// `always`, `safe` or `never`.
+    pub retry: String,
     pub code: String,
     pub status: u16,
     pub description: String,

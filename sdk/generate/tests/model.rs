@@ -29,7 +29,7 @@ fn build(operations: &[Value], schemas: &Value) -> Result<Model, String> {
         "version": "1.2.3", "service_version": "2026-01-01", "operations": operations, "schemas": schemas,
         "webhook_events": [{"type": "note.sent", "schema": {"type": "object", "properties": {
             "data": {"type": "object", "properties": {"note": {"$ref": "#/components/schemas/Note"}}}}}}],
-        "error_codes": {"plan_limit_403": {"code": "plan_limit", "status": 403, "description": "Full."}},
+        "error_codes": {"plan_limit_403": {"code": "plan_limit", "status": 403, "retry": "never", "description": "Full."}},
     });
     let operations: Operations = serde_json::from_value(document).expect("operations are read");
     let words: Words = serde_json::from_value(json!({

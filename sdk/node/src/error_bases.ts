@@ -56,12 +56,6 @@ export class ApiError extends PostriderError {
   /** The page that explains the code. */
   declare readonly docUrl: string;
   declare readonly details: Record<string, any>;
-
-  /** @internal */
-  protected headerNumber(name: string): number | undefined {
-    const value = Number(this.headers[name] ?? Number.NaN);
-    return Number.isNaN(value) ? undefined : value;
-  }
 }
 
 /** The server does not know whether it took the email (504). Sending again could deliver it twice: call `resolve`. */

@@ -6,22 +6,22 @@
  *    └─ wait ◄┴─ isRetried ◄─┘
  */
 
-import { apiError, approvalRequired } from "./api_error.js";
 import { CallSignal } from "./call_signal.js";
 import { connectionError } from "./connection_error.js";
 import {
   ApiError, ConnectionError, type Headers, NotFoundError, type PostriderError, SendUnconfirmedError, UnexpectedResponseError,
 } from "./errors.js";
+import { apiError, approvalRequired, isRetriedAnswer } from "./generated/error_codes.js";
 import type { EmailDetail } from "./generated/types.js";
 import { SERVICE_VERSION, VERSION } from "./generated/version.js";
 import { buildRequest, type Operation } from "./operation.js";
 import {
   type CallOptions, checkedBaseUrl, checkedHeaders, checkedKey, checkedRetries, checkedTimeout, type ClientOptions, type Clock, environment, SYSTEM_CLOCK,
 } from "./options.js";
+import { withoutReact } from "./react.js";
 
 const ANSWER_BYTES_MAX = 256 << 20;
 const ERROR_BYTES_MAX = 1 << 20;
-const RETRIED_STATUSES = [408, 500, 502, 503];
 const GET_EMAIL: Operation = {
   name: "emails.get", method: "GET", path: "/emails/{id}", query: [], body: false, idempotent: false, retry: true, mediaType: "application/json",
 };
@@ -67,7 +67,7 @@ export class Transport {
 
   /** Carries an operation out. Rejects with a `PostriderError`. */
   async call<T>(operation: Operation, path: readonly string[], params: unknown, options: CallOptions = {}): Promise<Answer<T>> {
-    const { url, body } = buildRequest(this.baseUrl, operation, path, params);
+    const { url, body } = buildRequest(this.baseUrl, operation, path, await withoutReact(operation.name, params));
     const headers = this.#headers(operation.mediaType, options.headers);
     if (body !== undefined) headers["content-type"] = "application/json";
     if (options.ifMatch !== undefined) headers["if-match"] = options.ifMatch;
@@ -228,10 +228,8 @@ export class Transport {
 /** Whether a failed attempt is repeated. `isSafe`: this does no harm even if the first one was carried out. */
 export function isRetried(error: unknown, isSafe: boolean): boolean {
   if (error instanceof ConnectionError) return error.reason !== "tls" && (isSafe || !error.sent);
-  if (error instanceof UnexpectedResponseError) return isSafe && (error.endedEarly || RETRIED_STATUSES.includes(error.status));
-  if (!(error instanceof ApiError) || error.code === "plan_limit") return false;
-  if (error.code === "rate_limit_exceeded" || error.code === "service_unavailable") return true;
-  return isSafe && (error.code === "idempotency_in_progress" || RETRIED_STATUSES.includes(error.status));
+  if (error instanceof UnexpectedResponseError) return (isSafe && error.endedEarly) || isRetriedAnswer(error.status, "", isSafe);
+  return error instanceof ApiError && isRetriedAnswer(error.status, error.code, isSafe);
 }
 
 function parseObject(text: string): Record<string, unknown> | undefined {

@@ -121,7 +121,7 @@ test("text and bytes", async (t) => {
 test("classes of errors by code", async (t) => {
   for (const [status, code, errorClass, name] of [
     [400, "validation_error", ValidationError, "ValidationError"], [400, "invalid_cursor", ValidationError, "ValidationError"],
-    [401, "unauthorized", AuthenticationError, "AuthenticationError"], [401, undefined, AuthenticationError, "AuthenticationError"],
+    [401, "unauthorized", AuthenticationError, "AuthenticationError"], [401, undefined, ApiError, "ApiError"],
     [403, "domain_not_verified", PermissionError, "PermissionError"], [404, "not_found", NotFoundError, "NotFoundError"],
     [409, "domain_claimed", ConflictError, "ConflictError"], [409, "idempotency_conflict", IdempotencyConflictError, "IdempotencyConflictError"],
     [422, "upstream_error", UpstreamError, "UpstreamError"], [500, "internal_error", ServerError, "ServerError"], [507, "new_code", ServerError, "ServerError"],

@@ -59,7 +59,7 @@ final class Client
         $this->makeResources();
     }
 
-    /** The last answer that came, also one of a failed call: status, rate limit, request id and headers. */
+    /** The last answer that came, also one of a failed call, without its body: status, rate limit, request id and headers. */
     public function lastResponse(): ?Response
     {
         return $this->lastResponse;
@@ -86,7 +86,7 @@ final class Client
             try {
                 $left = max(0.001, $deadline - $this->clock->monotonic());
                 $response = $this->transport->send($request, $left, $cancelled);
-                $this->lastResponse = $response;
+                $this->lastResponse = $this->requests->redact(new Response($response->status, $response->headers));
 
                 return $this->result($operation, $response);
             } catch (PostriderException $failure) {
@@ -183,7 +183,7 @@ final class Client
             }
             throw $failure;
         }
-        $held = Failure::ofHeld($this->requests->redact($response));
+        $held = $response->status === 202 ? ErrorCodes::held($this->requests->redact($response)) : null;
         if ($held !== null) {
             throw $held;
         }

@@ -52,6 +52,14 @@ final class ClientTest extends TestCase
         self::assertSame(10, $client->lastResponse()?->rateLimit()['limit']);
     }
 
+    public function testTheLastResponseHasNeitherBodyNorKey(): void
+    {
+        $client = $this->client(FakeTransport::json(200, self::SENT, ['x-echo' => 'Bearer ' . self::KEY]));
+        $client->emails->send(self::EMAIL);
+        $last = $client->lastResponse();
+        self::assertSame([200, 'Bearer [API key]', ''], [$last?->status, $last?->header('x-echo'), $last?->body]);
+    }
+
     public function testQueryPathAndTimes(): void
     {
         $client = $this->client(FakeTransport::json(200, ['emails' => []]), FakeTransport::json(200, ['email' => []]));

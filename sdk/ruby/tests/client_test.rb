@@ -31,6 +31,17 @@ class ClientTest < Minitest::Test
     assert_nil Thread.new { client.last_response }.value
   end
 
+  def test_the_last_response_has_neither_body_nor_key
+    client = client(ok(SENT, "x-echo" => "Bearer #{KEY}"))
+    client.emails.send(EMAIL)
+    assert_equal [200, "Bearer [API key]", ""], [client.last_response.status, client.last_response.header("x-echo"), client.last_response.body]
+  end
+
+  def test_a_failing_callback_is_no_failure_of_the_call
+    client = client(ok(SENT.merge(warnings: ["a field"])), on_warning: ->(_) { raise "broken" })
+    assert_output(nil, /on_warning failed: broken/) { assert_equal SENT[:id], client.emails.send(EMAIL)[:id] }
+  end
+
   def test_params_are_keywords_or_a_hash_and_options_are_keywords
     client = client(ok, ok, ok)
     client.emails.send(**EMAIL, headers: { "X-Flow" => "a" }, idempotency_key: "k", extra_headers: { "X-Trace" => "t" })

@@ -10,7 +10,7 @@ use crate::error::CliError;
 const ADVICE: &str = "its files were changed; push them, or pull with --force, which replaces them";
 
 pub(super) async fn run(sync: &TemplateSync, run: &WorkflowRun<'_>) -> Result<(), CliError> {
-    let (mut rows, mut conflicts) = (Vec::new(), 0);
+    let (mut rows, mut conflicts, is_rehearsal) = (Vec::new(), 0, run.flag("dry-run"));
     let names = sync.remote_names().await?;
     if let Some(missing) = sync.only.iter().find(|only| !names.contains(only)) {
         return Err(CliError::Failed(format!("the server has no template {missing}")));
@@ -20,9 +20,12 @@ pub(super) async fn run(sync: &TemplateSync, run: &WorkflowRun<'_>) -> Result<()
         let Some(draft) = sync.remote(&name).await? else { continue };
         let folder = TemplateFolder::of(&sync.directory, &name)?;
         let action = match folder.read()? {
+            None if is_rehearsal => "would create",
             None => "created",
             Some(local) if local.clone().with_defaults(&name) == draft.content => {
-                folder.write_state(&local, draft.version)?;
+                if !is_rehearsal {
+                    folder.write_state(&local, draft.version)?;
+                }
                 rows.push(json!({"template": name, "action": "unchanged", "draft_version": draft.version}));
                 continue;
             }
@@ -42,10 +45,12 @@ pub(super) async fn run(sync: &TemplateSync, run: &WorkflowRun<'_>) -> Result<()
                     rows.push(json!({"template": name, "action": "conflict", "draft_version": draft.version}));
                     continue;
                 }
-                "updated"
+                if is_rehearsal { "would update" } else { "updated" }
             }
         };
-        folder.write(&draft.content, draft.version)?;
+        if !is_rehearsal {
+            folder.write(&draft.content, draft.version)?;
+        }
         rows.push(json!({"template": name, "action": action, "draft_version": draft.version}));
     }
     print_rows(&rows, run.format())?;

@@ -1,6 +1,8 @@
 // Generated from sdk/operations.json by sdk/generate; do not edit.
 
-import { ApiError, ConnectionError, PostriderError, SendUnconfirmedError, UnexpectedResponseError } from "../error_bases.js";
+import { ApiError, ConnectionError, type Headers, PostriderError, SendUnconfirmedError, UnexpectedResponseError } from "../error_bases.js";
+
+const headerNumber = (headers: Headers, name: string) => (headers[name] === undefined || Number.isNaN(Number(headers[name])) ? undefined : Number(headers[name]));
 
 /** The API key, the base URL or another argument cannot be used. Nothing was sent. */
 export class ConfigurationError extends PostriderError {}
@@ -78,13 +80,13 @@ export class PlanLimitError extends ApiError {
 /** The account makes too many calls at once, and retries did not help. */
 export class RateLimitError extends ApiError {
   /** Calls that are allowed. */
-  readonly limit = this.headerNumber("ratelimit-limit");
+  readonly limit = headerNumber(this.headers, "ratelimit-limit");
   /** Calls that are left. */
-  readonly remaining = this.headerNumber("ratelimit-remaining");
+  readonly remaining = headerNumber(this.headers, "ratelimit-remaining");
   /** Seconds until all calls are allowed again. */
-  readonly reset = this.headerNumber("ratelimit-reset");
+  readonly reset = headerNumber(this.headers, "ratelimit-reset");
   /** Time to wait before the next call. */
-  readonly retryAfter = this.headerNumber("retry-after");
+  readonly retryAfter = headerNumber(this.headers, "retry-after");
 }
 
 /** A service behind the server refused or failed, for example a DNS provider. */

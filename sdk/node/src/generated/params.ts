@@ -162,6 +162,8 @@ export interface BatchItem {
    * again and gets the same entry (also `idempotencyKey`)
    */
   idempotencyKey?: string | null;
+  /** A React element instead of `html`, rendered by the package `@react-email/render`, which must be installed. */
+  react?: object | null;
 }
 
 /** Params of `suppressions.check`. */
@@ -1284,6 +1286,8 @@ export interface SendEmailParams {
    * `dataVariables`, `dynamic_template_data`)
    */
   variables?: Record<string, unknown> | null;
+  /** A React element instead of `html`, rendered by the package `@react-email/render`, which must be installed. */
+  react?: object | null;
 }
 
 /** Params of `events.send`. */

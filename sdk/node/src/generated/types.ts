@@ -774,26 +774,47 @@ export interface AccountLimits {
 
 /** Storage limits, as a number of objects or in bytes; null is unlimited */
 export interface AccountLimitsStorage {
+  /** Bytes of the messages of sent emails within the retention time */
   email_bytes: number | null;
+  /** Suppressed addresses and domains, of any origin */
   suppressions: number | null;
+  /** Opt-outs from one category */
   category_opt_outs: number | null;
+  /** Templates, archived ones included */
   templates: number | null;
+  /** Bytes of drafts and versions of templates */
   template_bytes: number | null;
+  /** Product events within the retention time */
   product_events: number | null;
+  /** Bytes of product events */
   product_event_bytes: number | null;
+  /** Received emails within the retention time */
   received_emails: number | null;
+  /** Bytes of the messages of received emails */
   received_bytes: number | null;
+  /** Automations, archived ones included */
   automations: number | null;
+  /** Bytes of all versions of automations */
   automation_bytes: number | null;
+  /** Webhook endpoints */
   webhooks: number | null;
+  /** API keys */
   api_keys: number | null;
+  /** SMTP credentials */
   smtp_credentials: number | null;
+  /** Users, invited ones included */
   users: number | null;
+  /** Claims to domains of other accounts, ended ones included */
   domain_claims: number | null;
+  /** Partners of the affiliate program */
   affiliates: number | null;
+  /** Links of partners */
   affiliate_links: number | null;
+  /** Campaigns of the affiliate program */
   affiliate_campaigns: number | null;
+  /** People referred by partners */
   affiliate_referrals: number | null;
+  /** Bytes of events of the payment processor within 90 days */
   affiliate_event_bytes: number | null;
 }
 
@@ -819,26 +840,47 @@ export interface AccountUsage {
 
 /** Stored objects or bytes; null if the plan has no limit or the count is being computed */
 export interface AccountUsageStorage {
+  /** Bytes of the messages of sent emails within the retention time */
   email_bytes: number | null;
+  /** Suppressed addresses and domains, of any origin */
   suppressions: number | null;
+  /** Opt-outs from one category */
   category_opt_outs: number | null;
+  /** Templates, archived ones included */
   templates: number | null;
+  /** Bytes of drafts and versions of templates */
   template_bytes: number | null;
+  /** Product events within the retention time */
   product_events: number | null;
+  /** Bytes of product events */
   product_event_bytes: number | null;
+  /** Received emails within the retention time */
   received_emails: number | null;
+  /** Bytes of the messages of received emails */
   received_bytes: number | null;
+  /** Automations, archived ones included */
   automations: number | null;
+  /** Bytes of all versions of automations */
   automation_bytes: number | null;
+  /** Webhook endpoints */
   webhooks: number | null;
+  /** API keys */
   api_keys: number | null;
+  /** SMTP credentials */
   smtp_credentials: number | null;
+  /** Users, invited ones included */
   users: number | null;
+  /** Claims to domains of other accounts, ended ones included */
   domain_claims: number | null;
+  /** Partners of the affiliate program */
   affiliates: number | null;
+  /** Links of partners */
   affiliate_links: number | null;
+  /** Campaigns of the affiliate program */
   affiliate_campaigns: number | null;
+  /** People referred by partners */
   affiliate_referrals: number | null;
+  /** Bytes of events of the payment processor within 90 days */
   affiliate_event_bytes: number | null;
 }
 

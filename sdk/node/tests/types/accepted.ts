@@ -31,6 +31,7 @@ export async function calls(): Promise<void> {
   await results.emails.send({ to: ["a@example.com"], replyTo: "b@example.com", scheduledAt: new Date(), attachments: [{ name: "a", data: new Uint8Array() }] });
   await results.emails.send({ to: ["a@example.com"], reply_to: "b@example.com", scheduled_at: "2026-01-01T00:00:00Z", attachments: [{ name: "a", data: "", content_id: "x" }] });
   await results.emails.send({ to: "a@example.com", headers: { "X-Any": "1" }, variables: { anyName: { at: 1 } }, tags: { flow: "welcome" } });
+  await results.emails.send({ to: "a@example.com", react: { type: "p", props: {}, key: null } });
   // @ts-expect-error: `to` is required.
   await results.emails.send({ subject: "Hello" });
   // @ts-expect-error: there is no such field.

@@ -20,8 +20,8 @@ class ApprovalRequiredException extends ApiException
     public function __construct(Response $response, array $error)
     {
         parent::__construct($response, $error);
-        $this->approvalId = $this->text('approval_id');
-        $this->url = $this->text('url');
-        $this->expiresAt = $this->text('expires_at');
+        $this->approvalId = \is_string($value = $this->details['approval_id'] ?? $error['approval_id'] ?? null) ? $value : null;
+        $this->url = \is_string($value = $this->details['url'] ?? $error['url'] ?? null) ? $value : null;
+        $this->expiresAt = \is_string($value = $this->details['expires_at'] ?? $error['expires_at'] ?? null) ? $value : null;
     }
 }

@@ -16,6 +16,6 @@ class AuthenticationException extends ApiException
     public function __construct(Response $response, array $error)
     {
         parent::__construct($response, $error);
-        $this->reason = $this->text('reason');
+        $this->reason = \is_string($value = $this->details['reason'] ?? $error['reason'] ?? null) ? $value : null;
     }
 }

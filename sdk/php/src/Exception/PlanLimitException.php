@@ -24,10 +24,10 @@ class PlanLimitException extends ApiException
     public function __construct(Response $response, array $error)
     {
         parent::__construct($response, $error);
-        $this->limit = $this->text('limit');
-        $this->used = $this->integer('used');
-        $this->cap = $this->integer('cap');
-        $this->resetsAt = $this->text('resets_at');
-        $this->upgradeUrl = $this->text('upgrade_url');
+        $this->limit = \is_string($value = $this->details['limit'] ?? $error['limit'] ?? null) ? $value : null;
+        $this->used = \is_int($value = $this->details['used'] ?? null) ? $value : null;
+        $this->cap = \is_int($value = $this->details['cap'] ?? null) ? $value : null;
+        $this->resetsAt = \is_string($value = $this->details['resets_at'] ?? $error['resets_at'] ?? null) ? $value : null;
+        $this->upgradeUrl = \is_string($value = $this->details['upgrade_url'] ?? $error['upgrade_url'] ?? null) ? $value : null;
     }
 }

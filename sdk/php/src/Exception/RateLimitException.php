@@ -22,9 +22,9 @@ class RateLimitException extends ApiException
     public function __construct(Response $response, array $error)
     {
         parent::__construct($response, $error);
-        $this->limit = $this->header('ratelimit-limit');
-        $this->remaining = $this->header('ratelimit-remaining');
-        $this->reset = $this->header('ratelimit-reset');
-        $this->retryAfter = $this->wait('retry-after');
+        $this->limit = $response->integer('ratelimit-limit');
+        $this->remaining = $response->integer('ratelimit-remaining');
+        $this->reset = $response->integer('ratelimit-reset');
+        $this->retryAfter = $response->retryAfter(time());
     }
 }

@@ -16,7 +16,8 @@ class SendUnconfirmedException extends ApiException
     public function __construct(Response $response, array $error)
     {
         parent::__construct($response, $error);
-        $this->emailId = $this->text('email_id');
+        $id = $this->details['email_id'] ?? $error['email_id'] ?? null;
+        $this->emailId = \is_string($id) ? $id : null;
     }
 
     /**

@@ -20,8 +20,8 @@ class SuppressedRecipientException extends ValidationException
     public function __construct(Response $response, array $error)
     {
         parent::__construct($response, $error);
-        $this->suppressed = $this->addresses('suppressed', 'category_unsubscribed');
-        $this->category = $this->text('category');
-        $this->emailId = $this->text('email_id');
+        $this->suppressed = array_values(array_filter((array) ($this->details['suppressed'] ?? $this->details['category_unsubscribed'] ?? []), is_string(...)));
+        $this->category = \is_string($value = $this->details['category'] ?? $error['category'] ?? null) ? $value : null;
+        $this->emailId = \is_string($value = $this->details['email_id'] ?? $error['email_id'] ?? null) ? $value : null;
     }
 }

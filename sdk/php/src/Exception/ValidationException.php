@@ -16,6 +16,6 @@ class ValidationException extends ApiException
     public function __construct(Response $response, array $error)
     {
         parent::__construct($response, $error);
-        $this->fields = $this->messages('fields');
+        $this->fields = array_map(static fn (mixed $one): string => \is_string($one) ? $one : (string) json_encode($one), (array) ($this->details['fields'] ?? []));
     }
 }

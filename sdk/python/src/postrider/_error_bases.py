@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, Callable, Dict, List, Optional
-
-from ._retry_after import retry_after
+from typing import Any, Callable, Dict, Optional
 
 
 class PostriderError(Exception):
@@ -36,25 +34,6 @@ class ApiError(PostriderError):
     def _read(self, error: Dict[str, Any]) -> None:
         """Sets the fields of the class from the answer's `error`."""
 
-    def _text(self, error: Dict[str, Any], key: str) -> Any:
-        return self.details.get(key, error.get(key))
-
-    _integer = _text
-
-    def _addresses(self, _: Dict[str, Any], *keys: str) -> List[str]:
-        found = [self.details[key] for key in keys if isinstance(self.details.get(key), list)]
-        return found[0] if found else []
-
-    def _messages(self, _: Dict[str, Any], key: str) -> Dict[str, str]:
-        messages = self.details.get(key)
-        return messages if isinstance(messages, dict) else {}
-
-    def _header(self, _: Dict[str, Any], name: str) -> Optional[int]:
-        return integer(self.headers.get(name))
-
-    def _wait(self, _: Dict[str, Any], __: str) -> Optional[float]:
-        return retry_after(self.headers)
-
 
 class SendUnconfirmedError(ApiError):
     """The server could not say whether it took the email; it may be delivered. Do not send again: call `resolve()`."""
@@ -63,7 +42,7 @@ class SendUnconfirmedError(ApiError):
     _resolve: Optional[Callable[[SendUnconfirmedError, float], Any]] = None
 
     def _read(self, error: Dict[str, Any]) -> None:
-        self.email_id = self._text(error, "email_id")
+        self.email_id = self.details.get("email_id", error.get("email_id"))
 
     def resolve(self, timeout: float = 60) -> Any:
         """Asks for the email until its state is known, for at most `timeout` seconds, and returns it.

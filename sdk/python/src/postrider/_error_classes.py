@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Type
 
-from ._error_bases import ApiError, PostriderError
+from ._codes import class_of
+from ._error_bases import ApiError, PostriderError, SendUnconfirmedError, integer  # noqa: F401
+from ._retry_after import retry_after
 
 __all__ = [
     "ConfigurationError",
@@ -58,7 +60,7 @@ class ValidationError(ApiError):
 
     def _read(self, error: Dict[str, Any]) -> None:
         super()._read(error)
-        self.fields = self._messages(error, "fields")
+        self.fields = self.details["fields"] if isinstance(self.details.get("fields"), dict) else {}
 
 
 class SuppressedRecipientError(ValidationError):
@@ -73,9 +75,9 @@ class SuppressedRecipientError(ValidationError):
 
     def _read(self, error: Dict[str, Any]) -> None:
         super()._read(error)
-        self.suppressed = self._addresses(error, "suppressed", "category_unsubscribed")
-        self.category = self._text(error, "category")
-        self.email_id = self._text(error, "email_id")
+        self.suppressed = next((self.details[key] for key in ("suppressed", "category_unsubscribed", ) if isinstance(self.details.get(key), list)), [])
+        self.category = self.details.get("category", error.get("category"))
+        self.email_id = self.details.get("email_id", error.get("email_id"))
 
 
 class AuthenticationError(ApiError):
@@ -86,7 +88,7 @@ class AuthenticationError(ApiError):
 
     def _read(self, error: Dict[str, Any]) -> None:
         super()._read(error)
-        self.reason = self._text(error, "reason")
+        self.reason = self.details.get("reason", error.get("reason"))
 
 
 class PermissionError(ApiError, builtins.PermissionError):
@@ -105,9 +107,9 @@ class ApprovalRequiredError(ApiError):
 
     def _read(self, error: Dict[str, Any]) -> None:
         super()._read(error)
-        self.approval_id = self._text(error, "approval_id")
-        self.url = self._text(error, "url")
-        self.expires_at = self._text(error, "expires_at")
+        self.approval_id = self.details.get("approval_id", error.get("approval_id"))
+        self.url = self.details.get("url", error.get("url"))
+        self.expires_at = self.details.get("expires_at", error.get("expires_at"))
 
 
 class NotFoundError(ApiError):
@@ -138,11 +140,11 @@ class PlanLimitError(ApiError):
 
     def _read(self, error: Dict[str, Any]) -> None:
         super()._read(error)
-        self.limit = self._text(error, "limit")
-        self.used = self._integer(error, "used")
-        self.cap = self._integer(error, "cap")
-        self.resets_at = self._text(error, "resets_at")
-        self.upgrade_url = self._text(error, "upgrade_url")
+        self.limit = self.details.get("limit", error.get("limit"))
+        self.used = self.details.get("used", error.get("used"))
+        self.cap = self.details.get("cap", error.get("cap"))
+        self.resets_at = self.details.get("resets_at", error.get("resets_at"))
+        self.upgrade_url = self.details.get("upgrade_url", error.get("upgrade_url"))
 
 
 class RateLimitError(ApiError):
@@ -159,10 +161,10 @@ class RateLimitError(ApiError):
 
     def _read(self, error: Dict[str, Any]) -> None:
         super()._read(error)
-        self.limit = self._header(error, "ratelimit-limit")
-        self.remaining = self._header(error, "ratelimit-remaining")
-        self.reset = self._header(error, "ratelimit-reset")
-        self.retry_after = self._wait(error, "retry-after")
+        self.limit = integer(self.headers.get("ratelimit-limit"))
+        self.remaining = integer(self.headers.get("ratelimit-remaining"))
+        self.reset = integer(self.headers.get("ratelimit-reset"))
+        self.retry_after = retry_after(self.headers)
 
 
 class UpstreamError(ApiError):
@@ -171,3 +173,17 @@ class UpstreamError(ApiError):
 
 class ServerError(ApiError):
     """The server has a fault, or is overloaded. Retries did not help."""
+
+
+def from_answer(status: int, headers: Dict[str, str], error: Dict[str, Any]) -> ApiError:
+    """Makes the error of an answer `{"error": {message, code, details, …}}`."""
+    code, details = str(error.get("code") or ""), error.get("details")
+    details = details if isinstance(details, dict) else {}
+    error_class: Type[ApiError] = globals()[class_of(status, code, details)]
+    request_id = error.get("request_id") or headers.get("x-request-id")
+    made = error_class(
+        str(error.get("message") or code), status=status, code=code, headers=headers, details=details,
+        request_id=request_id, doc_url=error.get("doc_url"),
+    )  # fmt: skip
+    made._read(error)
+    return made

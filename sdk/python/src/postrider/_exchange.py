@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, FrozenSet, Mapping, NamedTuple, Optional
 from urllib.parse import quote, urlencode
 
 from . import errors
+from ._codes import approval_required
 from ._error_bases import integer
 from ._version import SERVICE_VERSION, VERSION
 
@@ -169,10 +170,9 @@ def read_answer(
             advice = "The connection was lost during the answer: the call may have been carried out"
         raise _unexpected(response, advice, hide, _ended_early=len(body) <= ANSWER_BYTES_MAX)
     if status == 202:
-        held = _parse_object(hide(body)) or {}
-        if held.get("status") == "approval_required":
-            text = held.get("message") or "A person must approve this call"
-            raise errors.from_answer(status, headers, {"code": held["status"], "message": text, "details": held})
+        held = approval_required(_parse_object(hide(body)))
+        if held:
+            raise errors.from_answer(status, headers, held)
     wanted = _main_type(operation.answer)
     if wanted != JSON:
         if content_type != wanted and wanted != "application/octet-stream":

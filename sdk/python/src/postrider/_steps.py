@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any, Callable, Dict, Generator, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import errors
+from ._codes import is_retried
 from ._deadline import Cancellation, Deadline
 from ._exchange import LastResponse, Operation, Request, Response, build_request, last_response, read_answer
 from ._retry_after import retry_after
@@ -22,7 +23,6 @@ logger = logging.getLogger("postrider")
 
 STREAM_SILENCE_SECONDS_MAX = 60.0
 STREAM_EVENT_BYTES_MAX = 1 << 20
-RETRIED_STATUSES = (408, 500, 502, 503)
 GET_EMAIL = Operation("emails.get", "GET", "/emails/{id}", retry=True)
 FIND_MESSAGES = Operation("dev.waitForEmail", "GET", "/messages", retry=True)
 GET_MESSAGE = Operation("dev.waitForEmail", "GET", "/messages/{id}", retry=True)
@@ -104,6 +104,8 @@ class Core:
             attempt += 1
 
     def _read(self, operation: Operation, response: Response) -> Any:
+        hidden = {name: self.hide(text.encode("latin-1", "replace")) for name, text in response.headers.items()}
+        response = response._replace(headers={name: text.decode("latin-1") for name, text in hidden.items()})
         data: Any = None
         try:
             data = read_answer(operation, response, self.hide)
@@ -214,14 +216,10 @@ class Core:
 
 
 def _is_retried(operation: Operation, error: errors.PostriderError) -> bool:
-    code, status = getattr(error, "code", ""), getattr(error, "status", 0)
     if isinstance(error, errors.ConnectionError):
         return error.reason != "tls" and (operation.retry or not error._sent)
-    if code in ("rate_limit_exceeded", "service_unavailable"):
-        return True
-    if not operation.retry or code == "plan_limit":
-        return False
-    return code == "idempotency_in_progress" or status in RETRIED_STATUSES or getattr(error, "_ended_early", False)
+    status, code = getattr(error, "status", 0), getattr(error, "code", "")
+    return is_retried(status, code, operation.retry) or (operation.retry and getattr(error, "_ended_early", False))
 
 
 def _event_of_line(

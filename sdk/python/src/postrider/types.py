@@ -181,26 +181,47 @@ class AccountLimitsStorage(TypedDict):
     """Storage limits, as a number of objects or in bytes; null is unlimited"""
 
     email_bytes: Optional[int]
+    """Bytes of the messages of sent emails within the retention time"""
     suppressions: Optional[int]
+    """Suppressed addresses and domains, of any origin"""
     category_opt_outs: Optional[int]
+    """Opt-outs from one category"""
     templates: Optional[int]
+    """Templates, archived ones included"""
     template_bytes: Optional[int]
+    """Bytes of drafts and versions of templates"""
     product_events: Optional[int]
+    """Product events within the retention time"""
     product_event_bytes: Optional[int]
+    """Bytes of product events"""
     received_emails: Optional[int]
+    """Received emails within the retention time"""
     received_bytes: Optional[int]
+    """Bytes of the messages of received emails"""
     automations: Optional[int]
+    """Automations, archived ones included"""
     automation_bytes: Optional[int]
+    """Bytes of all versions of automations"""
     webhooks: Optional[int]
+    """Webhook endpoints"""
     api_keys: Optional[int]
+    """API keys"""
     smtp_credentials: Optional[int]
+    """SMTP credentials"""
     users: Optional[int]
+    """Users, invited ones included"""
     domain_claims: Optional[int]
+    """Claims to domains of other accounts, ended ones included"""
     affiliates: Optional[int]
+    """Partners of the affiliate program"""
     affiliate_links: Optional[int]
+    """Links of partners"""
     affiliate_campaigns: Optional[int]
+    """Campaigns of the affiliate program"""
     affiliate_referrals: Optional[int]
+    """People referred by partners"""
     affiliate_event_bytes: Optional[int]
+    """Bytes of events of the payment processor within 90 days"""
 
 
 class AccountUsage(TypedDict):
@@ -228,26 +249,47 @@ class AccountUsageStorage(TypedDict):
     """Stored objects or bytes; null if the plan has no limit or the count is being computed"""
 
     email_bytes: Optional[int]
+    """Bytes of the messages of sent emails within the retention time"""
     suppressions: Optional[int]
+    """Suppressed addresses and domains, of any origin"""
     category_opt_outs: Optional[int]
+    """Opt-outs from one category"""
     templates: Optional[int]
+    """Templates, archived ones included"""
     template_bytes: Optional[int]
+    """Bytes of drafts and versions of templates"""
     product_events: Optional[int]
+    """Product events within the retention time"""
     product_event_bytes: Optional[int]
+    """Bytes of product events"""
     received_emails: Optional[int]
+    """Received emails within the retention time"""
     received_bytes: Optional[int]
+    """Bytes of the messages of received emails"""
     automations: Optional[int]
+    """Automations, archived ones included"""
     automation_bytes: Optional[int]
+    """Bytes of all versions of automations"""
     webhooks: Optional[int]
+    """Webhook endpoints"""
     api_keys: Optional[int]
+    """API keys"""
     smtp_credentials: Optional[int]
+    """SMTP credentials"""
     users: Optional[int]
+    """Users, invited ones included"""
     domain_claims: Optional[int]
+    """Claims to domains of other accounts, ended ones included"""
     affiliates: Optional[int]
+    """Partners of the affiliate program"""
     affiliate_links: Optional[int]
+    """Links of partners"""
     affiliate_campaigns: Optional[int]
+    """Campaigns of the affiliate program"""
     affiliate_referrals: Optional[int]
+    """People referred by partners"""
     affiliate_event_bytes: Optional[int]
+    """Bytes of events of the payment processor within 90 days"""
 
 
 class Affiliate(TypedDict):

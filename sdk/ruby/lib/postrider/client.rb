@@ -46,7 +46,8 @@ module Postrider
       make_resources
     end
 
-    # The last answer that the current thread got, also one of a failed call: status, rate limit, request id and headers.
+    # The last answer that the current thread got, also one of a failed call, without its body: status, rate limit,
+    # request id and headers.
     def last_response
       @lock.synchronize { @last_responses[Thread.current] }
     end
@@ -123,22 +124,30 @@ module Postrider
     def remember(response)
       @lock.synchronize do
         @last_responses.delete_if { |thread, _| !thread.alive? } if @last_responses.size >= THREADS_MAX
-        @last_responses[Thread.current] = response
+        @last_responses[Thread.current] = @requests.redact(Response.new(response.status, response.headers))
       end
+      response
     end
 
     def result(operation, response)
       raise failure(response) unless (200..299).cover?(response.status)
 
-      held = Failure.of_held(@requests.redact(response))
+      held = Failure.of_held(@requests.redact(response)) if response.status == 202
       raise held if held
       return content(response) unless operation.json?
 
       data = parsed(response.body)
       raise UnexpectedResponseError.of(@requests.redact(response)) unless data.is_a?(Hash)
 
-      Array(data[:warnings]).each { |warning| @on_warning&.call(warning.is_a?(String) ? warning : JSON.generate(warning)) }
+      Array(data[:warnings]).each { |warning| pass(warning.is_a?(String) ? warning : JSON.generate(warning)) } if @on_warning
       data
+    end
+
+    def pass(warning)
+      @on_warning.call(warning)
+    rescue StandardError => e
+      # The call has succeeded: it must not look as if it had failed.
+      warn "postrider: on_warning failed: #{e.message}"
     end
 
     def failure(response)

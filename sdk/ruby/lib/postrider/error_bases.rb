@@ -114,40 +114,15 @@ module Postrider
 
     private
 
-    def text(name)
-      string(@details[name]) || string(@error[name])
-    end
-
     def string(value)
       value if value.is_a?(String)
-    end
-
-    def integer(name)
-      @details[name]
-    end
-
-    # Those of the first name that is there.
-    def addresses(*names)
-      Array(@details[names.find { |name| @details.key?(name) }]).grep(String)
-    end
-
-    def messages(name)
-      @details[name].is_a?(Hash) ? @details[name] : {}
-    end
-
-    def header(name)
-      @response.integer(name)
-    end
-
-    def wait(_name)
-      @response.retry_after
     end
   end
 
   # The server could not tell whether it took the email. Sending it again could deliver it twice: call `resolve`.
   class SendUnconfirmedError < ApiError
     def email_id
-      text(:email_id)
+      string(details[:email_id]) || string(@error[:email_id])
     end
 
     # :nodoc: The client gives the function that `resolve` calls.

@@ -29,7 +29,7 @@ module Postrider
   class ValidationError < ApiError
     # Messages by the name of the field.
     def fields
-      messages(:fields)
+      details[:fields].is_a?(Hash) ? details[:fields] : {}
     end
   end
 
@@ -37,17 +37,17 @@ module Postrider
   class SuppressedRecipientError < ValidationError
     # Addresses of these recipients.
     def suppressed
-      addresses(:suppressed, :category_unsubscribed)
+      Array(details[:suppressed] || details[:category_unsubscribed]).grep(String)
     end
 
     # The category that they opted out of.
     def category
-      text(:category)
+      string(details[:category]) || string(@error[:category])
     end
 
     # The stored email, which failed.
     def email_id
-      text(:email_id)
+      string(details[:email_id]) || string(@error[:email_id])
     end
   end
 
@@ -55,7 +55,7 @@ module Postrider
   class AuthenticationError < ApiError
     # Why, for example `expired`.
     def reason
-      text(:reason)
+      string(details[:reason]) || string(@error[:reason])
     end
   end
 
@@ -67,17 +67,17 @@ module Postrider
   class ApprovalRequiredError < ApiError
     # The approval, `apr_…`.
     def approval_id
-      text(:approval_id)
+      string(details[:approval_id]) || string(@error[:approval_id])
     end
 
     # The page on which a person decides.
     def url
-      text(:url)
+      string(details[:url]) || string(@error[:url])
     end
 
     # End of the time for a decision, in ISO 8601.
     def expires_at
-      text(:expires_at)
+      string(details[:expires_at]) || string(@error[:expires_at])
     end
   end
 
@@ -97,27 +97,27 @@ module Postrider
   class PlanLimitError < ApiError
     # The limit's name, for example `daily`.
     def limit
-      text(:limit)
+      string(details[:limit]) || string(@error[:limit])
     end
 
     # How much of it is used.
     def used
-      integer(:used)
+      details[:used]
     end
 
     # How much the plan has.
     def cap
-      integer(:cap)
+      details[:cap]
     end
 
     # When it is reset, in ISO 8601.
     def resets_at
-      text(:resets_at)
+      string(details[:resets_at]) || string(@error[:resets_at])
     end
 
     # Where the plan can be changed.
     def upgrade_url
-      text(:upgrade_url)
+      string(details[:upgrade_url]) || string(@error[:upgrade_url])
     end
   end
 
@@ -125,22 +125,22 @@ module Postrider
   class RateLimitError < ApiError
     # Calls that are allowed.
     def limit
-      header("ratelimit-limit")
+      response.integer("ratelimit-limit")
     end
 
     # Calls that are left.
     def remaining
-      header("ratelimit-remaining")
+      response.integer("ratelimit-remaining")
     end
 
     # Seconds until all calls are allowed again.
     def reset
-      header("ratelimit-reset")
+      response.integer("ratelimit-reset")
     end
 
     # Time to wait before the next call.
     def retry_after
-      wait("retry-after")
+      response.retry_after
     end
   end
 
@@ -152,40 +152,70 @@ module Postrider
   class ServerError < ApiError
   end
 
-  # The class of each error code.
-  ERROR_CODES = {
-    "account_suspended" => PermissionError,
-    "approval_required" => ApprovalRequiredError,
-    "bad_request" => ValidationError,
-    "conflict" => ConflictError,
-    "domain_claimed" => ConflictError,
-    "domain_not_verified" => PermissionError,
-    "forbidden" => PermissionError,
-    "gone" => ApiError,
-    "headers_too_large" => ValidationError,
-    "idempotency_conflict" => IdempotencyConflictError,
-    "idempotency_in_progress" => ConflictError,
-    "internal_error" => ServerError,
-    "invalid_cursor" => ValidationError,
-    "invalid_idempotency_key" => ValidationError,
-    "invalid_json" => ValidationError,
-    "ip_not_allowed" => PermissionError,
-    "mail_server_error" => ServerError,
-    "method_not_allowed" => ValidationError,
-    "not_found" => NotFoundError,
-    "payload_too_large" => ValidationError,
-    "plan_limit" => PlanLimitError,
-    "policy_violation" => PermissionError,
-    "production_access_required" => PermissionError,
-    "rate_limit_exceeded" => RateLimitError,
-    "reauthentication_required" => AuthenticationError,
-    "request_timeout" => ServerError,
-    "sandbox_restricted" => PermissionError,
-    "send_unconfirmed" => SendUnconfirmedError,
-    "service_unavailable" => ServerError,
-    "unauthorized" => AuthenticationError,
-    "unsupported_media_type" => ValidationError,
-    "upstream_error" => UpstreamError,
-    "validation_error" => ValidationError
-  }.freeze
+  # What follows from the codes of the API's errors.
+  module ErrorCodes
+    # The class of each code, and whether a call is repeated after it: `safe` if it does no harm that it was carried out.
+    CODES = {
+      "account_suspended" => [PermissionError, :never],
+      "approval_required" => [ApprovalRequiredError, :never],
+      "bad_request" => [ValidationError, :never],
+      "conflict" => [ConflictError, :never],
+      "domain_claimed" => [ConflictError, :never],
+      "domain_not_verified" => [PermissionError, :never],
+      "forbidden" => [PermissionError, :never],
+      "gone" => [ApiError, :never],
+      "headers_too_large" => [ValidationError, :never],
+      "idempotency_conflict" => [IdempotencyConflictError, :never],
+      "idempotency_in_progress" => [ConflictError, :safe],
+      "internal_error" => [ServerError, :safe],
+      "invalid_cursor" => [ValidationError, :never],
+      "invalid_idempotency_key" => [ValidationError, :never],
+      "invalid_json" => [ValidationError, :never],
+      "ip_not_allowed" => [PermissionError, :never],
+      "mail_server_error" => [ServerError, :safe],
+      "method_not_allowed" => [ValidationError, :never],
+      "not_found" => [NotFoundError, :never],
+      "payload_too_large" => [ValidationError, :never],
+      "plan_limit" => [PlanLimitError, :never],
+      "policy_violation" => [PermissionError, :never],
+      "production_access_required" => [PermissionError, :never],
+      "rate_limit_exceeded" => [RateLimitError, :always],
+      "reauthentication_required" => [AuthenticationError, :never],
+      "request_timeout" => [ServerError, :safe],
+      "sandbox_restricted" => [PermissionError, :never],
+      "send_unconfirmed" => [SendUnconfirmedError, :never],
+      "service_unavailable" => [ServerError, :always],
+      "unauthorized" => [AuthenticationError, :never],
+      "unsupported_media_type" => [ValidationError, :never],
+      "upstream_error" => [UpstreamError, :never],
+      "validation_error" => [ValidationError, :never]
+    }.freeze
+
+    module_function
+
+    # error: the object `error` of the answer
+    def error(response, error)
+      code = error[:code]
+      details = error[:details].is_a?(Hash) ? error[:details] : {}
+      if code == "validation_error" && (details.key?(:suppressed) || details.key?(:category_unsubscribed))
+        return SuppressedRecipientError.new(response, error)
+      end
+
+      (CODES.dig(code, 0) || (response.status >= 500 ? ServerError : ApiError)).new(response, error)
+    end
+
+    # The error for the body of an answer (202) to a call that waits for an approval; nil for any other.
+    def held(response, body)
+      return unless body.is_a?(Hash) && body[:status] == "approval_required"
+
+      message = body[:message] || "A person must approve this call"
+      error(response, { code: body[:status], message: message, details: body })
+    end
+
+    # Whether a call is repeated after an answer. is_safe: it does no harm that the first one was carried out.
+    def retried?(status, code, is_safe)
+      decision = CODES.dig(code, 1) || ([408,500,502,503].include?(status) ? :safe : :never)
+      decision == :always || (is_safe && decision == :safe)
+    end
+  end
 end

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Postrider\Bridge\Symfony;
 
+use Postrider\ErrorCodes;
 use Postrider\Exception\PostriderException;
 use Postrider\Failure;
 use Postrider\Operation;
@@ -88,7 +89,7 @@ final class PostriderApiTransport extends AbstractApiTransport
             throw new HttpTransportException("Could not reach the postrider server: $text", $answer);
         }
         // No failure of the transport: a failover transport must not send the email in another way.
-        $held = Failure::ofHeld($this->requests->redact($response));
+        $held = $response->status === 202 ? ErrorCodes::held($this->requests->redact($response)) : null;
         if ($held !== null) {
             throw $held;
         }
