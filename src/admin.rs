@@ -40,7 +40,7 @@ pub(crate) use self::handler::handle_request as perform;
 pub use self::search::{EmailQuery, QueueSearch};
 pub use self::status::StatusFacts;
 use crate::acme::CertificateRenewer;
-use crate::services::Services;
+use crate::services::Server;
 use crate::store_references::StoreReferences;
 
 /// File name of the socket in the data directory.
@@ -336,7 +336,7 @@ impl From<&str> for AdminError {
     }
 }
 
-/// Configured permissions and handles that requests need beyond [`Services`].
+/// Configured permissions and handles that requests need beyond [`Server`].
 #[derive(Clone)]
 pub struct Permissions {
     /// Plan of a new account.
@@ -378,7 +378,7 @@ pub fn bind(data_dir: &Path) -> std::io::Result<UnixListener> {
 }
 
 /// Accepts connections and responds to requests until `stop`.
-pub async fn serve(listener: UnixListener, services: Services, permissions: Permissions, stop: CancellationToken) {
+pub async fn serve(listener: UnixListener, server: Server, permissions: Permissions, stop: CancellationToken) {
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
@@ -386,9 +386,9 @@ pub async fn serve(listener: UnixListener, services: Services, permissions: Perm
         };
         match accepted {
             Ok((stream, _)) => {
-                let (services, permissions) = (services.clone(), permissions.clone());
+                let (server, permissions) = (server.clone(), permissions.clone());
                 tokio::spawn(async move {
-                    if let Err(error) = handle_connection(stream, &services, &permissions).await {
+                    if let Err(error) = handle_connection(stream, &server, &permissions).await {
                         tracing::debug!(%error, "admin socket: connection closed early");
                     }
                 });
@@ -401,14 +401,14 @@ pub async fn serve(listener: UnixListener, services: Services, permissions: Perm
     }
 }
 
-async fn handle_connection(stream: UnixStream, services: &Services, permissions: &Permissions) -> std::io::Result<()> {
+async fn handle_connection(stream: UnixStream, server: &Server, permissions: &Permissions) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut request_line = String::new();
     BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut request_line).await?;
     let (progress, mut steps) = tokio::sync::mpsc::channel(16);
     let response = async {
         match serde_json::from_str::<AdminRequest>(&request_line) {
-            Ok(request) => handler::handle_request(services, permissions, request, progress).await,
+            Ok(request) => handler::handle_request(server, permissions, request, progress).await,
             Err(error) => Err(format!("invalid request: {error}").into()),
         }
     };
