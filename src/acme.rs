@@ -46,7 +46,7 @@ use self::validity::{Validity, retry_at};
 use crate::active_certificates::ActiveCertificates;
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::Config;
-use crate::services::Services;
+use crate::services::Server;
 
 /// Interval at which a node polls the store for certificates and challenge responses of other nodes.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -291,14 +291,14 @@ impl CertificateRenewer {
     ///
     /// # Errors
     /// The store, the file of CA certificates or the system's resolver configuration cannot be read.
-    pub async fn open(settings: AcmeSettings, services: &Services) -> Result<Arc<Self>, AcmeError> {
+    pub async fn open(settings: AcmeSettings, server: &Server) -> Result<Arc<Self>, AcmeError> {
         let servers = settings.servers.clone();
         let resolver_settings =
             dns::resolver::ResolverSettings { servers, ipv4_where_no_route: true, ..Default::default() };
         let resolver = Resolver::new(&resolver_settings).map_err(|error| AcmeError::Dns(error.to_string()))?;
         let client = AcmeHttpClient::new(settings.roots.as_deref(), resolver).map_err(AcmeError::Roots)?;
         let challenges = Arc::<ActiveChallenges>::default();
-        let store = CertificateStore::new(services, &settings.directory, &settings.names);
+        let store = CertificateStore::new(server, &settings.directory, &settings.names);
         let names: Vec<&str> = settings.names.iter().map(String::as_str).collect();
         let self_signed = Certificate::self_signed(&names)?;
         let status = CertificateStatus {
@@ -315,15 +315,15 @@ impl CertificateRenewer {
         let certificates = Arc::new(ActiveCertificates::with_challenges(&self_signed, Arc::clone(&challenges))?);
         let renewer = Self {
             store,
-            clock: services.clock.clone(),
-            node: format!("{:032x}", services.entropy.u128()),
+            clock: server.clock.clone(),
+            node: format!("{:032x}", server.entropy.u128()),
             client,
             challenges,
             certificates,
             status: watch::Sender::new(status),
             requested: Notify::new(),
             installed_chain: Mutex::default(),
-            window_share: u32::try_from(services.entropy.u64() >> 32).unwrap_or_default(),
+            window_share: u32::try_from(server.entropy.u64() >> 32).unwrap_or_default(),
             settings,
         };
         if let Some(certificate) = renewer.store.read_certificate().await? {

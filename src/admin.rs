@@ -32,7 +32,7 @@ pub use self::permissions::Permissions;
 pub use self::request::{AdminRequest, DestinationAction, DomainChange, PageQuery, QueueFilter};
 pub use self::search::{EmailQuery, QueueSearch};
 pub use self::status::StatusFacts;
-use crate::services::Services;
+use crate::services::Server;
 
 /// File name of the socket in the data directory.
 pub const SOCKET: &str = "admin.sock";
@@ -71,7 +71,7 @@ pub fn bind(data_dir: &Path) -> std::io::Result<UnixListener> {
 }
 
 /// Accepts connections and responds to requests until `stop`.
-pub async fn serve(listener: UnixListener, services: Services, permissions: Permissions, stop: CancellationToken) {
+pub async fn serve(listener: UnixListener, server: Server, permissions: Permissions, stop: CancellationToken) {
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
@@ -79,9 +79,9 @@ pub async fn serve(listener: UnixListener, services: Services, permissions: Perm
         };
         match accepted {
             Ok((stream, _)) => {
-                let (services, permissions) = (services.clone(), permissions.clone());
+                let (server, permissions) = (server.clone(), permissions.clone());
                 tokio::spawn(async move {
-                    if let Err(error) = handle_connection(stream, &services, &permissions).await {
+                    if let Err(error) = handle_connection(stream, &server, &permissions).await {
                         tracing::debug!(%error, "admin socket: connection closed early");
                     }
                 });
@@ -94,14 +94,14 @@ pub async fn serve(listener: UnixListener, services: Services, permissions: Perm
     }
 }
 
-async fn handle_connection(stream: UnixStream, services: &Services, permissions: &Permissions) -> std::io::Result<()> {
+async fn handle_connection(stream: UnixStream, server: &Server, permissions: &Permissions) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut request_line = String::new();
     BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut request_line).await?;
     let (progress, mut steps) = tokio::sync::mpsc::channel(16);
     let response = async {
         match serde_json::from_str::<AdminRequest>(&request_line) {
-            Ok(request) => handler::handle_request(services, permissions, request, progress).await,
+            Ok(request) => handler::handle_request(server, permissions, request, progress).await,
             Err(error) => Err(format!("invalid request: {error}").into()),
         }
     };

@@ -44,7 +44,7 @@ use self::queue_depth::QueueDepthHistory;
 use crate::admin::{AdminError, AdminRequest, Permissions, perform};
 use crate::config::Config;
 use crate::dashboard::page_response;
-use crate::services::Services;
+use crate::services::Server;
 
 /// Seconds after which a page with work in progress is loaded again.
 const REFRESH_SECONDS: &str = "2";
@@ -52,7 +52,7 @@ const REFRESH: HeaderName = HeaderName::from_static("refresh");
 
 /// The console.
 pub struct OperatorConsole {
-    services: Services,
+    server: Server,
     permissions: Permissions,
     config: Config,
     doctor: DoctorRuns,
@@ -64,12 +64,12 @@ pub struct OperatorConsole {
 
 impl OperatorConsole {
     #[must_use]
-    pub fn new(services: Services, permissions: Permissions, config: Config, stop: CancellationToken) -> Self {
-        let clock = services.clock.clone();
+    pub fn new(server: Server, permissions: Permissions, config: Config, stop: CancellationToken) -> Self {
+        let clock = server.clock.clone();
         Self {
             doctor: DoctorRuns::new(clock.clone(), stop.clone()),
             runs: CommandRuns::new(clock, stop),
-            services,
+            server,
             permissions,
             config,
             status: CachedAnswer::default(),
@@ -80,13 +80,13 @@ impl OperatorConsole {
 
     /// Samples the depth of the queue until `stop`.
     pub async fn sample_queue(self: Arc<Self>, stop: CancellationToken) {
-        self.depth.run(&self.services, &stop).await;
+        self.depth.run(&self.server, &stop).await;
     }
 
     fn perform(&self, request: AdminRequest) -> impl Future<Output = Result<Value, AdminError>> + Send + '_ {
         // Nobody looks at the progress of a page.
         let (progress, _) = mpsc::channel(1);
-        perform(&self.services, &self.permissions, request, progress)
+        perform(&self.server, &self.permissions, request, progress)
     }
 
     fn cached(&self, operation: &str) -> Option<&CachedAnswer> {

@@ -49,13 +49,12 @@ use self::mail_host::MailHost;
 use self::terminal::Terminal;
 use crate::active_certificates::{ActiveCertificates, ServerConfigReceiver};
 use crate::admin;
-use crate::affiliate_jobs;
 use crate::certificate::Certificate;
 use crate::cli::DevArguments;
 use crate::config::log::LogSection;
 use crate::config::{self, Config, SmarthostAddress};
 use crate::serve::{self, Listeners, ServeError, StopSignals, bind};
-use crate::services::{BuildError, Services};
+use crate::services::{BuildError, Server};
 
 /// Owner of the account that sends everything.
 const OWNER: &str = "dev@example.com";
@@ -194,22 +193,22 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
         directory.clear().map_err(directory_error)?;
     }
     directory.claim().map_err(directory_error)?;
-    let services = Services::build(&config).await.map_err(|error| match error {
+    let server = Server::build(&config).await.map_err(|error| match error {
         BuildError::Directory { error, .. } => directory_error(error),
         error => error.into(),
     })?;
-    let opened = open(arguments, sockets, &config, &services, &directory).await;
+    let opened = open(arguments, sockets, &config, &server, &directory).await;
     let (listeners, ready) = match opened {
         Ok(opened) => opened,
         Err(error) => {
-            services.close().await;
+            server.close().await;
             return Err(error);
         }
     };
     print_ready(&ready, arguments.json);
     signals.wait().await;
-    tokio::join!(listeners.shut_down(), services.queue.drain());
-    services.close().await;
+    tokio::join!(listeners.shut_down(), server.queue.drain());
+    server.close().await;
     Ok(())
 }
 
@@ -218,22 +217,22 @@ async fn open(
     arguments: &DevArguments,
     sockets: Sockets,
     config: &Config,
-    services: &Services,
+    server: &Server,
     directory: &Directory,
 ) -> Result<(Listeners, StartReport), DevError> {
     let certificates = ActiveCertificates::new(&Certificate::self_signed(&["localhost"])?)?;
-    let listeners = Listeners::new(config, services.entropy.u64());
+    let listeners = Listeners::new(config, server.entropy.u64());
     let records: DkimRecords = Arc::new(RwLock::new(Vec::new()));
-    let (account, secrets) = provision_account(services, directory, &records).await?;
+    let (account, secrets) = provision_account(server, directory, &records).await?;
     let operator = admin::bind(&config.data_dir)?;
-    let terminal = Terminal::new(services.clock.clone(), arguments.json);
-    let inbox = Arc::new(DevInbox::open(directory.inbox(), services.clock.now())?);
-    let writer = InboxWriter { inbox: Arc::clone(&inbox), terminal: terminal.clone(), clock: services.clock.clone() };
+    let terminal = Terminal::new(server.clock.clone(), arguments.json);
+    let inbox = Arc::new(DevInbox::open(directory.inbox(), server.clock.now())?);
+    let writer = InboxWriter { inbox: Arc::clone(&inbox), terminal: terminal.clone(), clock: server.clock.clone() };
     let (complaints, complaint_receiver) = mpsc::channel(simulator::COMPLAINTS_MAX);
     let capture = CaptureHandler {
         writer: writer.clone(),
         records: Arc::clone(&records),
-        store: services.store.clone(),
+        store: server.store.clone(),
         complaints,
     };
     listeners.listen_smtp_on(
@@ -242,28 +241,28 @@ async fn open(
         capture,
     )?;
     let mail_host = MailHost::new(
-        services.inbound.clone(),
-        MxHandler::new(services.inbound.clone(), config.mx.abuse_limits()),
+        server.inbound.clone(),
+        MxHandler::new(server.inbound.clone(), server.clock.clone(), config.mx.abuse_limits()),
         writer,
     );
     // No TLS: a client that sees STARTTLS would use it, and fail at the self-signed certificate.
     let mx = listeners.listen_smtp_on(sockets.mx, listener_config(&listeners, config, None), mail_host)?;
     listeners.spawn(simulator::send_complaints(complaint_receiver, mx, terminal.clone(), listeners.stop.clone()));
-    let submission = listeners.listen_submission_on(config, services, sockets.submission, certificates.smtp())?;
+    let submission = listeners.listen_submission_on(config, server, sockets.submission, certificates.smtp())?;
     let mut bound_config = config.clone();
     bound_config.submission.listen = vec![submission];
     bound_config.mx.listen = vec![mx];
     let pages = InboxPages { inbox, records, terminal };
-    let api = listeners.listen_api_on(services, sockets.api, &bound_config, Arc::new(pages))?;
-    let permissions = serve::admin_permissions(&bound_config, services, &listeners, None);
+    let api = listeners.listen_api_on(server, sockets.api, &bound_config, Arc::new(pages))?;
+    let permissions = serve::admin_permissions(&bound_config, server, &listeners, None);
     if !config.ops.listen.is_empty() {
         let recorder = PrometheusBuilder::new().install_recorder();
         let recorder = recorder.map_err(|error| ServeError::Metrics(error.to_string()))?;
-        serve::open_ops_listeners(&bound_config, services, &listeners, &permissions, &recorder).await?;
+        serve::open_ops_listeners(&bound_config, server, &listeners, &permissions, &recorder).await?;
     }
-    listeners.spawn(admin::serve(operator, services.clone(), permissions, listeners.stop.clone()));
-    services.start();
-    listeners.spawn(affiliate_jobs::run(services.intake.clone(), listeners.stop.clone()));
+    listeners.spawn(admin::serve(operator, server.clone(), permissions, listeners.stop.clone()));
+    server.start();
+    listeners.spawn(server.run_affiliate_jobs(listeners.stop.clone()));
     let directory = directory.clone();
     Ok((listeners, StartReport { api, submission, mx, account, secrets, directory }))
 }
@@ -293,20 +292,20 @@ fn dev_config(directory: &Directory, sockets: &Sockets) -> Result<Config, DevErr
 
 /// Creates the account, its secrets and its verified domain. Secrets of an earlier run are reused if they are valid.
 async fn provision_account(
-    services: &Services,
+    server: &Server,
     directory: &Directory,
     records: &DkimRecords,
 ) -> Result<(Account, Secrets), DevError> {
     let owner = OWNER.parse().map_err(|_| DevError::Config(OWNER.to_owned()))?;
     let name: mail::address::DomainName = DOMAIN.parse().map_err(|_| DevError::Config(DOMAIN.to_owned()))?;
-    let (account, secrets) = match services.provisioning.create_account(owner, Plan::Dedicated, true).await {
-        Err(ProvisionError::Taken(_)) => match load_valid_secrets(services, directory).await {
+    let (account, secrets) = match server.provisioning.create_account(owner, Plan::Dedicated, true).await {
+        Err(ProvisionError::Taken(_)) => match load_valid_secrets(server, directory).await {
             Some(existing) => existing,
-            None => store_secrets(directory, services.provisioning.create_credentials(OWNER).await?)?,
+            None => store_secrets(directory, server.provisioning.create_credentials(OWNER).await?)?,
         },
         provisioned => store_secrets(directory, provisioned?)?,
     };
-    let domains = services.intake.domains();
+    let domains = &server.accounts.domains;
     match domains.create(account.id, NewDomain::with_name(name.clone()), None).await {
         Ok(_) | Err(DomainError::Exists(_)) => {}
         Err(error) => return Err(error.into()),
@@ -317,11 +316,11 @@ async fn provision_account(
 }
 
 /// Account and secrets of an earlier run, if both secrets are valid.
-async fn load_valid_secrets(services: &Services, directory: &Directory) -> Option<(Account, Secrets)> {
+async fn load_valid_secrets(server: &Server, directory: &Directory) -> Option<(Account, Secrets)> {
     let secrets = directory.secrets()?;
-    let tenant = services.intake.credentials().authenticate_api_key(&secrets.api_key, None).await.ok()?;
+    let tenant = server.accounts.credentials.authenticate_api_key(&secrets.api_key, None).await.ok()?;
     let password = SecretHash::from_smtp_password(&secrets.smtp_password)?;
-    services.intake.credentials().authenticate_smtp_password(&password, None).await.ok()?;
+    server.accounts.credentials.authenticate_smtp_password(&password, None).await.ok()?;
     Some((tenant.account().clone(), secrets))
 }
 

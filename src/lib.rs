@@ -4,7 +4,7 @@
 //! [`dev`] does this for a developer's machine. [`doctor`] checks an installation and its environment; [`setup`] leads
 //! from an installed package to a server that sends mail.
 //! [`admin`] is the operator's socket; [`cli`] is its client and the command line.
-//! [`acme`] renews certificates, [`affiliate_jobs`] runs the affiliate program's background jobs, [`log`] writes the log,
+//! [`acme`] renews certificates, [`log`] writes the log,
 //! [`docs_pages`] serves the API reference, [`dashboard`] the dashboard with its forms ([`form_data`]), [`console`] the
 //! operator's console, [`mcp`] the tools for assistants, and [`clock_shift`] stores how far the operator has advanced the
 //! clock.
@@ -12,7 +12,6 @@
 pub mod acme;
 pub mod active_certificates;
 pub mod admin;
-pub mod affiliate_jobs;
 pub mod certificate;
 pub mod cli;
 pub mod clock_shift;

@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use store::queue_counts::QueueSummary;
 
 use crate::metric_help::TOP_DOMAINS_HELP;
-use crate::services::Services;
+use crate::services::Server;
 
 /// Maximum number of domains with their own series.
 pub const TOP_DOMAINS: usize = 10;
@@ -20,7 +20,7 @@ const TOP_DOMAINS_NAME: &str = "postrider_queue_domain_recipients";
 /// Renders `/metrics`.
 #[derive(Clone)]
 pub struct Scrape {
-    services: Services,
+    server: Server,
     recorder: PrometheusHandle,
     data_dir: PathBuf,
 }
@@ -28,15 +28,15 @@ pub struct Scrape {
 impl Scrape {
     /// Creates the renderer for a server.
     #[must_use]
-    pub fn new(services: Services, recorder: PrometheusHandle, data_dir: PathBuf) -> Self {
-        Self { services, recorder, data_dir }
+    pub fn new(server: Server, recorder: PrometheusHandle, data_dir: PathBuf) -> Self {
+        Self { server, recorder, data_dir }
     }
 
     /// Renders the text in the format of Prometheus.
     #[must_use]
     pub fn render(&self) -> String {
-        let summary = self.services.store.queue_counts().summary(TOP_DOMAINS);
-        measure(&self.services, &summary);
+        let summary = self.server.store.queue_counts().summary(TOP_DOMAINS);
+        measure(&self.server, &summary);
         measure_disk(&self.data_dir);
         let mut text = self.recorder.render();
         write_top_domains(&mut text, &summary);
@@ -46,16 +46,16 @@ impl Scrape {
 
 /// Sets gauges, and counters that the store maintains.
 #[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
-fn measure(services: &Services, summary: &QueueSummary) {
-    let (in_memory, body_bytes, queues_on_disk) = services.queue.delivery.memory_load();
-    let health = services.store.health();
+fn measure(server: &Server, summary: &QueueSummary) {
+    let (in_memory, body_bytes, queues_on_disk) = server.queue.delivery.memory_load();
+    let health = server.store.health();
     for (name, value) in [
         ("postrider_tasks_in_memory", in_memory as f64),
         ("postrider_body_bytes_in_memory", body_bytes as f64),
         ("postrider_queues_on_disk", queues_on_disk as f64),
-        ("postrider_queue_held", f64::from(u8::from(services.queue.delivery.holds.queue_hold().is_some()))),
-        ("postrider_nodes", f64::from(services.queue.services.leases.nodes())),
-        ("postrider_partitions", services.queue.services.leases.len() as f64),
+        ("postrider_queue_held", f64::from(u8::from(server.queue.delivery.holds.queue_hold().is_some()))),
+        ("postrider_nodes", f64::from(server.queue.services.leases.nodes())),
+        ("postrider_partitions", server.queue.services.leases.len() as f64),
         ("postrider_store_segments_bytes", health.segments_bytes as f64),
         ("postrider_store_live_body_bytes", health.live_body_bytes as f64),
         ("postrider_store_pending_bytes", health.pending_bytes as f64),
@@ -72,10 +72,10 @@ fn measure(services: &Services, summary: &QueueSummary) {
         metrics::gauge!("postrider_queue_recipients", "state" => state.word(), "class" => class.word())
             .set(*recipients as f64);
     }
-    let now = services.intake.clock().now();
+    let now = server.clock.now();
     let age = summary.oldest_accepted_at.map_or(0.0, |at| now.duration_since(at).as_secs_f64().max(0.0));
     metrics::gauge!("postrider_queue_oldest_age_seconds").set(age);
-    let is_complete = !services.store.queue_counts().is_incomplete();
+    let is_complete = !server.store.queue_counts().is_incomplete();
     metrics::gauge!("postrider_queue_counted").set(f64::from(u8::from(is_complete)));
 }
 

@@ -14,7 +14,7 @@ use crate::active_certificates::ActiveCertificates;
 use crate::certificate::Certificate;
 use crate::config::{self, Config};
 use crate::serve::Listeners;
-use crate::services::Services;
+use crate::services::Server;
 
 /// A key of the configuration, and how a change is applied.
 struct ReloadKey {
@@ -261,7 +261,7 @@ pub fn apply_changes(running: &mut Config, new: &Config) -> ConfigChanges {
 
 /// Parts of the server to which changes are applied.
 pub struct ReloadTargets<'a> {
-    pub services: &'a Services,
+    pub server: &'a Server,
     pub listeners: &'a Listeners,
     /// Certificates of the listeners.
     pub certificates: Option<&'a ActiveCertificates>,
@@ -304,7 +304,7 @@ impl ConfigReloader {
             tracing::info!("certificates reloaded");
         }
         self.running = next;
-        targets.services.reload(&self.running);
+        targets.server.reload(&self.running);
         targets.listeners.reload(&self.running);
         mail::log_text::show_addresses(self.running.log.addresses);
         let applied = if changes.applied.is_empty() { "nothing".to_owned() } else { changes.applied.join(", ") };

@@ -42,7 +42,6 @@ use crate::acme::{AcmeError, AcmeSettings, CertificateRenewer};
 use crate::active_certificates::{ActiveCertificates, ServerConfigReceiver};
 use crate::admin::console_access::ConsoleAccess;
 use crate::admin::{self, Permissions};
-use crate::affiliate_jobs;
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::{Config, RelaySection, SecretString};
 use crate::console::OperatorConsole;
@@ -51,7 +50,7 @@ use crate::docs_pages::DocsPages;
 use crate::mcp::McpEndpoint;
 use crate::metrics::Scrape;
 use crate::reload::{ConfigReloader, ReloadTargets};
-use crate::services::{BuildError, Services};
+use crate::services::{BuildError, Server};
 
 /// Interval of the recorder's upkeep, the systemd watchdog, and the health check.
 const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -171,12 +170,12 @@ impl Listeners {
     pub fn listen_submission(
         &self,
         config: &Config,
-        services: &Services,
+        server: &Server,
         address: SocketAddr,
         tls: ServerConfigReceiver,
         implicit_tls: bool,
     ) -> Result<SocketAddr, ServeError> {
-        let (listener_config, handler) = self.submission_listener_config(config, services, tls, implicit_tls);
+        let (listener_config, handler) = self.submission_listener_config(config, server, tls, implicit_tls);
         self.listen_smtp(address, listener_config, handler)
     }
 
@@ -187,18 +186,18 @@ impl Listeners {
     pub fn listen_submission_on(
         &self,
         config: &Config,
-        services: &Services,
+        server: &Server,
         socket: TcpListener,
         tls: ServerConfigReceiver,
     ) -> Result<SocketAddr, ServeError> {
-        let (listener_config, handler) = self.submission_listener_config(config, services, tls, false);
+        let (listener_config, handler) = self.submission_listener_config(config, server, tls, false);
         self.listen_smtp_on(socket, listener_config, handler)
     }
 
     fn submission_listener_config(
         &self,
         config: &Config,
-        services: &Services,
+        server: &Server,
         tls: ServerConfigReceiver,
         implicit_tls: bool,
     ) -> (ListenerConfig, SubmissionHandler) {
@@ -206,7 +205,7 @@ impl Listeners {
         let networks = watch::Sender::new(Vec::new()).subscribe();
         let proxies = self.proxies.clone();
         let listener_config = ListenerConfig { settings: session, networks, proxies, tls: Some(tls), implicit_tls };
-        (listener_config, SubmissionHandler::new(services.intake.clone(), config.submission.username.clone()))
+        (listener_config, server.submission_handler(&config.submission.username))
     }
 
     /// Opens a listener for trusted hosts.
@@ -215,7 +214,7 @@ impl Listeners {
     /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_relay(
         &self,
-        services: &Services,
+        server: &Server,
         relay: &RelaySection,
         address: SocketAddr,
     ) -> Result<SocketAddr, ServeError> {
@@ -233,7 +232,7 @@ impl Listeners {
         let local = self.listen_smtp(
             address,
             listener_config,
-            RelayHandler::new(services.intake.clone(), account.subscribe()),
+            RelayHandler::new(server.message_submitter(), account.subscribe()),
         )?;
         let mut relays = self.relays.lock();
         relays.push(RelayListener { address, networks, account });
@@ -247,7 +246,7 @@ impl Listeners {
     pub fn listen_mx(
         &self,
         config: &Config,
-        services: &Services,
+        server: &Server,
         address: SocketAddr,
         tls: ServerConfigReceiver,
     ) -> Result<SocketAddr, ServeError> {
@@ -256,7 +255,11 @@ impl Listeners {
         let proxies = self.proxies.clone();
         let listener_config =
             ListenerConfig { settings: session, networks, proxies, tls: Some(tls), implicit_tls: false };
-        self.listen_smtp(address, listener_config, MxHandler::new(services.inbound.clone(), config.mx.abuse_limits()))
+        self.listen_smtp(
+            address,
+            listener_config,
+            MxHandler::new(server.inbound.clone(), server.clock.clone(), config.mx.abuse_limits()),
+        )
     }
 
     /// Builds the settings of a listener's sessions.
@@ -320,7 +323,7 @@ impl Listeners {
     /// names another.
     fn api_server(
         &self,
-        services: &Services,
+        server: &Server,
         config: &Config,
         default_base_url: &str,
         further_pages: Option<Arc<dyn Overlay>>,
@@ -347,7 +350,8 @@ impl Listeners {
             overlay: Some(Arc::new(DocsPages::new(base_url, further_pages))),
             ..api::state::ApiOptions::new(base_url)
         };
-        ApiServer::new(services.intake.clone(), options)
+        let Server { queue, accounts, affiliate, .. } = server.clone();
+        ApiServer::new(queue, accounts, affiliate, options)
     }
 
     /// Opens an API listener.
@@ -356,15 +360,15 @@ impl Listeners {
     /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub async fn listen_api(
         &self,
-        services: &Services,
+        server: &Server,
         address: SocketAddr,
         config: &Config,
         tls: Option<api::serve::listener::TlsConfigReceiver>,
     ) -> Result<SocketAddr, ServeError> {
         let (listener, local) = bind(address).await?;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let server = self.api_server(services, config, &format!("{scheme}://{local}"), None);
-        self.api_on(listener, tls, server);
+        let api_server = self.api_server(server, config, &format!("{scheme}://{local}"), None);
+        self.api_on(listener, tls, api_server);
         Ok(local)
     }
 
@@ -374,14 +378,14 @@ impl Listeners {
     /// Returns [`ServeError::System`] if the socket fails.
     pub fn listen_api_on(
         &self,
-        services: &Services,
+        server: &Server,
         socket: TcpListener,
         config: &Config,
         overlay: Arc<dyn Overlay>,
     ) -> Result<SocketAddr, ServeError> {
         let local = socket.local_addr()?;
-        let server = self.api_server(services, config, &format!("http://{local}"), Some(overlay));
-        self.api_on(socket, None, server);
+        let api_server = self.api_server(server, config, &format!("http://{local}"), Some(overlay));
+        self.api_on(socket, None, api_server);
         Ok(local)
     }
 
@@ -506,56 +510,56 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
         PrometheusBuilder::new().install_recorder().map_err(|error| ServeError::Metrics(error.to_string()))?;
     crate::metric_help::describe_metrics();
     let certificates = Certificate::from_config(&config)?.as_ref().map(ActiveCertificates::new).transpose()?;
-    let services = tokio::select! {
-        result = Services::build(&config) => result?,
+    let server = tokio::select! {
+        result = Server::build(&config) => result?,
         // Waiting for other nodes or a database can take long.
         () = signals.stop.wait() => return Ok(()),
     };
     if send {
-        services.queue.delivery.holds.lift_queue_hold().await?;
+        server.queue.delivery.holds.lift_queue_hold().await?;
     }
     let renewer = match AcmeSettings::from_config(&config) {
-        Some(settings) => Some(CertificateRenewer::open(settings, &services).await?),
+        Some(settings) => Some(CertificateRenewer::open(settings, &server).await?),
         None => None,
     };
     let certificates =
         renewer.as_ref().map(|renewer| Arc::clone(renewer.certificates())).or(certificates.map(Arc::new));
-    let listeners = Listeners::new(&config, services.entropy.u64());
+    let listeners = Listeners::new(&config, server.entropy.u64());
     let operator = admin::bind(&config.data_dir)?;
     let operators_socket = config.data_dir.join(admin::SOCKET);
     let active = certificates.as_deref();
     let opened = async {
-        open_listeners(&config, &services, &listeners, active, renewer.as_ref()).await?;
-        let permissions = admin_permissions(&config, &services, &listeners, renewer.clone());
-        open_ops_listeners(&config, &services, &listeners, &permissions, &recorder).await?;
+        open_listeners(&config, &server, &listeners, active, renewer.as_ref()).await?;
+        let permissions = admin_permissions(&config, &server, &listeners, renewer.clone());
+        open_ops_listeners(&config, &server, &listeners, &permissions, &recorder).await?;
         Ok(permissions)
     };
     let permissions = match opened.await {
         Ok(permissions) => permissions,
         Err(error) => {
-            tokio::join!(listeners.shut_down(), services.queue.drain());
-            services.close().await;
+            tokio::join!(listeners.shut_down(), server.queue.drain());
+            server.close().await;
             return Err(error);
         }
     };
-    services.warn_if_sandbox_unusable().await;
-    services.warn_of_missing_relay_accounts(&config).await;
-    services.start();
-    listeners.spawn(affiliate_jobs::run(services.intake.clone(), listeners.stop.clone()));
-    listeners.spawn(admin::serve(operator, services.clone(), permissions, listeners.stop.clone()));
+    server.warn_if_sandbox_unusable().await;
+    server.warn_of_missing_relay_accounts(&config).await;
+    server.start();
+    listeners.spawn(server.run_affiliate_jobs(listeners.stop.clone()));
+    listeners.spawn(admin::serve(operator, server.clone(), permissions, listeners.stop.clone()));
     // Fails without systemd, which is no error.
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
     tracing::info!(hostname = %config.hostname, "ready");
     let mut reloader = ConfigReloader::new(file, config);
-    let targets = ReloadTargets { services: &services, listeners: &listeners, certificates: certificates.as_deref() };
+    let targets = ReloadTargets { server: &server, listeners: &listeners, certificates: certificates.as_deref() };
     let result = run_until_stopped(&targets, &mut reloader, &recorder, &mut signals).await;
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
     tracing::info!("shutting down, draining");
     // Both have timeouts; together they stay within the service manager's timeout.
-    tokio::join!(listeners.shut_down(), services.queue.drain());
+    tokio::join!(listeners.shut_down(), server.queue.drain());
     // A disk failure during the shutdown is an error too.
-    let state = services.store.health().state;
-    services.close().await;
+    let state = server.store.health().state;
+    server.close().await;
     let _ = std::fs::remove_file(operators_socket);
     match state {
         StoreState::Fenced(reason) => Err(ServeError::Fenced(reason)),
@@ -565,30 +569,30 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
 
 async fn open_listeners(
     config: &Config,
-    services: &Services,
+    server: &Server,
     listeners: &Listeners,
     certificates: Option<&ActiveCertificates>,
     renewer: Option<&Arc<CertificateRenewer>>,
 ) -> Result<(), ServeError> {
     if let Some(certificates) = certificates {
         for address in &config.submission.listen {
-            listeners.listen_submission(config, services, *address, certificates.smtp(), false)?;
+            listeners.listen_submission(config, server, *address, certificates.smtp(), false)?;
         }
         for address in &config.submission.implicit_tls {
-            listeners.listen_submission(config, services, *address, certificates.smtp(), true)?;
+            listeners.listen_submission(config, server, *address, certificates.smtp(), true)?;
         }
         for address in &config.mx.listen {
-            listeners.listen_mx(config, services, *address, certificates.smtp())?;
+            listeners.listen_mx(config, server, *address, certificates.smtp())?;
         }
     }
     for relay in &config.relay {
         for address in &relay.listen {
-            listeners.listen_relay(services, relay, *address)?;
+            listeners.listen_relay(server, relay, *address)?;
         }
     }
     for address in &config.api.listen {
         let tls = certificates.filter(|_| config.api.tls).map(ActiveCertificates::http);
-        listeners.listen_api(services, *address, config, tls).await?;
+        listeners.listen_api(server, *address, config, tls).await?;
     }
     if let Some(renewer) = renewer {
         for address in config.tls.acme.iter().flat_map(|acme| &acme.http_listen) {
@@ -606,7 +610,7 @@ async fn open_listeners(
 /// Returns [`ServeError::Bind`] if an address cannot be bound.
 pub async fn open_ops_listeners(
     config: &Config,
-    services: &Services,
+    server: &Server,
     listeners: &Listeners,
     permissions: &Permissions,
     recorder: &PrometheusHandle,
@@ -623,13 +627,13 @@ pub async fn open_ops_listeners(
         permissions.console.set_base_url(url);
     }
     let stop = listeners.stop.clone();
-    let console = Arc::new(OperatorConsole::new(services.clone(), permissions.clone(), config.clone(), stop.clone()));
+    let console = Arc::new(OperatorConsole::new(server.clone(), permissions.clone(), config.clone(), stop.clone()));
     if !bound.is_empty() {
         listeners.spawn(Arc::clone(&console).sample_queue(stop));
     }
     for (listener, local) in bound {
-        let scrape = Scrape::new(services.clone(), recorder.clone(), config.data_dir.clone());
-        let (store, stop) = (services.store.clone(), listeners.stop.clone());
+        let scrape = Scrape::new(server.clone(), recorder.clone(), config.data_dir.clone());
+        let (store, stop) = (server.store.clone(), listeners.stop.clone());
         let has_console = is_configured || local.ip().is_loopback();
         let pages = has_console.then(|| Arc::clone(&console) as Arc<dyn api::serve::ops::OpsPages>);
         listeners.spawn(async move {
@@ -646,7 +650,7 @@ pub async fn open_ops_listeners(
 #[must_use]
 pub fn admin_permissions(
     config: &Config,
-    services: &Services,
+    server: &Server,
     listeners: &Listeners,
     certificate: Option<Arc<CertificateRenewer>>,
 ) -> Permissions {
@@ -660,10 +664,10 @@ pub fn admin_permissions(
             .api_server
             .get()
             .cloned()
-            .unwrap_or_else(|| listeners.api_server(services, config, "http://localhost", None)),
+            .unwrap_or_else(|| listeners.api_server(server, config, "http://localhost", None)),
         status: admin::StatusFacts::of(config),
         check_permit: Arc::new(Semaphore::new(1)),
-        console: Arc::new(ConsoleAccess::new(services.clock.clone(), services.entropy.clone())),
+        console: Arc::new(ConsoleAccess::new(server.clock.clone(), server.entropy.clone())),
     }
 }
 
@@ -710,7 +714,7 @@ async fn run_until_stopped(
     recorder: &PrometheusHandle,
     signals: &mut ServiceSignals,
 ) -> Result<(), ServeError> {
-    let services = targets.services;
+    let server = targets.server;
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
     loop {
         tokio::select! {
@@ -718,10 +722,10 @@ async fn run_until_stopped(
             _ = signals.reload.recv() => reloader.reload(targets),
             _ = heartbeat.tick() => {
                 // Only a restart recovers from both, so the process ends and the service manager restarts it.
-                if let StoreState::Fenced(reason) = services.store.health().state {
+                if let StoreState::Fenced(reason) = server.store.health().state {
                     return Err(ServeError::Fenced(reason));
                 }
-                if services.queue.services.has_failed() {
+                if server.queue.services.has_failed() {
                     return Err(ServeError::Panicked);
                 }
                 recorder.run_upkeep();

@@ -1,8 +1,9 @@
-//! Builds the shared services from the configuration.
+//! Builds the server from the configuration: its store, subsystems and keys; the listeners are in `serve.rs`.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use affiliate::service::AffiliateService;
 use dns::domain_check::DomainChecker;
 use dns::resolver::{DnssecMode, Resolver};
 use dns::secrets::Vault;
@@ -13,8 +14,8 @@ use mail::domain_setup::ServiceHosts;
 use mail::signed_token::TokenKey;
 use mail::verp::VerpKey;
 use provider::{Publisher, RequestKey};
-use queue::account_jobs::start_account_jobs;
 use queue::automations::SmsProvider;
+use queue::background_tasks;
 use queue::client::http::{HttpClient, HttpClientSettings, UrlRules, UrlTarget};
 use queue::client::smtp::SmtpDialer;
 use queue::clock::Clock;
@@ -23,7 +24,6 @@ use queue::dkim_signing::DkimSigning;
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
 use queue::inbound::{InboundService, RspamdClient, RspamdSettings, SpamScanner};
-use queue::intake::{Intake, IntakeParts};
 use queue::local_domains::LocalDomains;
 use queue::mta_sts::StsPolicies;
 use queue::own_hostnames::OwnHostnames;
@@ -32,13 +32,16 @@ use queue::provisioning::AccountProvisioning;
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
-use queue::subsystems::{SubsystemParts, SubsystemSettings, Subsystems};
+use queue::subsystems::{AccountParts, AccountSubsystems, SubsystemParts, SubsystemSettings, Subsystems};
 use queue::tls_reporter::TlsReportSettings;
 use queue::transport_security::{DnssecResolver, TransportSecurityPolicies};
 use queue::webhooks::WebhooksParts;
 use rustls::RootCertStore;
+use smtp::sending_handlers::SubmissionHandler;
+use smtp::submission::MessageSubmitter;
 use store::engine::{PostgresOptions, RedbOptions, Store, Value, private_files};
 use thiserror::Error;
+use tokio_util::sync::CancellationToken;
 
 use crate::certificate;
 use crate::clock_shift;
@@ -95,23 +98,23 @@ pub enum BuildError {
     Tls(String),
 }
 
-/// Services that are built once and shared. Clones share them.
+/// Everything that is built once from the configuration and shared. Clones share it.
 #[derive(Clone)]
-pub struct Services {
+pub struct Server {
     pub store: Store,
     pub clock: Clock,
     /// Source of randomness.
     pub entropy: Entropy,
     /// Subsystems of delivery and events.
     pub queue: Arc<Subsystems>,
-    /// Accepts messages into the queue.
-    pub intake: Intake,
+    /// Subsystems of accounts.
+    pub accounts: AccountSubsystems,
+    /// The affiliate program.
+    pub affiliate: AffiliateService,
     /// Receives mail for local domains.
     pub inbound: InboundService,
     /// Creates and changes accounts.
     pub provisioning: AccountProvisioning,
-    /// Seals and opens stored secrets.
-    pub vault: Arc<Vault>,
     /// `None` if no TLS reports are sent.
     tls_reports: Option<TlsReportSettings>,
     /// Holds the lock of the data directory.
@@ -126,8 +129,8 @@ pub fn store_options(config: &Config) -> RedbOptions {
     options
 }
 
-impl Services {
-    /// Builds the services. Opens no listener and starts no delivery.
+impl Server {
+    /// Builds the server. Opens no listener and starts no delivery.
     ///
     /// # Errors
     /// A part cannot be built, or the data directory or the store is unusable.
@@ -164,9 +167,9 @@ impl Services {
         // Before any listener opens: accepted mail is stored in a partition that this node owns.
         queue.cluster.join().await.map_err(|error| BuildError::Store(error.to_string()))?;
         let pool = SigningPool::start(None).map_err(|error| BuildError::Files(error.to_string()))?;
-        let intake = Intake::new(
+        let accounts = AccountSubsystems::new(
             &queue,
-            IntakeParts {
+            AccountParts {
                 vault: Arc::clone(&vault),
                 signing_pool: pool,
                 signing: dkim_signing(config),
@@ -176,7 +179,7 @@ impl Services {
                 rate_limit: config.api.rate_limit == OnOff::On,
                 link_key: links,
                 domains: DomainsParts {
-                    vault: Arc::clone(&vault),
+                    vault,
                     inspector: build_domain_checker(config)?,
                     publisher: Publisher::new(resolver.clone(), config.delivery.allow_private_destinations)
                         .with_template(config.service.domain_connect_template.clone(), load_request_key(config)?),
@@ -186,26 +189,26 @@ impl Services {
             },
         );
         if let Some(provider) = build_sms_provider(config)? {
-            intake.automations().set_sms_provider(provider);
+            accounts.automations.engine.set_sms_provider(provider);
         }
         if let Some(base_url) = &config.api.base_url {
-            intake.set_base_url(base_url.trim_end_matches('/'));
+            accounts.links.set_base_url(base_url.trim_end_matches('/'));
         }
         if let Some(target) = build_conversion_target(config, resolver.clone())? {
-            intake.product_events().set_conversion_target(target);
+            accounts.product_events.set_conversion_target(target);
         }
         let tls_reports = tls_report_settings(config, &resolver)?;
-        let inbound = build_inbound(config, &intake, &resolver)?;
-        let provisioning = intake.account_provisioning();
+        let inbound = build_inbound(config, &accounts, &resolver)?;
+        let (senders, holds) = (Arc::clone(&accounts.senders), Arc::clone(&queue.delivery.holds));
         Ok(Self {
             store,
             clock,
             entropy,
+            affiliate: AffiliateService::new(&queue, &accounts),
+            provisioning: AccountProvisioning::new(&queue.services, senders, holds),
             queue,
-            intake,
+            accounts,
             inbound,
-            provisioning,
-            vault,
             tls_reports,
             _identity: identity,
         })
@@ -213,7 +216,7 @@ impl Services {
 
     /// Logs a warning if accounts cannot send from the sandbox sender.
     pub async fn warn_if_sandbox_unusable(&self) {
-        match self.intake.unverified_sandbox_domain().await {
+        match self.accounts.senders.unverified_sandbox_domain().await {
             Ok(None) => {}
             Ok(Some(domain)) => tracing::warn!(domain.name = %domain, "{}", sandbox_not_set_up(domain)),
             Err(error) => tracing::warn!(%error, "cannot read the domain of `sandbox_sender`"),
@@ -236,20 +239,39 @@ impl Services {
 
     /// Starts delivery and background jobs.
     pub fn start(&self) {
-        self.queue.start();
-        start_account_jobs(&self.intake, self.tls_reports.clone());
+        background_tasks::start(&self.queue, &self.accounts, self.tls_reports.clone());
+    }
+
+    /// Runs the jobs of the affiliate program until `stop`.
+    pub fn run_affiliate_jobs(&self, stop: CancellationToken) -> impl Future<Output = ()> + use<> {
+        let affiliate = self.affiliate.clone();
+        async move { affiliate.run(|| stop.cancelled()).await }
+    }
+
+    /// Submits the messages of SMTP clients.
+    #[must_use]
+    pub fn message_submitter(&self) -> MessageSubmitter {
+        let AccountSubsystems { intake, templates, idempotency, .. } = self.accounts.clone();
+        MessageSubmitter { services: self.queue.services.clone(), intake, templates, idempotency }
+    }
+
+    /// The session handler of submission.
+    #[must_use]
+    pub fn submission_handler(&self, username: &str) -> SubmissionHandler {
+        let AccountSubsystems { credentials, limits, .. } = self.accounts.clone();
+        SubmissionHandler::new(self.message_submitter(), credentials, limits, username.to_owned())
     }
 
     /// Applies a configuration as far as possible without a restart.
     pub fn reload(&self, config: &Config) {
         self.queue.delivery.policy.reload(delivery_policy(config));
-        self.intake.set_message_bytes_max(config.submission.message_bytes_max);
-        self.intake.set_plans(config.plans);
+        self.accounts.intake.set_message_bytes_max(config.submission.message_bytes_max);
+        self.accounts.limits.plans.replace(config.plans);
         match inbound_policy(config, self.inbound.resolver()) {
             Ok(policy) => self.inbound.reload(policy),
             Err(error) => tracing::error!(%error, "cannot apply the new inbound policy; the old one still applies"),
         }
-        self.intake.rate_limiter().set_enabled(config.api.rate_limit == OnOff::On);
+        self.accounts.limits.requests.set_enabled(config.api.rate_limit == OnOff::On);
     }
 
     /// Stops delivery and closes the store. Queued mail stays on disk.
@@ -515,9 +537,14 @@ fn delivery_policy(config: &Config) -> DeliveryPolicy {
 }
 
 /// Builds the service that receives mail.
-fn build_inbound(config: &Config, intake: &Intake, resolver: &Resolver) -> Result<InboundService, BuildError> {
-    let policy = inbound_policy(config, resolver)?;
-    Ok(InboundService::new(intake.clone(), resolver.clone(), own_names(config), policy))
+fn build_inbound(
+    config: &Config,
+    accounts: &AccountSubsystems,
+    resolver: &Resolver,
+) -> Result<InboundService, BuildError> {
+    let (policy, names) = (inbound_policy(config, resolver)?, own_names(config));
+    let (intake, bounces) = (Arc::clone(&accounts.intake), Arc::clone(&accounts.bounces));
+    Ok(InboundService::new(intake, bounces, resolver.clone(), names, policy))
 }
 
 /// Policy for received mail.

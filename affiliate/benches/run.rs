@@ -28,6 +28,7 @@ use mail::domain::SealedSecret;
 use mail::id::{AccountId, CampaignId, CommissionId, PartnerId, PartnerLinkId, ProgramId, ReferralId};
 use queue::clock::Clock;
 use queue::entropy::Entropy;
+use queue::services::Services;
 use store::affiliate::{campaign, commission, partner, partner_link, program, referral};
 use store::engine::{Batch, RedbOptions, Store};
 
@@ -217,7 +218,7 @@ async fn measure(partners: usize) {
     let (clock, entropy) = (Clock::default(), Entropy::default());
     let now = clock.now();
     let (account, plan) = (AccountId::new(now, entropy.u128()), CampaignId::new(now, entropy.u128()));
-    let ledger = Ledger::new(Context::new(store, clock, entropy, Arc::new(|| {})));
+    let ledger = Ledger::new(Context::new(&Services::new(store, clock, entropy), Arc::new(|| {})));
     program(&ledger, account, plan, now).await;
     let started = start();
     for chunk in (0..partners).collect::<Vec<_>>().chunks(AT_ONCE) {

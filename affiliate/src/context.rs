@@ -8,6 +8,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use queue::clock::Clock;
 use queue::entropy::Entropy;
+use queue::lease::Leases;
+use queue::services::Services;
 use store::engine::{Batch, CommitError, Key, Store};
 
 use crate::error::{AffiliateError, ConflictReason, Result};
@@ -18,6 +20,8 @@ pub struct Context {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
+    /// Partitions that this node owns.
+    pub(crate) leases: Arc<Leases>,
     /// Called after each commit: wakes the outbox dispatcher and the sender of partner emails.
     committed: Arc<dyn Fn() + Send + Sync>,
     /// True if changes emit no events (silent back-fill).
@@ -31,10 +35,11 @@ pub type ExtendCommit<'a, T> = &'a (dyn Fn(&mut Batch, &T) + Send + Sync);
 pub fn no_extension<T>(_: &mut Batch, _: &T) {}
 
 impl Context {
-    /// Creates the context of a store; `committed` is called after each commit.
+    /// Creates the context; `committed` is called after each commit.
     #[must_use]
-    pub fn new(store: Store, clock: Clock, entropy: Entropy, committed: Arc<dyn Fn() + Send + Sync>) -> Self {
-        Self { store, clock, entropy, committed, suppresses_events: false }
+    pub fn new(services: &Services, committed: Arc<dyn Fn() + Send + Sync>) -> Self {
+        let Services { store, clock, entropy, leases, .. } = services.clone();
+        Self { store, clock, entropy, leases, committed, suppresses_events: false }
     }
 
     /// Returns a context whose changes emit no events.

@@ -15,6 +15,7 @@ pub mod email_texts;
 pub mod sender;
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -34,6 +35,7 @@ use store::affiliate::partner_email::{self, QueuedPartnerEmail};
 use store::affiliate::portal_link::{self, NewPortalLink};
 use store::affiliate::{partner, program};
 use store::engine::{Batch, CommitError, ReadError};
+use tokio::sync::Notify;
 
 use self::email_texts::EmailFacts;
 use self::sender::{SenderChoice, SenderQuery, SenderRouting, is_verified_for, warn_unmailed};
@@ -81,7 +83,9 @@ fn not_needed(cause: &str) -> PartnerEmailError {
 #[derive(Clone)]
 pub struct PartnerEmails {
     pub(crate) context: Context,
-    pub(crate) intake: Intake,
+    pub(crate) intake: Arc<Intake>,
+    /// Notified when an email was queued.
+    pub(crate) wakeup: Arc<Notify>,
     pub(crate) senders: SenderRouting,
     pub(crate) hosts: PortalHosts,
 }
@@ -92,10 +96,13 @@ impl PartnerEmails {
         Box::pin(async move {
             loop {
                 let next = self.context.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
-                for partitions in self.intake.partition_ranges() {
+                for partitions in self.context.leases.owned_ranges() {
                     self.send_due_emails(partitions).await;
                 }
-                self.intake.wait_for_partner_email(next).await;
+                tokio::select! {
+                    () = self.wakeup.notified() => {}
+                    () = self.context.clock.sleep_until(next) => {}
+                }
             }
         })
     }
@@ -296,15 +303,15 @@ impl PartnerEmails {
 
     /// Returns the mailer for a route. A program's sender name is its verified domain; the service has no name.
     async fn mailer(&self, program: &AffiliateProgram, route: SenderChoice) -> Result<SystemMailer, PartnerEmailError> {
-        let intake = &self.intake;
+        let store = &self.context.store;
         let found = match route {
             SenderChoice::Program(from) => {
                 let name = from.domain().to_unicode();
-                SystemMailer::for_account_domain(intake, program.account, from)
+                SystemMailer::for_account_domain(store, program.account, from)
                     .await
                     .map(|mailer| mailer.with_name(name))
             }
-            SenderChoice::Service(from) => SystemMailer::for_account_from_service(intake, program.account, from).await,
+            SenderChoice::Service(from) => SystemMailer::for_account_from_service(store, program.account, from).await,
         };
         found.map_err(|error| PartnerEmailError::RetryLater(error.to_string()))
     }

@@ -20,7 +20,6 @@ use futures_util::stream;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::commission::{Commission, ReconciliationState};
 use mail::id::{AccountId, CommissionId};
-use queue::intake::Intake;
 use store::affiliate::commission::{self, DueCommission};
 use store::engine::Batch;
 
@@ -239,12 +238,12 @@ impl<'a> Reconciliation<'a> {
     }
 
     /// Runs reconciliation for this node's partitions until dropped.
-    pub(crate) fn run(&self, intake: &'a Intake) -> BoxFuture<'_, ()> {
+    pub(crate) fn run(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
                 let now = self.context.now();
                 let (mut waiting, mut has_more) = (DueLines::new(), false);
-                for partitions in intake.partition_ranges() {
+                for partitions in self.context.leases.owned_ranges() {
                     match self.collect_due_lines(partitions, now, &mut waiting).await {
                         Ok(found_more) => has_more |= found_more,
                         Err(fault) => tracing::warn!(%fault, "cannot list lines to reconcile"),
@@ -252,7 +251,7 @@ impl<'a> Reconciliation<'a> {
                 }
                 let round = self.reconcile_accounts(waiting).await;
                 if !(has_more || round.has_more) {
-                    intake.clock().sleep_until(next_due(self.context, intake, now).await).await;
+                    self.context.clock.sleep_until(next_due(self.context, now).await).await;
                 }
             }
         })

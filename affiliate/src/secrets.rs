@@ -2,18 +2,18 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use dns::secrets::Vault;
 use mail::domain::SealedSecret;
-use queue::intake::Intake;
 
 use crate::error::AffiliateError;
 
-pub(crate) fn seal(intake: &Intake, row: &[u8], text: &str) -> Result<SealedSecret, AffiliateError> {
-    let blob = intake.vault().seal(row, text.as_bytes()).map_err(|_| AffiliateError::Seal)?;
+pub(crate) fn seal(vault: &Vault, row: &[u8], text: &str) -> Result<SealedSecret, AffiliateError> {
+    let blob = vault.seal(row, text.as_bytes()).map_err(|_| AffiliateError::Seal)?;
     Ok(SealedSecret(STANDARD.encode(blob)))
 }
 
 /// Unseals a secret; `None` if it cannot be opened.
-pub(crate) fn open(intake: &Intake, row: &[u8], sealed: &SealedSecret) -> Option<String> {
+pub(crate) fn open(vault: &Vault, row: &[u8], sealed: &SealedSecret) -> Option<String> {
     let blob = STANDARD.decode(&sealed.0).ok()?;
-    String::from_utf8(intake.vault().open(row, &blob).ok()?).ok()
+    String::from_utf8(vault.open(row, &blob).ok()?).ok()
 }

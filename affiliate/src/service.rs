@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join, join_all, select};
 use mail::id::{AccountId, PayoutRunId};
-use queue::intake::Intake;
+use queue::subsystems::{AccountSubsystems, Subsystems};
+use tokio::sync::Notify;
 
+use crate::audit::runner::AuditRunner;
 use crate::context::Context;
 use crate::error::AffiliateError;
 use crate::ledger::balances::PartnerSums;
@@ -112,54 +114,81 @@ pub struct AffiliateService {
     pub portal: Portal,
     pub events: ProcessorEvents,
     pub backfills: Backfills,
+    pub audits: Arc<AuditRunner>,
     processor: StripeProcessor,
-    intake: Intake,
 }
 
 impl AffiliateService {
-    /// Creates the subsystems on top of the mail intake, which has store, clock and HTTP client.
+    /// Creates the subsystems on top of those of the mail queue. Clones share their state.
     #[must_use]
-    pub fn new(intake: Intake) -> Self {
-        let context = new_context(&intake, |intake| {
-            intake.notify_outbox();
-            // Sent after every commit: that costs no more than checking whether an email was queued.
-            intake.notify_partner_email();
-        });
-        let (of, intake_of) = (|| context.clone(), || intake.clone());
+    pub fn new(queue: &Subsystems, accounts: &AccountSubsystems) -> Self {
+        let (services, partner_email_wakeup) = (&queue.services, Arc::<Notify>::default());
+        let outbox_wakeup = Arc::clone(&services.outbox_wakeup);
         // The ledger commits for every click, so its few partner emails wait for the sender's next poll.
-        let ledger = Ledger::new(new_context(&intake, Intake::notify_outbox));
-        let processor = StripeProcessor::new(&context, &intake);
+        let ledger = Ledger::new(Context::new(services, Arc::new(move || outbox_wakeup.notify_one())));
+        let (outbox, emails) = (Arc::clone(&services.outbox_wakeup), Arc::clone(&partner_email_wakeup));
+        let context = Context::new(
+            services,
+            Arc::new(move || {
+                outbox.notify_one();
+                // Sent after every commit: that costs no more than checking whether an email was queued.
+                emails.notify_one();
+            }),
+        );
+        let of = || context.clone();
+        let AccountSubsystems { vault, webhooks, senders: addresses, limits, .. } = accounts;
+        let processor = StripeProcessor { context: of(), webhooks: Arc::clone(webhooks), vault: Arc::clone(vault) };
         let programs = Programs { context: of() };
         let lookup = PartnerLookup { context: of(), programs: programs.clone() };
         let campaigns = Campaigns { context: of(), programs: programs.clone() };
-        let senders = SenderRouting { context: of(), intake: intake_of() };
-        let hosts = PortalHosts { context: of(), intake: intake_of() };
+        let senders = SenderRouting { context: of(), senders: Arc::clone(addresses) };
+        let hosts = PortalHosts {
+            context: of(),
+            links: accounts.links.clone(),
+            domains: Arc::clone(&accounts.domains),
+            senders: Arc::clone(addresses),
+        };
         let partners = Partners {
             context: of(),
-            intake: intake_of(),
+            vault: Arc::clone(vault),
+            storage_quotas: Arc::clone(&limits.storage),
             lookup: lookup.clone(),
             campaigns: campaigns.clone(),
             senders: senders.clone(),
             processor: processor.clone(),
         };
         let sessions =
-            PortalSessions { context: of(), intake: intake_of(), lookup: lookup.clone(), hosts: hosts.clone() };
-        let enrichment = Enrichment::new(&processor, &intake);
+            PortalSessions { context: of(), vault: Arc::clone(vault), lookup: lookup.clone(), hosts: hosts.clone() };
         Self {
             onboarding: Onboarding {
                 context: of(),
-                intake: intake_of(),
+                vault: Arc::clone(vault),
                 programs: programs.clone(),
                 hosts: hosts.clone(),
                 processor: processor.clone(),
             },
             links: Links { context: of(), lookup: lookup.clone() },
             imports: PartnerImports { partners: partners.clone() },
-            postbacks: Postbacks { context: of(), intake: intake_of(), lookup: lookup.clone() },
-            emails: PartnerEmails { context: of(), intake: intake_of(), senders, hosts: hosts.clone() },
+            postbacks: Postbacks {
+                context: of(),
+                webhooks: Arc::clone(webhooks),
+                vault: Arc::clone(vault),
+                lookup: lookup.clone(),
+            },
+            emails: PartnerEmails {
+                context: of(),
+                intake: Arc::clone(&accounts.intake),
+                wakeup: partner_email_wakeup,
+                senders,
+                hosts: hosts.clone(),
+            },
             portal: Portal {
                 hosts,
-                applications: Applications { partners: partners.clone(), sessions: sessions.clone() },
+                applications: Applications {
+                    partners: partners.clone(),
+                    sessions: sessions.clone(),
+                    owner_alerts: queue.events.owner_alerts.clone(),
+                },
                 destinations: DestinationChanges { partners: partners.clone(), sessions: sessions.clone() },
                 receipts: Receipts { payouts: ledger.payouts.clone() },
                 statistics: PartnerStatistics { sums: ledger.sums.clone(), clicks: ledger.clicks.clone() },
@@ -167,17 +196,18 @@ impl AffiliateService {
             },
             events: ProcessorEvents {
                 context: of(),
-                intake: intake_of(),
-                ingest: FactIngest::new(&ledger.context, Some(enrichment)),
+                vault: Arc::clone(vault),
+                storage_quotas: Arc::clone(&limits.storage),
+                ingest: FactIngest::new(&ledger.context, Some(Enrichment::new(&processor))),
             },
-            backfills: Backfills { context: of(), processor: processor.clone(), intake: intake_of() },
+            backfills: Backfills { context: of(), processor: processor.clone() },
+            audits: Arc::default(),
             ledger,
             programs,
             campaigns,
             lookup,
             partners,
             processor,
-            intake,
         }
     }
 
@@ -194,10 +224,10 @@ impl AffiliateService {
     pub async fn run<F: Future<Output = ()> + Send>(&self, stop: impl Fn() -> F) {
         let (reconciliation, jobs) = (self.reconciliation(), self.payout_jobs());
         let loops: Vec<BoxFuture<'_, ()>> = vec![
-            self.ledger.holds.run(&self.intake),
-            reconciliation.run(&self.intake),
-            jobs.run(&self.intake),
-            self.ledger.clicks.run(&self.intake),
+            self.ledger.holds.run(),
+            reconciliation.run(),
+            jobs.run(),
+            self.ledger.clicks.run(),
             self.emails.run(),
         ];
         let stopped = pin!(stop());
@@ -216,11 +246,4 @@ impl AffiliateService {
     pub fn payout_jobs(&self) -> PayoutJobs<'_> {
         PayoutJobs::new(&self.ledger.context, &self.processor)
     }
-}
-
-/// Creates a context that calls `committed` after each commit.
-fn new_context(intake: &Intake, committed: impl Fn(&Intake) + Send + Sync + 'static) -> Context {
-    let notified = intake.clone();
-    let committed = Arc::new(move || committed(&notified));
-    Context::new(intake.store().clone(), intake.clock().clone(), intake.entropy().clone(), committed)
 }

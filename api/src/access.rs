@@ -141,9 +141,9 @@ pub async fn authenticate_bearer(
 ) -> Result<Tenant, Problem> {
     let secret = bearer_token(headers).map_err(Problem::unauthorized)?;
     let (kind, authenticated) = if secret.starts_with(OAuthSecretKind::AccessToken.prefix()) {
-        (LoginKind::AccessToken, state.intake.credentials().authenticate_access_token(secret, resource, from).await)
+        (LoginKind::AccessToken, state.accounts.credentials.authenticate_access_token(secret, resource, from).await)
     } else {
-        (LoginKind::ApiKey, state.intake.credentials().authenticate_api_key(secret, from).await)
+        (LoginKind::ApiKey, state.accounts.credentials.authenticate_api_key(secret, from).await)
     };
     authenticated.map_err(|error| {
         log_refused(state, kind, from, &error);
@@ -156,14 +156,14 @@ async fn authenticate_session(
     token: &SessionToken,
     from: Option<IpAddr>,
 ) -> Result<Principal, Problem> {
-    let (store, now) = (state.intake.store(), state.intake.clock().now());
+    let (store, now) = (&state.services.store, state.services.clock.now());
     let user = store::access::authenticate_session(store, token, now).await.map_err(|error| {
         log_refused(state, LoginKind::Session, from, &error);
         access_error_problem(error)
     })?;
     if let Some(later) = user.session().extended(now) {
         let (store, before) = (store.clone(), user.session().clone());
-        state.tasks.spawn(async move {
+        state.background.tasks.spawn(async move {
             let mut batch = Batch::progress();
             store::session::update(&mut batch, &before, &later);
             // A conflict is harmless: another request has extended the session, or the next one will.
@@ -199,7 +199,7 @@ fn log_refused(state: &AppState, kind: LoginKind, from: Option<IpAddr>, error: &
         AccessError::AddressNotAllowed => "ip_not_allowed",
         AccessError::Unavailable(_) => return,
     };
-    state.login_log.failed(kind, from, reason, state.intake.clock().now());
+    state.sign_in.log.failed(kind, from, reason, state.services.clock.now());
 }
 
 pub(crate) fn access_error_problem(error: AccessError) -> Problem {

@@ -126,11 +126,11 @@ pub struct AccountResponse {
 /// The store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<AccountResponse, Problem> {
     let account = tenant.account();
-    let store = state.intake.store();
+    let store = &state.services.store;
     let is_verified = |domain: &SendingDomain| domain.state == DomainState::Verified;
     let verified = !store::domain::list(store, account.id, None, 1, is_verified).await?.domains.is_empty();
     let domains = store::domain::count(store, account.id).await?.number;
-    let limits = state.intake.plans().of(account.plan);
+    let limits = state.accounts.limits.plans.of(account.plan);
     Ok(AccountResponse {
         account: AccountView {
             id: account.id,
@@ -146,7 +146,7 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<Acc
             features: Features {
                 inbound: state.options.receives_mail,
                 automations: true,
-                sms: state.intake.automations().has_sms_provider(),
+                sms: state.accounts.automations.engine.has_sms_provider(),
                 affiliates: limits.affiliates,
             },
             created_at: JsonTimestamp(account.created_at),
@@ -156,7 +156,7 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<Acc
             emails_per_day: limits.emails_per_day,
             domains: limits.domains,
             requests_per_second: limits.requests_per_second,
-            retention_days: state.intake.retention().as_secs() / (24 * 3600),
+            retention_days: state.queue.delivery.policy.current().retention.as_secs() / (24 * 3600),
             storage: StorageNumbers(Noun::ALL.iter().map(|noun| (noun.word(), limits.storage.cap(*noun))).collect()),
         },
         usage: load_usage(&state, &tenant, domains).await?,
@@ -168,15 +168,15 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<Acc
 /// # Errors
 /// The store cannot be read.
 pub async fn load_usage(state: &AppState, tenant: &Tenant, domains: u32) -> Result<UsageView, Problem> {
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     let (month, day) = (UsagePeriod::month(now), UsagePeriod::day(now));
-    let used = state.intake.plan_usage(tenant).await?;
+    let used = state.accounts.limits.plan_usage(tenant).await?;
     let emails = |count: i64| u64::try_from(count).unwrap_or(0);
-    let limits = state.intake.plans().of(tenant.account().plan);
+    let limits = state.accounts.limits.plans.of(tenant.account().plan);
     let included = limits.emails_per_month.filter(|_| limits.overage);
     let mut storage = BTreeMap::new();
     for noun in Noun::ALL {
-        storage.insert(noun.word(), state.intake.storage_quotas().used(tenant.account(), *noun).await?);
+        storage.insert(noun.word(), state.accounts.limits.storage.used(tenant.account(), *noun).await?);
     }
     Ok(UsageView {
         period_start: JsonTimestamp(month.begins_at()),

@@ -40,7 +40,7 @@ pub(crate) async fn commit(
     after: &Approval,
     content: Option<Vec<u8>>,
 ) -> Result<bool, Problem> {
-    let store = state.intake.store();
+    let store = &state.services.store;
     for _ in 0..TRIES_MAX {
         let mut batch = Batch::progress();
         store::approval::update(&mut batch, before, after, content.clone());
@@ -66,9 +66,9 @@ pub(crate) async fn commit(
 /// # Errors
 /// The store cannot be read or written.
 pub(crate) async fn end_contents(state: &Arc<AppState>) -> Result<(), Problem> {
-    let store = state.intake.store();
+    let store = &state.services.store;
     loop {
-        let ended = store::approval::list_ended(store, state.intake.clock().now(), PAGE_APPROVALS).await?;
+        let ended = store::approval::list_ended(store, state.services.clock.now(), PAGE_APPROVALS).await?;
         let mut is_done = ended.len() < PAGE_APPROVALS;
         for approval in &ended {
             // A conflict means that another node changed it: then it is read again, at the latest the next time.
@@ -87,7 +87,7 @@ async fn end_content(state: &AppState, approval: &Approval) -> Result<bool, Prob
     }
     let mut batch = Batch::progress();
     store::approval::delete_content(&mut batch, approval);
-    match state.intake.store().commit(batch).await {
+    match state.services.store.commit(batch).await {
         Ok(()) => Ok(true),
         Err(CommitError::Conflict { .. }) => Ok(false),
         Err(error) => Err(Problem::outage(error)),

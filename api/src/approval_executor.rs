@@ -133,7 +133,7 @@ async fn execute(server: &ApiServer, approval: &Approval, attempt: Attempt) -> R
         Ok(content) => perform(server, approval, content, attempt).await,
         Err(problem) => Err(ExecutionFailure::BeforeHandler(problem.clone())),
     };
-    let may_retry = state.intake.clock().now() < give_up_at(approved.at);
+    let may_retry = state.services.clock.now() < give_up_at(approved.at);
     let (status, body, error_code) =
         match ExecutionOutcome::new(performed, &approval.request.method, attempt, may_retry) {
             ExecutionOutcome::Executed(response) => {
@@ -161,9 +161,9 @@ async fn execute(server: &ApiServer, approval: &Approval, attempt: Attempt) -> R
         };
     record(server, approval, id, (status, error_code), begun, &body);
     if server.router.operation(&approval.request.operation).is_some_and(|one| request_log::is_written_first(one.risk)) {
-        state.request_log.flush(state.intake.store()).await;
+        state.request_log.flush(&state.services.store).await;
     }
-    let result = ExecutionResult { at: state.intake.clock().now(), status, error_code: error_code.map(str::to_owned) };
+    let result = ExecutionResult { at: state.services.clock.now(), status, error_code: error_code.map(str::to_owned) };
     // An attempt before may have used the sends: they are not given back.
     let reserved_sends = approval.reserved_sends.filter(|_| attempt == Attempt::First);
     let after = Approval { state: ApprovalState::Executed { approved, result }, reserved_sends, ..approval.clone() };
@@ -180,8 +180,8 @@ async fn interrupt(server: &ApiServer, approval: &Approval, approved: Decision) 
     let state = &server.state;
     let failure = (StatusCode::GATEWAY_TIMEOUT.as_u16(), Some(INTERRUPTED));
     record(server, approval, state.next_request_id(), failure, Instant::now(), "");
-    state.request_log.flush(state.intake.store()).await;
-    let interrupted = ApprovalState::Interrupted { approved, at: state.intake.clock().now() };
+    state.request_log.flush(&state.services.store).await;
+    let interrupted = ApprovalState::Interrupted { approved, at: state.services.clock.now() };
     let after = Approval { state: interrupted, ..approval.clone() };
     if approval_change::commit(state, approval, &after, None).await? {
         tracing::warn!(approval.id = %approval.id, "approved request was interrupted and is not repeated");
@@ -254,14 +254,14 @@ async fn perform(
     let prepared = prepared.unwrap_or_else(|_| Err(late())).map_err(ExecutionFailure::BeforeHandler)?;
     let PreparedCall { operation, tenant, running, reserved } = prepared;
     // A task of its own: it finishes although this wait ends.
-    let task = state.tasks.spawn(dispatch::run_handler(running, MemoryShare::default(), reserved));
+    let task = state.background.tasks.spawn(dispatch::run_handler(running, MemoryShare::default(), reserved));
     let Ok(joined) = tokio::time::timeout_at(deadline, task).await else {
         return Err(ExecutionFailure::Unfinished(late()));
     };
     let response = joined.map_err(Problem::internal).flatten().map_err(ExecutionFailure::Returned)?;
     let used = idempotency_record(state, approval, operation).await.map_err(ExecutionFailure::Unfinished)?;
     if used.is_some_and(|used| matches!(used.outcome, IdempotentResult::Partly(_)))
-        && approval.decision().is_some_and(|approved| state.intake.clock().now() < give_up_at(approved.at))
+        && approval.decision().is_some_and(|approved| state.services.clock.now() < give_up_at(approved.at))
     {
         let text = "emails of the batch have transient errors";
         return Err(ExecutionFailure::Unfinished(Problem::outage(text)));
@@ -342,13 +342,13 @@ async fn idempotency_record(
         _ => return Ok(None),
     };
     let name = ScopedIdempotencyKey { account: approval.account, operation: scope, key: own_idempotency_key(approval) };
-    let found = store::idempotency::get(state.intake.store(), &name).await?;
-    let now = state.intake.clock().now();
+    let found = store::idempotency::get(&state.services.store, &name).await?;
+    let now = state.services.clock.now();
     Ok(found.map(|found| found.used).filter(|used| used.is_valid(now)))
 }
 
 async fn tenant_of(state: &AppState, approval: &Approval) -> Result<Tenant, Problem> {
-    let (store, now) = (state.intake.store(), state.intake.clock().now());
+    let (store, now) = (&state.services.store, state.services.clock.now());
     let tenant = store::access::client_tenant(store, approval.account, approval.client, now).await;
     tenant.map_err(access::access_error_problem)
 }
@@ -392,7 +392,7 @@ pub(crate) fn is_due(approval: &Approval, now: Timestamp) -> bool {
 /// Claims an approved request, or one whose lease has ended, and executes it.
 pub(crate) async fn claim(server: &ApiServer, approval: &Approval) -> Result<(), Problem> {
     let state = &server.state;
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     let (approved, attempt) = match approval.state {
         ApprovalState::Approved { approved } => (approved, Attempt::First),
         ApprovalState::Executing { approved, lease_until } if lease_until <= now => (approved, Attempt::Repeated),

@@ -47,8 +47,8 @@ impl Executions {
         self.has_waiting = false;
         let mut after = None;
         loop {
-            let page = store::approval::list_executing(state.intake.store(), after, PAGE_APPROVALS).await?;
-            let now = state.intake.clock().now();
+            let page = store::approval::list_executing(&state.services.store, after, PAGE_APPROVALS).await?;
+            let now = state.services.clock.now();
             let next = page.last().filter(|_| page.len() == PAGE_APPROVALS).map(|last| (last.account, last.id));
             for approval in page {
                 if !is_due(&approval, now) || self.tried.contains(&approval.id) {
@@ -75,9 +75,9 @@ impl Executions {
         self.tried.insert(id);
         let executor = Arc::clone(server);
         // The server waits for its tasks when it stops.
-        let task = server.state.tasks.spawn(async move {
+        let task = server.state.background.tasks.spawn(async move {
             if let Err(problem) = claim(&executor, &approval).await {
-                let (store, cause) = (executor.state.intake.store(), problem.cause().unwrap_or_default());
+                let (store, cause) = (&executor.state.services.store, problem.cause().unwrap_or_default());
                 store::warn_unless_away!(store, approval.id = %id, cause, "cannot execute an approved request yet");
             }
         });
@@ -105,19 +105,19 @@ impl Executions {
 /// Executes requests until `stop`.
 async fn execute_all(server: &Arc<ApiServer>, stop: &CancellationToken) {
     let state = &server.state;
-    let next_interval = || state.intake.clock().now().checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
+    let next_interval = || state.services.clock.now().checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
     let mut executions = Executions::default();
     let (mut must_begin, mut next) = (true, next_interval());
     loop {
         if must_begin && let Err(problem) = executions.begin(server).await {
             let cause = problem.cause().unwrap_or_default();
-            store::warn_unless_away!(state.intake.store(), cause, "cannot read approved requests; retrying");
+            store::warn_unless_away!(&state.services.store, cause, "cannot read approved requests; retrying");
         }
         let has_running = !executions.running.is_empty();
         tokio::select! {
             () = stop.cancelled() => return,
             () = state.approvals.approved.notified() => must_begin = true,
-            () = state.intake.clock().sleep_until(next) => {
+            () = state.services.clock.sleep_until(next) => {
                 executions.begin_interval();
                 (must_begin, next) = (true, next_interval());
             }
@@ -151,12 +151,12 @@ async fn end_all(server: &ApiServer, stop: &CancellationToken) {
     loop {
         if let Err(problem) = end_contents(server).await {
             let cause = problem.cause().unwrap_or_default();
-            store::warn_unless_away!(state.intake.store(), cause, "cannot end approvals; retrying");
+            store::warn_unless_away!(&state.services.store, cause, "cannot end approvals; retrying");
         }
-        let next = state.intake.clock().now().checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
+        let next = state.services.clock.now().checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
         tokio::select! {
             () = stop.cancelled() => return,
-            () = state.intake.clock().sleep_until(next) => {}
+            () = state.services.clock.sleep_until(next) => {}
         }
     }
 }

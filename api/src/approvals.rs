@@ -173,7 +173,7 @@ fn restricted_to(tenant: &Tenant) -> Option<CredentialId> {
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 async fn list(state: Arc<AppState>, tenant: Tenant, query: ListApprovals) -> Result<ApprovalList, Problem> {
-    let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
+    let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     let before = query.page.before_id(KIND_APPROVAL)?.map(ApprovalId::from_bytes);
     let rows = store::approval::list(store, account, before, SCANNED_ROWS_MAX).await?;
     let all_scanned = rows.len() < SCANNED_ROWS_MAX;
@@ -206,7 +206,7 @@ async fn get(
     tenant: Tenant,
     ApprovalPath(id): ApprovalPath,
 ) -> Result<ApprovalResponse, Problem> {
-    let found = store::approval::get(state.intake.store(), tenant.account().id, id).await?;
+    let found = store::approval::get(&state.services.store, tenant.account().id, id).await?;
     let client = restricted_to(&tenant);
     let found = found.filter(|found| client.is_none_or(|client| found.client == client)).ok_or_else(not_found)?;
     respond(&state, &found).await
@@ -224,7 +224,7 @@ async fn find_for_decision(
     user: &SignedInUser,
     request: &DecideApproval,
 ) -> Result<Approval, Problem> {
-    let (store, now) = (state.intake.store(), state.intake.clock().now());
+    let (store, now) = (&state.services.store, state.services.clock.now());
     let found = store::approval::get(store, user.tenant().account().id, request.id).await?.ok_or_else(not_found)?;
     let role = user.user().role;
     if !role_table::permitted_roles(policy::risk_of(found.kind, found.moves_money)).contains(&role) {
@@ -266,7 +266,7 @@ async fn approve(
     request: DecideApproval,
 ) -> Result<ApprovalResponse, Problem> {
     let before = find_for_decision(&state, &user, &request).await?;
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     let approved = Decision { by: user.user().id, at: now };
     let after = Approval { state: ApprovalState::Approved { approved }, ..before.clone() };
     store_decision(&state, &before, &after).await?;
@@ -276,7 +276,7 @@ async fn approve(
 
 /// Waits until an approved request was executed, at most [`EXECUTION_WAIT_MAX`]. Returns the approval as it is then.
 async fn wait_for_end(state: &AppState, approved: Approval) -> Result<Approval, Problem> {
-    let store = state.intake.store();
+    let store = &state.services.store;
     let deadline = Instant::now() + EXECUTION_WAIT_MAX;
     state.approvals.approved.notify_one();
     loop {
@@ -301,7 +301,7 @@ async fn reject(
     request: DecideApproval,
 ) -> Result<ApprovalResponse, Problem> {
     let before = find_for_decision(&state, &user, &request).await?;
-    let rejected = Decision { by: user.user().id, at: state.intake.clock().now() };
+    let rejected = Decision { by: user.user().id, at: state.services.clock.now() };
     let after = Approval { state: ApprovalState::Rejected { rejected }, ..before.clone() };
     store_decision(&state, &before, &after).await?;
     respond(&state, &after).await

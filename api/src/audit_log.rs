@@ -178,7 +178,7 @@ impl FromRequest for ListAuditLog {
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 async fn list(state: Arc<AppState>, tenant: Tenant, query: ListAuditLog) -> Result<AuditLog, Problem> {
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     state.request_log.flush(store).await;
     let since = query.after.map(|after| RequestId::new(after, 0));
     // A cursor is always before the requested end, because it was issued for the same filters.

@@ -31,9 +31,21 @@ pub mod view;
 use mail::address::Address;
 use queue::users::UserError;
 
+use self::login_log::LoginLog;
+use self::password_hashing::PasswordHasher;
+use self::sign_in_limiter::SignInRateLimiter;
 use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::Request;
+
+/// Protects signing in against guessing and exhaustion.
+#[derive(Debug, Default)]
+pub(crate) struct SignInGuards {
+    pub(crate) passwords: PasswordHasher,
+    pub(crate) limiter: SignInRateLimiter,
+    /// Bounds how many failed logins are logged.
+    pub(crate) log: LoginLog,
+}
 
 /// Maps a user error to its problem response.
 #[must_use]

@@ -118,7 +118,7 @@ fn conflict_problem() -> Problem {
 }
 
 pub(crate) async fn current_version(state: &AppState, automation: &Automation) -> Result<AutomationVersion, Problem> {
-    let (store, number) = (state.intake.store(), automation.version);
+    let (store, number) = (&state.services.store, automation.version);
     let found = store::automation::get_version(store, automation.account, automation.id, number).await?;
     // The automation was deleted between the two reads.
     found.ok_or_else(automation_not_found)
@@ -133,14 +133,14 @@ async fn commit(
     cancels: Option<&AutomationJobKind>,
 ) -> Result<bool, Problem> {
     let partitions = store::automation_run::due_work::partitions_of(&batch);
-    match state.intake.store().commit(batch).await {
+    match state.services.store.commit(batch).await {
         Ok(()) => {
             let account = tenant.account().id;
-            state.intake.automations().invalidate(account);
+            state.accounts.automations.engine.invalidate(account);
             if let Some(AutomationJobKind::Cancel { automation, before }) = cancels {
-                state.automation_runner.cancel_runs(account, *automation, *before).await;
+                state.accounts.automations.cancel_runs(account, *automation, *before).await;
             }
-            state.intake.automations().wake(&partitions);
+            state.accounts.automations.engine.wake(&partitions);
             Ok(true)
         }
         Err(CommitError::Conflict { .. }) => Ok(false),
@@ -153,7 +153,7 @@ async fn load_automation_view(
     automation: &Automation,
     version: &AutomationVersion,
 ) -> Result<AutomationView, Problem> {
-    let counts = state.automation_runner.count_runs(automation).await?;
+    let counts = state.accounts.automations.count_runs(automation).await?;
     Ok(AutomationView::from_automation(automation, &version.definition, counts))
 }
 
@@ -171,13 +171,13 @@ async fn store_new(
     name: String,
     definition: mail::automation::AutomationDefinition,
 ) -> Result<AutomationResponse, Problem> {
-    let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
+    let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     if store::automation::count(store, account, AUTOMATIONS_MAX).await? >= AUTOMATIONS_MAX {
         let text = format!("The limit of {AUTOMATIONS_MAX} automations is reached; delete one first");
         return Err(Problem::new(ErrorCode::VALIDATION_ERROR, text));
     }
     let automation = Automation {
-        id: AutomationId::new(now, state.intake.entropy().unique_bits()),
+        id: AutomationId::new(now, state.services.entropy.unique_bits()),
         account,
         name,
         status: AutomationStatus::Draft,
@@ -240,7 +240,7 @@ impl FromRequest for ListAutomations {
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListAutomations) -> Result<AutomationList, Problem> {
     let before = input.page.before_id(KIND_AUTOMATION)?.map(AutomationId::from_bytes);
     let passes = |automation: &Automation| input.statuses.is_empty() || input.statuses.contains(&automation.status);
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let (found, next) = store::automation::list(store, account, before, input.page.limit, passes).await?;
     let mut automations = Vec::with_capacity(found.len());
     for automation in &found {
@@ -298,8 +298,8 @@ async fn apply_action(
     action: AutomationAction,
 ) -> Result<ChangedAutomation, Problem> {
     use AutomationStatus::{Active, Archived, Draft, Paused};
-    let (before, now) = (&found.automation, state.intake.clock().now());
-    let automations = state.intake.automations();
+    let (before, now) = (&found.automation, state.services.clock.now());
+    let automations = &state.accounts.automations.engine;
     let (mut after, mut batch) = (before.clone(), Batch::progress());
     let cancel = AutomationJobKind::Cancel { automation: before.id, before: RunId::new(now, u128::MAX) };
     match (action, before.status) {
@@ -342,7 +342,7 @@ async fn apply_edit(
     version: &AutomationVersion,
     edit: &AutomationEdit,
 ) -> Result<ChangedAutomation, Problem> {
-    let (before, now) = (&found.automation, state.intake.clock().now());
+    let (before, now) = (&found.automation, state.services.clock.now());
     let definition = edit.apply(&version.definition)?;
     let (mut after, mut batch) = (before.clone(), Batch::progress());
     after.updated_at = now;
@@ -389,7 +389,7 @@ pub async fn delete(state: Arc<AppState>, tenant: Tenant, path: AutomationPath) 
         store::automation::remove_start_trigger(&mut batch, automation, &version.definition);
         store::automation::delete(&mut batch, &found);
         let forget_job = AutomationJobKind::Forget { automation: automation.id };
-        state.intake.automations().enqueue_job(&mut batch, automation.account, forget_job);
+        state.accounts.automations.engine.enqueue_job(&mut batch, automation.account, forget_job);
         if commit(&state, &tenant, batch, None).await? {
             return Ok(OkResponse::OK);
         }
@@ -453,7 +453,7 @@ pub async fn list_versions(
 ) -> Result<AutomationVersionList, Problem> {
     let automation = find(&state, &tenant, path).await?.automation;
     let before = page.cursor_number(KIND_AUTOMATION_VERSION)?.and_then(|number| u32::try_from(number).ok());
-    let (store, limit) = (state.intake.store(), page.limit + 1);
+    let (store, limit) = (&state.services.store, page.limit + 1);
     let mut found = store::automation::list_versions(store, automation.account, automation.id, before, limit).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);

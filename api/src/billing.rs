@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::Method;
 use jiff::Timestamp;
 use mail::billing::{BillingCustomer, BillingUpdate, PROCESSOR_ID_BYTES_MAX};
+use queue::billing::BillingService;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -131,7 +132,7 @@ pub async fn receive_event(state: Arc<AppState>, input: SignedBillingEvent) -> R
     if secrets.is_empty() {
         return Err(Problem::not_found("Stripe billing endpoint"));
     }
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     signature::verify(&input.signature, &input.body, secrets, now)
         .map_err(|error| Problem::field(HEADER, error.to_string()))?;
     let event = serde_json::from_slice::<Map<String, Value>>(&input.body)
@@ -140,7 +141,8 @@ pub async fn receive_event(state: Arc<AppState>, input: SignedBillingEvent) -> R
     let Some((customer, update)) = event.payment_method_change() else {
         return Ok(EventAcknowledgement::ignored(format!("`{}` does not concern payment methods", event.r#type)));
     };
-    match state.intake.billing().apply_customer_state(&customer, &update).await {
+    let billing = BillingService::new(state.services.store.clone(), Arc::clone(&state.accounts.senders));
+    match billing.apply_customer_state(&customer, &update).await {
         Ok(Some(_)) => Ok(EventAcknowledgement::processed()),
         Ok(None) => Ok(EventAcknowledgement::ignored(
             "no account matches this customer yet: `client_reference_id`, `metadata.account_id` and the email address \

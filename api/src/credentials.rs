@@ -167,7 +167,7 @@ impl<K: CredentialKind> IntoResponse for CredentialListResponse<K> {
 
 /// Generates a secret and its hash.
 fn generate_secret<K: CredentialKind>(state: &AppState) -> Result<(CredentialSecret, SecretHash), Problem> {
-    let secret = CredentialSecret::new(K::PREFIX, state.intake.entropy().secret());
+    let secret = CredentialSecret::new(K::PREFIX, state.services.entropy.secret());
     let hash = K::hash_secret(secret.expose()).ok_or_else(|| Problem::internal("generated secret cannot be hashed"))?;
     Ok((secret, hash))
 }
@@ -181,13 +181,13 @@ pub async fn create<K: CredentialKind>(
     tenant: Tenant,
     request: CreateCredential<K>,
 ) -> Result<NewCredentialResponse<K>, Problem> {
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     if let Some(domain) = request.terms.domain
         && store::domain::get(store, account, domain).await?.is_none()
     {
         return Err(Problem::field("domain_id", "is not one of your domains"));
     }
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     if request.terms.expires_at.is_some_and(|end| end <= now) {
         return Err(Problem::field("expires_at", "is not in the future"));
     }
@@ -213,20 +213,20 @@ pub async fn list<K: CredentialKind>(
     tenant: Tenant,
     request: ListCredentials<K>,
 ) -> Result<CredentialListResponse<K>, Problem> {
-    let (store, account, page) = (state.intake.store(), tenant.account().id, request.page);
+    let (store, account, page) = (&state.services.store, tenant.account().id, request.page);
     let before = page.before_id(K::CURSOR)?;
     let mut found = store::credential::list::<K>(store, account, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let ids: Vec<_> = found.iter().map(Credential::id_bytes).collect();
-    let used = state.intake.credentials().last_used(account, &ids).await?;
+    let used = state.accounts.credentials.last_used(account, &ids).await?;
     let views = found.iter().zip(used).map(|(credential, used)| credential_view(credential, &state, used)).collect();
     let next_cursor = ids.last().filter(|_| has_more).map(|id| after_id(K::CURSOR, *id));
     Ok(CredentialListResponse { views, next_cursor, kind: PhantomData })
 }
 
 async fn find<K: CredentialKind>(state: &AppState, tenant: &Tenant, id: [u8; 16]) -> Result<K, Problem> {
-    let found = store::credential::get::<K>(state.intake.store(), tenant.account().id, id).await?;
+    let found = store::credential::get::<K>(&state.services.store, tenant.account().id, id).await?;
     found.ok_or_else(not_found::<K>)
 }
 
@@ -235,7 +235,7 @@ async fn credential_response<K: CredentialKind>(
     credential: &K,
     secret: Option<CredentialSecret>,
 ) -> Result<CredentialResponse<K>, Problem> {
-    let used = state.intake.credentials().last_used(credential.account(), &[credential.id_bytes()]).await?;
+    let used = state.accounts.credentials.last_used(credential.account(), &[credential.id_bytes()]).await?;
     Ok(CredentialResponse(credential_view(credential, state, used.into_iter().next().flatten()), secret, PhantomData))
 }
 
@@ -265,7 +265,7 @@ async fn update_with_retry<K: CredentialKind>(
         change(&mut after)?;
         let mut batch = Batch::progress();
         store::credential::update(&mut batch, &before, &after);
-        match state.intake.store().commit(batch).await {
+        match state.services.store.commit(batch).await {
             Ok(()) => return Ok(after),
             Err(CommitError::Conflict { .. }) => {}
             Err(error) => return Err(Problem::outage(error)),
@@ -316,7 +316,7 @@ pub async fn rotate<K: CredentialKind>(
     request: RotateCredential<K>,
 ) -> Result<NewCredentialResponse<K>, Problem> {
     let (secret, hash) = generate_secret::<K>(&state)?;
-    let grace_ends = state.intake.clock().now().checked_add(request.grace).unwrap_or(Timestamp::MAX);
+    let grace_ends = state.services.clock.now().checked_add(request.grace).unwrap_or(Timestamp::MAX);
     let after = update_with_retry::<K>(&state, &tenant, request.id, |credential| {
         let parts = credential.fields_mut();
         parts.terms.secrets = parts.terms.secrets.rotate(hash, grace_ends);
@@ -340,7 +340,7 @@ pub async fn delete<K: CredentialKind>(
     let found = find::<K>(&state, &tenant, request.id).await?;
     let mut batch = Batch::progress();
     store::credential::delete(&mut batch, &found);
-    match state.intake.store().commit(batch).await {
+    match state.services.store.commit(batch).await {
         Ok(()) => {}
         Err(CommitError::Conflict { .. }) => {
             let text = "The credential was changed at the same time; retry";
@@ -348,6 +348,6 @@ pub async fn delete<K: CredentialKind>(
         }
         Err(error) => return Err(Problem::outage(error)),
     }
-    state.intake.credentials().forget_last_used(found.id_bytes());
+    state.accounts.credentials.forget_last_used(found.id_bytes());
     Ok(OkResponse::OK)
 }

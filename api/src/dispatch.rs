@@ -104,7 +104,7 @@ where
     // The response may be sent before the body was read: drain the rest. A client that waits for `100 Continue`
     // (RFC 9110 10.1.1) sends no body after a final response.
     if !body.is_end_stream() && !head.headers.contains_key(EXPECT) {
-        server.state.tasks.spawn(body::drain(body));
+        server.state.background.tasks.spawn(body::drain(body));
     }
     let ready = match outcome {
         Ok(RequestOutcome::Handle(ready)) => ready,
@@ -113,7 +113,7 @@ where
         }
         Err(problem) => return exchange.answer(operation, Err(problem)).await,
     };
-    let handled = server.state.tasks.spawn(async move {
+    let handled = server.state.background.tasks.spawn(async move {
         let outcome = handle(&exchange.server, &exchange.head, *ready).await;
         exchange.answer(operation, outcome).await
     });
@@ -181,7 +181,7 @@ impl Exchange {
             Err(problem) => {
                 error_code = Some(problem.code().word);
                 if let Some(cause) = problem.cause() {
-                    store::error_unless_away!(state.intake.store(), request.id = %id, operation, cause, "request failed");
+                    store::error_unless_away!(&state.services.store, request.id = %id, operation, cause, "request failed");
                 }
                 problem_response(&problem, id, &state.options.base_url)
             }
@@ -196,7 +196,7 @@ impl Exchange {
                 RequestLogEntry { id, actor, operation, status, error_code, duration, surface, address, is_audited };
             state.request_log.record(entry, &head.method, head.uri.path(), &content);
             if request_log::is_written_first(risk) {
-                state.request_log.flush(state.intake.store()).await;
+                state.request_log.flush(&state.services.store).await;
             }
         }
         finish_response(response, id, &head.method, &context)
@@ -206,14 +206,14 @@ impl Exchange {
 /// Counts a request of the account.
 fn check_rate_limit(state: &AppState, tenant: &Tenant, context: &mut RequestContext) -> Result<(), Problem> {
     context.actor = Some((tenant.account().id, tenant.actor()));
-    let counted = state.intake.check_rate_limit(tenant.account());
+    let counted = state.accounts.limits.requests.check(tenant.account());
     context.rate_limit = counted.unwrap_or_else(Some);
     counted.map(drop).map_err(Problem::rate_limited)
 }
 
 /// Counts a request of a mounted service that calls no operation.
 pub(crate) fn count_request(state: &AppState, tenant: &Tenant) -> Result<(), Problem> {
-    state.intake.check_rate_limit(tenant.account()).map(drop).map_err(Problem::rate_limited)
+    state.accounts.limits.requests.check(tenant.account()).map(drop).map_err(Problem::rate_limited)
 }
 
 /// Returns the problem for an unknown path or method. With a valid API key the request still counts against the rate
@@ -250,7 +250,7 @@ where
     version::check_version(&head.headers)?;
     if operation.body_bytes_max.is_some() {
         // A request with a body stores something: it is rejected before reading when the disk is full.
-        state.intake.check_ready().map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
+        state.accounts.intake.check_ready().map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
     }
     let (body, share) = match operation.body_bytes_max {
         None => (Bytes::new(), MemoryShare::default()),
@@ -334,7 +334,7 @@ pub(crate) fn apply_response_policy(
     }
     let Some(tenant) = tenant else { return Ok(response) };
     if operation.method != Method::GET && ACCESS_NOUNS.contains(&operation.tag) {
-        state.intake.credentials().notify_access_change(tenant.account().id);
+        state.accounts.credentials.notify_access_change(tenant.account().id);
     }
     let is_event_stream = response.media_type == "text/event-stream";
     let proof = tenant.proof();
@@ -356,7 +356,7 @@ pub(crate) async fn reserve_storage(
     let mut reserved = Vec::with_capacity(operation.storage_cost.len());
     for (noun, amount_max) in operation.storage_cost {
         let amount = if noun.is_bytes() { amount_max.saturating_add(body.len() as u64) } else { *amount_max };
-        match state.intake.storage_quotas().reserve(tenant.account(), *noun, amount).await {
+        match state.accounts.limits.storage.reserve(tenant.account(), *noun, amount).await {
             Ok(reservation) => reserved.push(reservation),
             Err(StorageQuotaError::Full(_) | StorageQuotaError::Counting(_))
                 if idempotency::is_replay(state, tenant, operation.idempotency_scope, headers).await? => {}

@@ -168,7 +168,7 @@ fn publishing_operations() -> Vec<Operation> {
 }
 
 fn domain_response(state: &AppState, domain: &DomainWithSetup) -> DomainResponse {
-    DomainResponse::from_domain(domain, state.intake.domains())
+    DomainResponse::from_domain(domain, &state.accounts.domains)
 }
 
 /// `POST /domains`.
@@ -178,14 +178,14 @@ fn domain_response(state: &AppState, domain: &DomainWithSetup) -> DomainResponse
 pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateDomain) -> Result<DomainResponse, Problem> {
     check_name_available(&state, &request.0.name)?;
     let limit = domain_limit(&state, &tenant);
-    let created = state.intake.domains().create(tenant.account().id, request.0, limit).await;
+    let created = state.accounts.domains.create(tenant.account().id, request.0, limit).await;
     let domain = created.map_err(|error| domain_error_problem(error, &state, &tenant))?;
     Ok(domain_response(&state, &domain))
 }
 
 /// Checks that the name is neither a host of this service nor a special-use name.
 fn check_name_available(state: &AppState, name: &DomainName) -> Result<(), Problem> {
-    let domains = state.intake.domains();
+    let domains = &state.accounts.domains;
     if domains.facts().is_service_host(name) {
         return Err(Problem::field("name", "is a host of this service; use a domain of your own"));
     }
@@ -202,7 +202,7 @@ fn check_name_available(state: &AppState, name: &DomainName) -> Result<(), Probl
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDomains) -> Result<DomainList, Problem> {
     let before = input.page.before_domain()?;
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let passes = |domain: &SendingDomain| input.matches(domain);
     let listed = store::domain::list(store, account, before, input.page.limit, passes).await?;
     let setup_keys = listed.domains.iter().map(store::domain_setup::setup_key);
@@ -211,7 +211,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDomains) -> R
         let setup = setup.unwrap_or_else(|| mail::domain_setup::DomainSetup::new(domain.created_at));
         DomainWithSetup { domain, setup }
     });
-    Ok(DomainList::from_domains(domains, state.intake.domains(), listed.next.map(paging::after_domain)))
+    Ok(DomainList::from_domains(domains, &state.accounts.domains, listed.next.map(paging::after_domain)))
 }
 
 /// `GET /domains/{id_or_name}`.
@@ -228,7 +228,7 @@ pub async fn get(
 
 async fn load_domain(state: &AppState, tenant: &Tenant, domain_key: &DomainKey) -> Result<DomainWithSetup, Problem> {
     let domain = find(state, tenant, domain_key).await?;
-    let found = state.intake.domains().get(domain.account, domain.id).await;
+    let found = state.accounts.domains.get(domain.account, domain.id).await;
     found.map_err(|error| domain_error_problem(error, state, tenant))
 }
 
@@ -242,7 +242,7 @@ pub async fn update(state: Arc<AppState>, tenant: Tenant, input: UpdateDomain) -
         return Err(problem);
     }
     let change = |domain: &mut SendingDomain| input.apply(domain);
-    let changed = state.intake.domains().change(domain.account, domain.id, change).await;
+    let changed = state.accounts.domains.change(domain.account, domain.id, change).await;
     let domain = changed.map_err(|error| domain_error_problem(error, &state, &tenant))?;
     Ok(domain_response(&state, &domain))
 }
@@ -253,7 +253,7 @@ pub async fn update(state: Arc<AppState>, tenant: Tenant, input: UpdateDomain) -
 /// The domain does not exist; it has scheduled emails and `force` is not set; the store cannot be used.
 pub async fn delete(state: Arc<AppState>, tenant: Tenant, input: DeleteDomain) -> Result<OkResponse, Problem> {
     let domain = find(&state, &tenant, &input.domain_key).await?;
-    let domains = state.intake.domains();
+    let domains = &state.accounts.domains;
     let failed = |error| domain_error_problem(error, &state, &tenant);
     if !input.force && domains.has_scheduled(&domain).await.map_err(failed)? {
         let text = "Emails from this domain are scheduled. Cancel them, or delete with ?force=true: \
@@ -274,7 +274,7 @@ pub async fn get_zone_file(
     DomainPath(domain_key): DomainPath,
 ) -> Result<ZoneFile, Problem> {
     let domain = load_domain(&state, &tenant, &domain_key).await?;
-    let records = state.intake.domains().facts().required_records(&domain.domain);
+    let records = state.accounts.domains.facts().required_records(&domain.domain);
     let with_findings = records.iter().map(|record| (record, domain.setup.finding(record)));
     Ok(ZoneFile(zone_file(domain.domain.name.as_str(), with_findings)))
 }
@@ -289,9 +289,9 @@ pub async fn verify(
     DomainPath(domain_key): DomainPath,
 ) -> Result<VerifyDomainResponse, Problem> {
     let domain = find(&state, &tenant, &domain_key).await?;
-    let verified = state.intake.domains().verify(domain.account, domain.id).await;
+    let verified = state.accounts.domains.verify(domain.account, domain.id).await;
     let domain = verified.map_err(|error| domain_error_problem(error, &state, &tenant))?;
-    Ok(VerifyDomainResponse::from_domain(&domain, state.intake.domains()))
+    Ok(VerifyDomainResponse::from_domain(&domain, &state.accounts.domains))
 }
 
 /// `POST /domains/{id_or_name}/dkim/rotate`.
@@ -304,7 +304,7 @@ pub async fn rotate_dkim(
     DomainPath(domain_key): DomainPath,
 ) -> Result<DomainResponse, Problem> {
     let domain = find(&state, &tenant, &domain_key).await?;
-    let rotated = state.intake.domains().rotate_keys(domain.account, domain.id).await;
+    let rotated = state.accounts.domains.rotate_keys(domain.account, domain.id).await;
     let domain = rotated.map_err(|error| domain_error_problem(error, &state, &tenant))?;
     Ok(domain_response(&state, &domain))
 }
@@ -319,7 +319,7 @@ pub async fn cancel_dkim_rotation(
     DomainPath(domain_key): DomainPath,
 ) -> Result<DomainResponse, Problem> {
     let domain = find(&state, &tenant, &domain_key).await?;
-    let cancelled = state.intake.domains().drop_rotation(domain.account, domain.id).await;
+    let cancelled = state.accounts.domains.drop_rotation(domain.account, domain.id).await;
     let domain = cancelled.map_err(|error| domain_error_problem(error, &state, &tenant))?;
     Ok(domain_response(&state, &domain))
 }

@@ -106,7 +106,7 @@ pub async fn events(
     input: EmailTimelineQuery,
 ) -> Result<EmailEventList, Problem> {
     let EmailTimelineQuery(EmailPath(id), page) = input;
-    let store = state.intake.store();
+    let store = &state.services.store;
     let account = tenant.account().id;
     find_without_recipients(&state, &tenant, id).await?;
     let events = store::event::list(store, account, id, TIMELINE_MAX).await?;
@@ -126,7 +126,7 @@ pub async fn attempts(
 ) -> Result<DeliveryAttemptList, Problem> {
     let EmailTimelineQuery(EmailPath(id), page) = input;
     let found = find(&state, &tenant, id).await?;
-    let mut attempts = store::attempt::list(state.intake.store(), tenant.account().id, id, TIMELINE_MAX).await?;
+    let mut attempts = store::attempt::list(&state.services.store, tenant.account().id, id, TIMELINE_MAX).await?;
     attempts.sort_by_key(|attempt| (attempt.created_at, attempt.recipient, attempt.number));
     let (attempts, next_cursor) = page.paginate(attempts)?;
     let attempts: Vec<_> =
@@ -159,7 +159,7 @@ pub async fn raw(
     tenant: Tenant,
     EmailPath(id): EmailPath,
 ) -> Result<LargeResponse<RawSentMessage>, Problem> {
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let email = find_without_recipients(&state, &tenant, id).await?;
     if email.is_confidential() {
         return Err(Problem::new(

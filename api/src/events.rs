@@ -127,7 +127,7 @@ pub async fn list(
         filter.before = Some(filter.before.map_or(cursor, |before| before.min(cursor)));
     }
     let account = tenant.account().id;
-    let listed = store::product_event::list(state.intake.store(), account, &filter, page.limit).await?;
+    let listed = store::product_event::list(&state.services.store, account, &filter, page.limit).await?;
     Ok(ProductEventList {
         events: listed.events.into_iter().map(ProductEventView::from_event).collect(),
         has_more: listed.next.is_some(),
@@ -159,7 +159,7 @@ pub async fn get_event(
     tenant: Tenant,
     ProductEventPath(id): ProductEventPath,
 ) -> Result<ProductEventResponse, Problem> {
-    let found = store::product_event::get(state.intake.store(), tenant.account().id, id).await?;
+    let found = store::product_event::get(&state.services.store, tenant.account().id, id).await?;
     let credential = tenant.confined_to();
     let found = found.filter(|stored| credential.is_none() || stored.sent_by == credential);
     let stored = found.ok_or_else(|| Problem::not_found("event"))?;

@@ -27,7 +27,7 @@ pub struct HealthResponse {
 /// 503 when no mail can be accepted. The message is generic; the disk's or database's error is in the log and the
 /// operator's listener only.
 pub async fn check(app_state: Arc<AppState>, _: NoInput) -> Result<HealthResponse, Problem> {
-    let (state, reason) = match app_state.intake.store().health().state {
+    let (state, reason) = match app_state.services.store.health().state {
         StoreState::Healthy => return Ok(HealthResponse { status: "ok" }),
         StoreState::Full => ("full", "Disk full: not accepting mail"),
         StoreState::Away(_) => ("away", "Database unavailable: not accepting mail"),

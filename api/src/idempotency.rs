@@ -100,7 +100,7 @@ pub async fn is_replay(
     let Some(operation) = keys else { return Ok(false) };
     let Ok(Some(IdempotencyKey { key, .. })) = parse_claim(headers, String::new) else { return Ok(false) };
     let name = store::idempotency::ScopedIdempotencyKey { account: tenant.account().id, operation, key };
-    Ok(store::idempotency::get(state.intake.store(), &name).await?.is_some())
+    Ok(store::idempotency::get(&state.services.store, &name).await?.is_some())
 }
 
 /// Returns the trimmed key if it is valid.
@@ -137,7 +137,7 @@ pub async fn begin(
     claim: Option<IdempotencyKey>,
 ) -> Result<RequestDecision, Problem> {
     let Some(claim) = claim else { return Ok(RequestDecision::Proceed(None)) };
-    match IdempotencyGuard::begin(&state.intake, tenant, operation, claim).await {
+    match state.accounts.idempotency.begin(tenant, operation, claim).await {
         Ok(idempotency::IdempotencyDecision::Proceed(guard)) => Ok(RequestDecision::Proceed(Some(guard))),
         Ok(idempotency::IdempotencyDecision::Replay(body)) => Ok(RequestDecision::Replay(Bytes::from(body))),
         Ok(idempotency::IdempotencyDecision::Unconfirmed(id)) => {
@@ -171,7 +171,7 @@ pub async fn finish<T: IntoResponse>(
     };
     // Another node completed this key first: its response is the valid one.
     if let (SubmitError::DoneConcurrently, Some(guard)) = (&refusal, guard)
-        && let Some(body) = guard.concurrent_result(state.intake.store()).await?
+        && let Some(body) = guard.concurrent_result(&state.services.store).await?
     {
         return Ok(IdempotentResponse::replay(Bytes::from(body)));
     }
@@ -185,8 +185,8 @@ pub fn store_unconfirmed(state: &AppState, batch: Batch, holds: Vec<InProgressHo
     if holds.is_empty() {
         return;
     }
-    let store = state.intake.store().clone();
-    state.tasks.spawn(async move {
+    let store = state.services.store.clone();
+    state.background.tasks.spawn(async move {
         if let Err(error) = store.commit(batch).await {
             tracing::warn!(%error, "cannot store the idempotency key of an unconfirmed send");
         }

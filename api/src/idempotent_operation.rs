@@ -100,8 +100,8 @@ async fn store_response(state: &AppState, guard: &IdempotencyGuard, response: &R
     let etag = response.headers.iter().find(|(name, _)| *name == ETAG).and_then(|(_, value)| text(value));
     let stored = StoredOwnerResponse { status: response.status.as_u16(), media_type, etag, body: body.to_owned() };
     let mut batch = Batch::intake();
-    guard.record_outcome(&mut batch, idempotency::stored_outcome(&stored), state.intake.clock().now());
-    if let Err(error) = state.intake.store().commit(batch).await {
+    guard.record_outcome(&mut batch, idempotency::stored_outcome(&stored), state.services.clock.now());
+    if let Err(error) = state.services.store.commit(batch).await {
         tracing::warn!(%error, "cannot store the owner operation's response under its idempotency key");
     }
 }

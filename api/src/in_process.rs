@@ -42,7 +42,7 @@ impl OperationCaller for ApiServer {
         Box::pin(async move {
             let (state, router, user) = (Arc::clone(&self.state), Arc::clone(&self.router), user.cloned());
             // A task of its own: a browser that disconnects keeps no change out of the audit log.
-            let handled = self.state.tasks.spawn(async move {
+            let handled = self.state.background.tasks.spawn(async move {
                 let operation = router.operation(&call.operation).ok_or_else(|| Problem::not_found("operation"))?;
                 run_and_record(&state, user, operation, call).await
             });
@@ -72,7 +72,7 @@ impl OperationCaller for ApiServer {
     }
 
     fn now(&self) -> Timestamp {
-        self.state.intake.clock().now()
+        self.state.services.clock.now()
     }
 
     fn base_url(&self) -> &str {
@@ -123,12 +123,12 @@ async fn run_and_record(
         };
         state.request_log.record(entry, &operation.method, &path, &response);
         if request_log::is_written_first(operation.risk) {
-            state.request_log.flush(state.intake.store()).await;
+            state.request_log.flush(&state.services.store).await;
         }
     }
     outcome.map_err(|problem| {
         let Some(cause) = problem.cause() else { return problem };
-        let store = state.intake.store();
+        let store = &state.services.store;
         store::error_unless_away!(store, request.id = %id, operation = operation.id, cause, "a call failed");
         problem.with_header(REQUEST_ID, id.to_string())
     })
@@ -148,7 +148,7 @@ async fn run(
             let text = format!("The content is larger than {bytes_max} bytes");
             return Err(Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, text));
         }
-        state.intake.check_ready().map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
+        state.accounts.intake.check_ready().map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
     }
     let OperationCall { path, query, headers, body, client_ip, .. } = call;
     let reserved = match user {

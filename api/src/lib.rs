@@ -29,6 +29,7 @@ pub mod attachment_download;
 mod audit_log;
 pub mod auth;
 pub mod automations;
+mod background_work;
 pub mod billing;
 pub mod credentials;
 pub mod dispatch;

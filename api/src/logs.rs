@@ -203,10 +203,10 @@ impl FromRequest for ListLogs {
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Result<LogList, Problem> {
-    let store = state.intake.store();
+    let store = &state.services.store;
     state.request_log.flush(store).await;
     // The audit log keeps its entries longer than the request log lists them.
-    let kept_since = state.intake.clock().now().checked_sub(mail::request_log::RETENTION).unwrap_or(Timestamp::MIN);
+    let kept_since = state.services.clock.now().checked_sub(mail::request_log::RETENTION).unwrap_or(Timestamp::MIN);
     let since = query.after.map_or(kept_since, |after| after.max(kept_since));
     let since = Some(RequestId::new(since, 0));
     // A cursor is always before the requested end, because it was issued for the same filters.
@@ -249,7 +249,7 @@ pub async fn get(
     tenant: Tenant,
     LoggedRequestPath(id): LoggedRequestPath,
 ) -> Result<LoggedRequestResponse, Problem> {
-    let store = state.intake.store();
+    let store = &state.services.store;
     state.request_log.flush(store).await;
     let found = store::request_log::get(store, tenant.account().id, id).await?;
     found

@@ -76,10 +76,10 @@ pub async fn get(
 ) -> Result<MtaStsPolicyFile, Problem> {
     let unknown = || Problem::new(ErrorCode::NOT_FOUND, "No MTA-STS policy for this host");
     let (Some(policy), Some(domain)) = (&state.options.mta_sts, domain) else { return Err(unknown()) };
-    let facts = state.intake.domains().facts();
+    let facts = state.accounts.domains.facts();
     let is_ours = domain == facts.mail_host || domain == facts.return_path_host;
     let receives_mail = || async {
-        let found = store::domain::find_by_name(state.intake.store(), &domain).await?;
+        let found = store::domain::find_by_name(&state.services.store, &domain).await?;
         Ok::<_, store::engine::ReadError>(found.as_ref().is_some_and(SendingDomain::accepts_inbound))
     };
     if is_ours || receives_mail().await? {

@@ -34,9 +34,19 @@ pub mod token_response;
 use http::Method;
 use mail::credential::ApiKeyScope;
 
+use self::client_document::ClientDocuments;
+use self::device_polls::DevicePolls;
 use crate::operation::{Operation, SessionSubject, operation};
 use crate::problem::ErrorCode;
 use crate::sdk::Risk;
+
+/// What the authorization server remembers between requests.
+#[derive(Debug, Default)]
+pub(crate) struct OAuthCaches {
+    /// Fetched metadata documents of clients.
+    pub(crate) documents: ClientDocuments,
+    pub(crate) device_polls: DevicePolls,
+}
 
 /// Path of the page that asks for consent, and of the page that takes user codes: pages of the dashboard.
 pub const AUTHORIZE_PAGE: &str = "/dashboard/authorize";

@@ -9,6 +9,7 @@ use mail::email::Category;
 use mail::id::{EmailId, OptOutId};
 use mail::quota::Noun;
 use mail::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label, category_word};
+use queue::suppressions::SuppressionService;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -150,7 +151,7 @@ impl FromRequest for ListOptOuts {
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> Result<OptOutList, Problem> {
     let ListOptOuts { page, email, categories } = input;
-    let (store, account, before) = (state.intake.store(), tenant.account().id, page.before_opt_out()?);
+    let (store, account, before) = (&state.services.store, tenant.account().id, page.before_opt_out()?);
     let (opt_outs, next) = match email {
         Some(email) => {
             let mut found = store::opt_out::list_by_address(store, account, &email, &categories).await?;
@@ -226,8 +227,8 @@ pub struct OptOutResponse {
 /// The input is invalid; the storage quota is exhausted; the store cannot be used.
 pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateOptOut) -> Result<OptOutResponse, Problem> {
     let CreateOptOut { email, category } = request;
-    let (account, contacts) = (tenant.account().id, state.intake.suppressions());
-    let existing = store::opt_out::list_by_address(state.intake.store(), account, &email, &[category]).await?;
+    let (account, contacts) = (tenant.account().id, SuppressionService::new(&state.services));
+    let existing = store::opt_out::list_by_address(&state.services.store, account, &email, &[category]).await?;
     if let Some(opt_out) = existing.first() {
         return Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(opt_out) });
     }
@@ -263,7 +264,7 @@ impl FromRequest for OptOutPath {
 /// # Errors
 /// The opt-out does not exist; the store cannot be used.
 pub async fn delete(state: Arc<AppState>, tenant: Tenant, OptOutPath(id): OptOutPath) -> Result<OkResponse, Problem> {
-    let store = state.intake.store();
+    let store = &state.services.store;
     let found = store::opt_out::find_by_id(store, tenant.account().id, id).await?.ok_or_else(opt_out_not_found)?;
     let mut batch = Batch::progress();
     store::opt_out::delete(&mut batch, &found);

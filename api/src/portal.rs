@@ -233,8 +233,8 @@ async fn sign_in_with_link(
     let context = SignInContext { visitor, from: request.client_ip };
     match state.affiliate.portal.sessions.sign_in(secret, &context).await {
         Ok((token, partner_session)) => {
-            let (now, email) = (state.intake.clock().now(), partner_session.partner.email.to_string());
-            state.sign_in_limiter.remember_partner_network(request.client_ip, partner_session.program.id, &email, now);
+            let (now, email) = (state.services.clock.now(), partner_session.partner.email.to_string());
+            state.sign_in.limiter.remember_partner_network(request.client_ip, partner_session.program.id, &email, now);
             let to = PortalPage::redirect(status, &home_url(state, request))?;
             Ok(to.with_cookie(cookie::set_cookie(&token, is_secure(state))))
         }
@@ -245,8 +245,8 @@ async fn sign_in_with_link(
 
 /// Logs a used or expired link and returns the page for it.
 fn refused_link(state: &AppState, request: &PortalRequest) -> PortalPage {
-    let now = state.intake.clock().now();
-    state.login_log.failed(LoginKind::PortalLink, request.client_ip, "used_or_expired", now);
+    let now = state.services.clock.now();
+    state.sign_in.log.failed(LoginKind::PortalLink, request.client_ip, "used_or_expired", now);
     expired_link_page()
 }
 

@@ -224,7 +224,7 @@ pub async fn delete(
     tenant: Tenant,
     ReceivedEmailPath(id): ReceivedEmailPath,
 ) -> Result<OkResponse, Problem> {
-    let store = state.intake.store();
+    let store = &state.services.store;
     for _ in 0..TRIES_MAX {
         let received = find(&state, &tenant, id).await?;
         let mut batch = Batch::progress();

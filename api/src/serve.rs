@@ -78,12 +78,12 @@ pub fn serve_api(
             drain_max: state.options.drain_max,
             error_response: Some(protocol_error_response(&state)),
         };
-        let (tasks, drain_max) = (state.tasks.clone(), config.drain_max);
+        let (tasks, drain_max) = (state.background.tasks.clone(), config.drain_max);
         let (log_state, log_stop) = (Arc::clone(&state), stop.clone());
         let log_writer =
-            tokio::spawn(async move { log_state.request_log.run(log_state.intake.store(), log_stop).await });
+            tokio::spawn(async move { log_state.request_log.run(&log_state.services.store, log_stop).await });
         tokio::spawn(approval_tasks::run(Arc::clone(&server), stop.clone()));
-        let (closing, stopped) = (state.shutdown.clone(), stop.clone());
+        let (closing, stopped) = (state.background.shutdown.clone(), stop.clone());
         tokio::spawn(async move {
             stopped.cancelled().await;
             closing.cancel();
@@ -108,7 +108,7 @@ pub fn serve_api(
         let _ = tokio::time::timeout(drain_max, tasks.wait()).await;
         let _ = log_writer.await;
         // Entries of requests that were answered since the stop.
-        state.request_log.flush(state.intake.store()).await;
+        state.request_log.flush(&state.services.store).await;
         Ok(())
     })
 }

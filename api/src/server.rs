@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use ::affiliate::service::AffiliateService;
 use bytes::Bytes;
-use queue::intake::Intake;
+use queue::subsystems::{AccountSubsystems, Subsystems};
 
 use crate::openapi;
 use crate::operation::Operation;
@@ -20,17 +21,28 @@ pub struct ApiServer {
 impl ApiServer {
     /// Builds the state, and the router from the operation table.
     #[must_use]
-    pub fn new(intake: Intake, options: ApiOptions) -> Arc<Self> {
-        Self::with_operations(intake, options, operation_table())
+    pub fn new(
+        queue: Arc<Subsystems>,
+        accounts: AccountSubsystems,
+        affiliate: AffiliateService,
+        options: ApiOptions,
+    ) -> Arc<Self> {
+        Self::with_operations(queue, accounts, affiliate, options, operation_table())
     }
 
     /// As [`ApiServer::new`], with another operation table, for tests.
     #[must_use]
-    pub fn with_operations(intake: Intake, options: ApiOptions, table: Vec<Operation>) -> Arc<Self> {
+    pub fn with_operations(
+        queue: Arc<Subsystems>,
+        accounts: AccountSubsystems,
+        affiliate: AffiliateService,
+        options: ApiOptions,
+        table: Vec<Operation>,
+    ) -> Arc<Self> {
         let router = Arc::new(OperationRouter::new(table));
         let (described, base_url) = (Arc::clone(&router), options.base_url.clone());
         let document = Box::new(move || Bytes::from(openapi::render(described.operations(), &base_url)));
-        Arc::new(Self { state: AppState::new(intake, options, document), router })
+        Arc::new(Self { state: AppState::new(queue, accounts, affiliate, options, document), router })
     }
 
     /// The state that the handlers share.

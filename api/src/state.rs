@@ -1,4 +1,4 @@
-//! `AppState`: everything that the handlers share (intake, settings, memory budget, limiters, request log, running
+//! `AppState`: everything that the handlers share (subsystems, settings, memory budget, limiters, request log, running
 //! tasks), and the options of the HTTP API. It does not depend on the handlers: the router is in
 //! [`ApiServer`](crate::server::ApiServer).
 
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use ::affiliate::audit::runner::AuditRunner;
 use ::affiliate::service::AffiliateService;
 use bytes::Bytes;
 use mail::address::{Address, DomainName};
@@ -15,31 +14,25 @@ use mail::id::RequestId;
 use mail::mta_sts::MtaStsMode;
 use mail::quota::Noun;
 use proxy::trusted_proxies::TrustedProxies;
-use queue::automations::AutomationRunner;
-use queue::intake::Intake;
-use queue::queue_admin::QueueAdmin;
+use queue::services::Services;
 use queue::storage_quota::StorageReservation;
+use queue::subsystems::{AccountSubsystems, Subsystems};
 use store::access::Tenant;
-use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::access::revalidation::AccessRevalidator;
 use crate::account_permits::AccountPermits;
 use crate::approval_signals::ApprovalSignals;
-use crate::auth::login_log::LoginLog;
-use crate::auth::password_hashing::PasswordHasher;
-use crate::auth::sign_in_limiter::SignInRateLimiter;
+use crate::auth::SignInGuards;
+use crate::background_work::BackgroundWork;
 use crate::mounted_service::MountedService;
-use crate::oauth::client_document::ClientDocuments;
-use crate::oauth::device_polls::DevicePolls;
+use crate::oauth::OAuthCaches;
 use crate::problem::Problem;
 use crate::request::SEND_BYTES_MAX;
 use crate::request_log::RequestLogWriter;
 use crate::serve::memory_budget::MemoryBudget;
 use crate::serve::static_pages::Overlay;
 use crate::session_pages::SessionPages;
-use crate::visits::limits::VisitRateLimiter;
+use crate::visits::limits::VisitLimits;
 
 /// Most open connections. An idle one costs a few kilobytes.
 pub const CONNECTIONS_MAX: usize = 4_096;
@@ -53,8 +46,6 @@ pub const ACCOUNT_BYTES_MIN: usize = SEND_BYTES_MAX + (16 << 20);
 /// ([`ACCOUNT_BYTES_MIN`]), and eight thousand ordinary requests of 10 KB. A request in progress takes up to twice
 /// its body (the decoded attachments, then the message composed of them).
 pub const BYTES_IN_FLIGHT_MAX: usize = 400 << 20;
-/// Most reports of referral sign-ups that are processed in the background at once.
-const SIGNUP_REPORTS_MAX: usize = 512;
 /// Longest wait of a shutdown for requests in progress.
 pub const DRAIN_MAX: Duration = Duration::from_secs(20);
 
@@ -151,36 +142,23 @@ pub(crate) type OpenApiRenderer = Box<dyn FnOnce() -> Bytes + Send>;
 
 /// The state that all requests share.
 pub struct AppState {
-    pub(crate) intake: Intake,
-    pub(crate) automation_runner: AutomationRunner,
-    /// Tells what queued recipients wait for.
-    pub(crate) queue_admin: Arc<QueueAdmin>,
-    /// Wakes the execution of approved requests, and those that wait for its end.
-    pub(crate) approvals: ApprovalSignals,
+    pub(crate) services: Services,
+    pub(crate) queue: Arc<Subsystems>,
+    pub(crate) accounts: AccountSubsystems,
+    pub(crate) affiliate: AffiliateService,
     pub(crate) options: ApiOptions,
     pub(crate) memory_budget: MemoryBudget,
-    pub(crate) tasks: TaskTracker,
+    pub(crate) background: BackgroundWork,
     pub(crate) request_log: RequestLogWriter,
-    pub(crate) password_hasher: PasswordHasher,
-    pub(crate) sign_in_limiter: SignInRateLimiter,
-    /// Bounds how many failed logins are logged.
-    pub(crate) login_log: LoginLog,
-    /// Fetched metadata documents of OAuth clients.
-    pub(crate) client_documents: ClientDocuments,
-    pub(crate) device_polls: DevicePolls,
-    pub(crate) visit_limits: VisitRateLimiter,
-    /// Rate limit of referral visits that browsers report to an affiliate program.
-    pub(crate) click_limits: VisitRateLimiter,
-    /// Permits for referral sign-up reports, which are processed after the response.
-    pub(crate) signup_report_permits: Arc<Semaphore>,
-    pub(crate) affiliate: AffiliateService,
-    pub(crate) audits: AuditRunner,
+    pub(crate) sign_in: SignInGuards,
+    pub(crate) oauth: OAuthCaches,
+    pub(crate) visits: VisitLimits,
+    /// Wakes the execution of approved requests, and those that wait for its end.
+    pub(crate) approvals: ApprovalSignals,
     /// An account replays past events for one automation at a time.
     pub(crate) replay_permits: AccountPermits,
     /// Rechecks the access of streams and exports while they run.
     pub(crate) revalidator: Arc<AccessRevalidator>,
-    /// Cancelled at shutdown; ends streams that have no end of their own.
-    pub(crate) shutdown: CancellationToken,
     /// The OpenAPI document, rendered on first use.
     openapi: LazyLock<Bytes, OpenApiRenderer>,
 }
@@ -188,31 +166,31 @@ pub struct AppState {
 impl AppState {
     /// Builds the state; `openapi` renders the OpenAPI document when it is first requested.
     #[must_use]
-    pub(crate) fn new(intake: Intake, options: ApiOptions, openapi: OpenApiRenderer) -> Arc<Self> {
-        intake.set_base_url(&options.base_url);
-        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+    pub(crate) fn new(
+        queue: Arc<Subsystems>,
+        accounts: AccountSubsystems,
+        affiliate: AffiliateService,
+        options: ApiOptions,
+        openapi: OpenApiRenderer,
+    ) -> Arc<Self> {
+        accounts.links.set_base_url(&options.base_url);
+        let (services, background) = (queue.services.clone(), BackgroundWork::default());
+        let credentials = Arc::clone(&accounts.credentials);
         Arc::new(Self {
-            affiliate: AffiliateService::new(intake.clone()),
-            audits: AuditRunner::default(),
-            replay_permits: AccountPermits::default(),
-            revalidator: AccessRevalidator::new(intake.clone(), tasks.clone(), shutdown.clone()),
-            automation_runner: AutomationRunner::new(&intake),
-            queue_admin: Arc::clone(intake.queue_admin()),
-            intake,
-            approvals: ApprovalSignals::default(),
+            revalidator: AccessRevalidator::new(&services, credentials, background.clone()),
+            visits: VisitLimits::new(&services),
+            services,
+            queue,
+            accounts,
+            affiliate,
             memory_budget: MemoryBudget::new(options.bytes_in_flight_max, ACCOUNT_BYTES_MIN),
             options,
-            tasks,
+            background,
             request_log: RequestLogWriter::default(),
-            password_hasher: PasswordHasher::default(),
-            sign_in_limiter: SignInRateLimiter::default(),
-            login_log: LoginLog::default(),
-            client_documents: ClientDocuments::default(),
-            device_polls: DevicePolls::default(),
-            visit_limits: VisitRateLimiter::default(),
-            click_limits: VisitRateLimiter::default(),
-            signup_report_permits: Arc::new(Semaphore::new(SIGNUP_REPORTS_MAX)),
-            shutdown,
+            sign_in: SignInGuards::default(),
+            oauth: OAuthCaches::default(),
+            approvals: ApprovalSignals::default(),
+            replay_permits: AccountPermits::default(),
             openapi: LazyLock::new(openapi),
         })
     }
@@ -221,15 +199,10 @@ impl AppState {
         self.options.upgrade_url.as_deref()
     }
 
-    #[must_use]
-    pub fn intake(&self) -> &Intake {
-        &self.intake
-    }
-
     /// True if no handler runs, not even after its response was sent.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.tasks.is_empty()
+        self.background.tasks.is_empty()
     }
 
     /// The OpenAPI document.
@@ -245,11 +218,11 @@ impl AppState {
         noun: Noun,
         amount: u64,
     ) -> Result<StorageReservation, Problem> {
-        let reserved = self.intake.storage_quotas().reserve(tenant.account(), noun, amount).await;
+        let reserved = self.accounts.limits.storage.reserve(tenant.account(), noun, amount).await;
         reserved.map_err(|error| Problem::from_quota_error(error, self.upgrade_url()))
     }
 
     pub(crate) fn next_request_id(&self) -> RequestId {
-        RequestId::new(self.intake.clock().now(), self.intake.entropy().unique_bits())
+        RequestId::new(self.services.clock.now(), self.services.entropy.unique_bits())
     }
 }

@@ -18,7 +18,7 @@ use http::Method;
 use mail::credential::ApiKeyScope;
 use mail::id::SuppressionId;
 use mail::suppression::{Suppression, SuppressionReason, SuppressionTarget};
-use queue::suppressions::SuppressionError;
+use queue::suppressions::{SuppressionError, SuppressionService};
 use serde_json::json;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
@@ -95,7 +95,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListSuppressions)
     let ListSuppressions { page, selection } = input;
     let before = page.before_suppression()?;
     let SuppressionQuery { email, mut filter } = selection;
-    let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
+    let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     filter.holding_at = Some(now);
     let listed = match email {
         Some(target) => {
@@ -144,12 +144,12 @@ fn suppression_not_found() -> Problem {
 }
 
 async fn find(state: &AppState, tenant: &Tenant, named: &SuppressionPath) -> Result<StoredSuppression, Problem> {
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let found = match named {
         SuppressionPath::Id(id) => store::suppression::find_by_id(store, account, *id).await?,
         SuppressionPath::Target(target) => store::suppression::get(store, account, target).await?,
     };
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     found.filter(|found| found.suppression.is_active(now)).ok_or_else(suppression_not_found)
 }
 
@@ -210,10 +210,10 @@ pub async fn delete_suppression(
             );
         }
         let mut batch = Batch::progress();
-        state.intake.suppressions().delete_suppression(&mut batch, &found);
-        match state.intake.store().commit(batch).await {
+        SuppressionService::new(&state.services).delete_suppression(&mut batch, &found);
+        match state.services.store.commit(batch).await {
             Ok(()) => {
-                state.intake.notify_outbox();
+                state.services.outbox_wakeup.notify_one();
                 return Ok(OkResponse::OK);
             }
             Err(CommitError::Conflict { .. }) => {}

@@ -112,8 +112,8 @@ pub async fn create(
     let CreateTemplate { name, edit } = request;
     let edit = edit.compile("").await?;
     let reserved = reserve_compiled(&state, &tenant, &edit).await?;
-    let now = state.intake.clock().now();
-    let id = TemplateId::new(now, state.intake.entropy().unique_bits());
+    let now = state.services.clock.now();
+    let id = TemplateId::new(now, state.services.entropy.unique_bits());
     let (template, bodies) = edit.build(&name, id, tenant.account().id, now);
     let mut batch = Batch::intake();
     store::template::create(&mut batch, &template, &bodies);
@@ -165,7 +165,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListTemplates) ->
         (input.categories.is_empty() || input.categories.contains(&template.draft.category))
             && (input.statuses.is_empty() || input.statuses.contains(&template.status()))
     };
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let (found, next) = store::template::list(store, account, before, input.page.limit, passes).await?;
     let templates = found.iter().map(TemplateView::without_bodies).collect();
     Ok(TemplateList { templates, has_more: next.is_some(), next_cursor: next.map(paging::after_template) })
@@ -199,7 +199,7 @@ pub async fn update(
     for _ in 0..TRIES_MAX {
         let (before, bodies_before) = find_with_bodies(&state, &tenant, &key).await?;
         update.check_version(&before)?;
-        let now = state.intake.clock().now();
+        let now = state.services.clock.now();
         let (mut after, bodies) = update.apply(&edit, (&before, &bodies_before), now)?;
         let edited = after.draft != before.draft || bodies != bodies_before;
         if edited {
@@ -207,7 +207,7 @@ pub async fn update(
             after.changed = match before.published {
                 None => false,
                 Some(published) => {
-                    let (store, id) = (state.intake.store(), before.id);
+                    let (store, id) = (&state.services.store, before.id);
                     let version = store::template::get_version(store, before.account, id, published.version).await?;
                     version.is_none_or(|(version, old)| version.settings != after.draft || old != bodies)
                 }
@@ -259,9 +259,9 @@ pub async fn duplicate(
     let (original, bodies) = find_with_bodies(&state, &tenant, &key).await?;
     let reserved = reserve_storage(&state, &tenant, &bodies).await?;
     for number in 1..=COPY_NAMES_MAX {
-        let now = state.intake.clock().now();
+        let now = state.services.clock.now();
         let copy = Template {
-            id: TemplateId::new(now, state.intake.entropy().unique_bits()),
+            id: TemplateId::new(now, state.services.entropy.unique_bits()),
             name: request.name.clone().unwrap_or_else(|| copy_name(&original.name, number)),
             alias: request.alias.clone(),
             draft_version: 1,
@@ -294,7 +294,7 @@ pub async fn duplicate(
 
 async fn is_alias_taken(state: &AppState, tenant: &Tenant, request: &DuplicateTemplate) -> Result<bool, Problem> {
     let Some(alias) = &request.alias else { return Ok(false) };
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     Ok(store::template::find(store, account, &TemplateKey::parse(alias)).await?.is_some())
 }
 

@@ -165,7 +165,7 @@ impl IntoResponse for TrackingResponse {
 /// # Errors
 /// The token is invalid.
 pub async fn track_open(state: Arc<AppState>, fetch: TrackedRequest) -> Result<TrackingResponse, Problem> {
-    let Some(target) = verify_pixel_token(state.intake.link_key(), &fetch.token) else {
+    let Some(target) = verify_pixel_token(&state.accounts.links.key, &fetch.token) else {
         return fetch.unknown_link_response();
     };
     record_in_background(&state, fetch.into_tracked_event(target, None)).await;
@@ -177,7 +177,7 @@ pub async fn track_open(state: Arc<AppState>, fetch: TrackedRequest) -> Result<T
 /// # Errors
 /// The token is invalid.
 pub async fn track_click(state: Arc<AppState>, fetch: TrackedRequest) -> Result<TrackingResponse, Problem> {
-    let Some(click) = TrackedLink::read(state.intake.link_key(), &fetch.token) else {
+    let Some(click) = TrackedLink::read(&state.accounts.links.key, &fetch.token) else {
         return fetch.unknown_link_response();
     };
     let Ok(to) = HeaderValue::from_str(&location_value(&click.url)) else {
@@ -190,8 +190,8 @@ pub async fn track_click(state: Arc<AppState>, fetch: TrackedRequest) -> Result<
 /// Records the open or click in the background, and waits for it at most [`RECORD_WAIT_MAX`].
 async fn record_in_background(state: &Arc<AppState>, fetched: TrackedFetch) {
     let task_state = Arc::clone(state);
-    let recording = state.tasks.spawn(async move {
-        let outcome = match task_state.intake.email_tracking().record(&fetched).await {
+    let recording = state.background.tasks.spawn(async move {
+        let outcome = match task_state.visits.emails.record(&fetched).await {
             Ok(Some(counted)) if counted.machine => "machine",
             Ok(Some(_)) => "person",
             Ok(None) => "uncounted",

@@ -22,7 +22,7 @@ use http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_PO
 use http::{Method, StatusCode};
 use mail::suppression::{SuppressionReason, SuppressionTarget};
 use mail::unsubscribe::{UnsubscribeScope, UnsubscribeToken, verify_token};
-use queue::suppressions::SubscriptionPreferences;
+use queue::suppressions::{SubscriptionPreferences, SuppressionService};
 use serde_json::{Value, json};
 use store::engine::ReadError;
 use store::suppression::AddressSuppression;
@@ -181,8 +181,8 @@ impl FromRequest for SetPreferences {
 
 /// Verifies a token; `None` if it is invalid or its account does not exist.
 async fn load_token(state: &AppState, token: &str) -> Result<Option<UnsubscribeToken>, ReadError> {
-    let Some(bound) = verify_token(state.intake.link_key(), token) else { return Ok(None) };
-    let account = store::account::get(state.intake.store(), bound.account).await?;
+    let Some(bound) = verify_token(&state.accounts.links.key, token) else { return Ok(None) };
+    let account = store::account::get(&state.services.store, bound.account).await?;
     Ok(account.map(|_| bound))
 }
 
@@ -192,7 +192,7 @@ async fn load_page_content(
     token: &str,
     bound: &UnsubscribeToken,
 ) -> Result<UnsubscribePageContent, ReadError> {
-    let (store, now) = (state.intake.store(), state.intake.clock().now());
+    let (store, now) = (&state.services.store, state.services.clock.now());
     let email = store::email::get_without_recipients(store, bound.account, bound.email).await?;
     let targets = [SuppressionTarget::Address(bound.address.clone())];
     let suppressions = store::suppression::list_address_suppressions(store, bound.account, &targets, now).await?;
@@ -236,7 +236,9 @@ pub async fn unsubscribe(
     OneClickUnsubscribe(token): OneClickUnsubscribe,
 ) -> Result<UnsubscribePage, Problem> {
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
-    state.intake.apply_preference(&bound, SubscriptionPreferences::unsubscribing_from(bound.scope)).await?;
+    SuppressionService::new(&state.services)
+        .apply_preference(&bound, SubscriptionPreferences::unsubscribing_from(bound.scope))
+        .await?;
     Ok(html_page(pages::done_page(&load_page_content(&state, &token, &bound).await?)))
 }
 
@@ -259,7 +261,7 @@ pub async fn preferences_page(
 pub async fn set_preferences(state: Arc<AppState>, input: SetPreferences) -> Result<UnsubscribePage, Problem> {
     let SetPreferences { token, preferences } = input;
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
-    state.intake.apply_preference(&bound, preferences).await?;
+    SuppressionService::new(&state.services).apply_preference(&bound, preferences).await?;
     Ok(html_page(pages::preferences_page(&load_page_content(&state, &token, &bound).await?, true)))
 }
 

@@ -153,7 +153,7 @@ impl FromRequest for UpdateUserRole {
 /// # Errors
 /// The store cannot be read.
 pub async fn list(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<UserList, Problem> {
-    let found = store::user::list(state.intake.store(), user.tenant().account().id).await?;
+    let found = store::user::list(&state.services.store, user.tenant().account().id).await?;
     let users = found.iter().rev().map(UserView::from_user).collect();
     Ok(UserList { users, has_more: false, next_cursor: None })
 }
@@ -172,8 +172,8 @@ pub async fn invite(
 ) -> Result<InviteUserResponse, Problem> {
     let InviteUser { email, role } = request;
     let account = signed_in.tenant().account();
-    state.sign_in_limiter.count_invitation(account.id, &email.to_string(), state.intake.clock().now())?;
-    let users = UserService::from_intake(&state.intake);
+    state.sign_in.limiter.count_invitation(account.id, &email.to_string(), state.services.clock.now())?;
+    let users = UserService::new(&state.services);
     let reserved = match users.is_user(account, &email).await.map_err(user_error_problem)? {
         true => None,
         false => Some(state.reserve_storage(signed_in.tenant(), Noun::Users, 1).await?),
@@ -203,7 +203,7 @@ pub async fn update_role(
 ) -> Result<UserResponse, Problem> {
     let UpdateUserRole(id, role) = request;
     let account = signed_in.tenant().account();
-    let users = UserService::from_intake(&state.intake);
+    let users = UserService::new(&state.services);
     let changed = users.change_role(account.id, id, role, signed_in.user().role).await;
     let user = changed.map_err(user_error_problem)?;
     notify_owner_added(&state, account, &user);
@@ -215,7 +215,7 @@ pub async fn update_role(
 /// # Errors
 /// The user does not exist; 403 when an admin manages an owner or admin; 409 when no owner would be left.
 pub async fn remove(state: Arc<AppState>, user: SignedInUser, UserPath(id): UserPath) -> Result<OkResponse, Problem> {
-    UserService::from_intake(&state.intake)
+    UserService::new(&state.services)
         .remove_user(user.tenant().account().id, id, user.user().role)
         .await
         .map_err(user_error_problem)?;

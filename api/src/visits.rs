@@ -215,21 +215,21 @@ impl IntoResponse for VisitReportAccepted {
 /// # Errors
 /// The rate limit is exceeded; the site does not exist; the store cannot be read or written.
 pub async fn record_visit(state: Arc<AppState>, report: ReportSiteVisit) -> Result<VisitReportAccepted, Problem> {
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     let rate_limited = |standing: RateLimitStatus| {
         let problem = Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits; try again later");
         problem.with_header(http::header::RETRY_AFTER, standing.reset_s.max(1).to_string())
     };
-    state.visit_limits.check_address(report.client_ip, now).map_err(rate_limited)?;
+    state.visits.pages.check_address(report.client_ip, now).map_err(rate_limited)?;
     if report.opted_out || is_bot(&report) {
         return Ok(VisitReportAccepted);
     }
-    let Some(account) = store::account::get(state.intake.store(), report.site).await? else {
+    let Some(account) = store::account::get(&state.services.store, report.site).await? else {
         return Err(Problem::not_found("site"));
     };
-    state.visit_limits.check_site(account.id, now).map_err(rate_limited)?;
+    state.visits.pages.check_site(account.id, now).map_err(rate_limited)?;
     if let Some(visit) = from_page(&report.visitor_id, &report.url, &report.referrer, now) {
-        let ingested = state.intake.product_events().ingest_visit(account.id, visit).await;
+        let ingested = state.accounts.product_events.ingest_visit(account.id, visit).await;
         ingested.map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
     }
     Ok(VisitReportAccepted)
@@ -318,9 +318,9 @@ pub async fn get(
     tenant: Tenant,
     VisitCountsQuery(period): VisitCountsQuery,
 ) -> Result<VisitCountsResponse, Problem> {
-    let days = period.hour_range(state.intake.clock().now())?;
+    let days = period.hour_range(state.services.clock.now())?;
     crate::events::aggregation::wait_until_counted(&state).await;
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let rows = product_event_count::source_counts(store, account, days, ROWS_MAX + 1).await?;
     if rows.len() > ROWS_MAX {
         let text = format!("gives more than {ROWS_MAX} rows; request a shorter range");

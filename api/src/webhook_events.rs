@@ -132,8 +132,8 @@ pub async fn list(
             .await
             .map(|stream| WebhookEventsResponse(WebhookEventsBody::Live(stream)));
     }
-    state.intake.outbox().dispatch_within(OUTBOX_WAIT_MAX).await;
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    state.queue.events.outbox.dispatch_within(OUTBOX_WAIT_MAX).await;
+    let (store, account) = (&state.services.store, tenant.account().id);
     let first = match input.direction {
         SortDirection::OldestFirst => 0,
         SortDirection::NewestFirst => u64::MAX,
@@ -159,7 +159,7 @@ pub async fn list(
             }
         }
     }
-    let events = state.intake.webhooks().dispatched_events(account, &chosen).await?;
+    let events = state.accounts.webhooks.dispatched_events(account, &chosen).await?;
     let is_continued = has_more || input.direction == SortDirection::OldestFirst;
     Ok(WebhookEventsResponse(WebhookEventsBody::Page(WebhookEventPage {
         events: events.into_iter().map(WebhookEventView::from).collect(),

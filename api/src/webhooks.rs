@@ -90,7 +90,7 @@ async fn find_domains(
 ) -> Result<Vec<(DomainId, DomainName)>, Problem> {
     let mut domains = Vec::with_capacity(ids.len());
     for id in ids {
-        let found = store::domain::get(state.intake.store(), tenant.account().id, *id).await?;
+        let found = store::domain::get(&state.services.store, tenant.account().id, *id).await?;
         let Some(domain) = found else {
             return Err(Problem::field("domain_ids", format!("{id} is not a domain of this account")));
         };
@@ -105,7 +105,7 @@ async fn check_addresses(state: &AppState, tenant: &Tenant, addresses: &[Address
     domains.sort_unstable();
     domains.dedup();
     for name in domains {
-        let found = store::domain::find_by_name(state.intake.store(), name).await?;
+        let found = store::domain::find_by_name(&state.services.store, name).await?;
         if found.is_none_or(|domain| domain.account != tenant.account().id) {
             let text = format!("`{name}` is not a domain of this account");
             return Err(Problem::field("inbound_addresses", text));
@@ -115,7 +115,7 @@ async fn check_addresses(state: &AppState, tenant: &Tenant, addresses: &[Address
 }
 
 fn check_url(state: &AppState, url: &str) -> Result<(), Problem> {
-    state.intake.webhooks().check_webhook_url(url).map_err(|text| Problem::field("url", text))
+    state.accounts.webhooks.check_webhook_url(url).map_err(|text| Problem::field("url", text))
 }
 
 /// `POST /webhooks`.
@@ -132,7 +132,7 @@ pub async fn create(
     let domains = find_domains(&state, &tenant, &input.domain_ids.unwrap_or_default()).await?;
     let addresses = input.inbound_addresses.unwrap_or_default();
     check_addresses(&state, &tenant, &addresses).await?;
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     let mut settings = Webhook {
         id: WebhookId::new(now, 0),
         account: tenant.account().id,
@@ -153,7 +153,7 @@ pub async fn create(
     if input.enabled == Some(false) {
         settings.set_disabled(Some(DisabledReason::Customer));
     }
-    let made = state.intake.webhooks().create_webhook(settings).await;
+    let made = state.accounts.webhooks.create_webhook(settings).await;
     let (webhook, secret) = made.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(WebhookWithSecretResponse { webhook: WebhookView::from_webhook(&webhook), secret })
 }
@@ -164,7 +164,7 @@ pub async fn create(
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListWebhooks) -> Result<WebhookList, Problem> {
     let before = input.0.before_id(paging::KIND_WEBHOOK)?.map(WebhookId::from_bytes);
-    let mut all = store::webhook::list(state.intake.store(), tenant.account().id).await?;
+    let mut all = store::webhook::list(&state.services.store, tenant.account().id).await?;
     all.retain(|webhook| before.is_none_or(|before| webhook.id < before));
     all.reverse();
     let has_more = all.len() > input.0.limit;
@@ -186,7 +186,7 @@ pub async fn get(
     tenant: Tenant,
     WebhookPath(id): WebhookPath,
 ) -> Result<WebhookResponse, Problem> {
-    let found = state.intake.webhooks().webhook(tenant.account().id, id).await;
+    let found = state.accounts.webhooks.webhook(tenant.account().id, id).await;
     Ok(WebhookResponse::from_webhook(&found.map_err(|error| webhook_error_problem(error, &state))?))
 }
 
@@ -210,7 +210,7 @@ pub async fn update(
     if let Some(addresses) = &input.inbound_addresses {
         check_addresses(&state, &tenant, addresses).await?;
     }
-    let changed = state.intake.webhooks().change_webhook(tenant.account().id, id, |webhook| {
+    let changed = state.accounts.webhooks.change_webhook(tenant.account().id, id, |webhook| {
         if let Some(url) = &url {
             webhook.url.clone_from(url);
         }
@@ -241,7 +241,7 @@ pub async fn update(
 /// # Errors
 /// The endpoint does not exist; the store cannot be written.
 pub async fn delete(state: Arc<AppState>, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<OkResponse, Problem> {
-    let deleted = state.intake.webhooks().delete_webhook(tenant.account().id, id).await;
+    let deleted = state.accounts.webhooks.delete_webhook(tenant.account().id, id).await;
     deleted.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(OkResponse::OK)
 }
@@ -256,7 +256,7 @@ pub async fn rotate_secret(
     (WebhookPath(id), RotateWebhookSecret { grace_hours }): (WebhookPath, RotateWebhookSecret),
 ) -> Result<WebhookWithSecretResponse, Problem> {
     let grace = Duration::from_secs(grace_hours * 3_600);
-    let rotated = state.intake.webhooks().rotate_webhook_secret(tenant.account().id, id, grace).await;
+    let rotated = state.accounts.webhooks.rotate_webhook_secret(tenant.account().id, id, grace).await;
     let (webhook, secret) = rotated.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(WebhookWithSecretResponse { webhook: WebhookView::from_webhook(&webhook), secret })
 }

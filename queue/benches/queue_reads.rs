@@ -9,24 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dns::secrets::Vault;
 use jiff::Timestamp;
-use mail::classify::ReplyRules;
 use mail::id::{AccountId, EmailId};
 use mail::recipient::{DsnOptions, RecipientKind};
 use mail::task::{Task, TaskClass, TaskId};
 use mail::task_filter::TaskFilter;
-use mail::verp::VerpKey;
-use queue::client::http::{HttpClient, HttpClientSettings};
-use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
-use queue::delivery_policy::DeliveryPolicy;
-use queue::entropy::Entropy;
-use queue::retry_schedule::RetrySchedule;
-use queue::routing::{MxRouter, RouterSettings};
-use queue::smarthosts::Smarthosts;
-use queue::subsystems::{SubsystemParts, SubsystemSettings, Subsystems};
-use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
+use queue::subsystems::{Subsystems, idle};
 use store::engine::{Batch, RedbOptions, Store};
 use store::queue_walk::QueueWalk;
 use tokio::time::Instant;
@@ -159,45 +148,5 @@ fn task(number: u64) -> Task {
 }
 
 fn queue(store: Store) -> Subsystems {
-    let servers = vec!["127.0.0.1:9".parse().unwrap()];
-    let settings = dns::resolver::ResolverSettings { servers, ..dns::resolver::ResolverSettings::default() };
-    let resolver = dns::resolver::Resolver::new(&settings).unwrap();
-    let hostname: mail::address::DomainName = "mx.example.test".parse().unwrap();
-    let parts = SubsystemParts {
-        store,
-        clock: Clock::default(),
-        entropy: Entropy::default(),
-        router: MxRouter::new(
-            resolver.clone(),
-            RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() },
-        ),
-        dialer: SmtpDialer::new(hostname.clone()).unwrap(),
-        verp: VerpKey::new([1; 32]),
-        webhooks: WebhooksParts {
-            client: HttpClient::new(resolver, HttpClientSettings::default()).unwrap(),
-            vault: Arc::new(Vault::new(&[2; 32]).unwrap()),
-            retry_schedule: RETRY_SCHEDULE.to_vec(),
-        },
-        node: "bench".to_owned(),
-        predecessor_node: None,
-    };
-    let delivery_policy = DeliveryPolicy {
-        schedule: RetrySchedule::default(),
-        paused: true,
-        retention: Duration::from_secs(3_600 * 24 * 30),
-        shaping: ReplyRules::default(),
-    };
-    let settings = SubsystemSettings {
-        hostname,
-        delivery_policy,
-        pace: Vec::new(),
-        tls: TlsSecurityLevel::Off,
-        source_addresses: Vec::new(),
-        pools: Vec::new(),
-        connections_max: 1,
-        in_flight_max: 100,
-        ready_max: 100,
-        body_bytes_max: 1 << 20,
-    };
-    Subsystems::new(parts, settings)
+    Subsystems::new(idle::parts(store), idle::settings())
 }

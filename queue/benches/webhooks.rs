@@ -11,22 +11,14 @@ use std::time::Duration;
 
 use dns::secrets::Vault;
 use jiff::Timestamp;
-use mail::classify::ReplyRules;
 use mail::domain::SealedSecret;
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EventId, SuppressionId, WebhookId};
-use mail::verp::VerpKey;
 use mail::webhook::{RetryPolicy, Webhook};
-use queue::client::http::{HttpClient, HttpClientSettings, UrlRules};
-use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
+use queue::background_tasks;
 use queue::clock::Clock;
-use queue::delivery_policy::DeliveryPolicy;
 use queue::entropy::Entropy;
-use queue::retry_schedule::RetrySchedule;
-use queue::routing::{MxRouter, RouterSettings};
-use queue::smarthosts::Smarthosts;
-use queue::subsystems::{SubsystemParts, SubsystemSettings, Subsystems};
-use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
+use queue::subsystems::{Subsystems, idle};
 use store::engine::{Batch, RedbOptions, Store};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -53,7 +45,7 @@ async fn run(events: u64) {
     let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
     subscribe(&store, &vault, account, url).await;
     queue.cluster.join().await.unwrap();
-    queue.start();
+    background_tasks::start_delivery(&queue);
 
     // The first event opens connections, and the backlog dispatcher may deliver it; after the second the subscriber is
     // known.
@@ -181,48 +173,7 @@ async fn receiver() -> (String, mpsc::UnboundedReceiver<i64>) {
 }
 
 fn queue(store: Store) -> (Subsystems, Arc<Vault>) {
-    let servers = vec!["127.0.0.1:9".parse().unwrap()];
-    let settings = dns::resolver::ResolverSettings { servers, ..dns::resolver::ResolverSettings::default() };
-    let resolver = dns::resolver::Resolver::new(&settings).unwrap();
-    let vault = Arc::new(Vault::new(&[2; 32]).unwrap());
-    let rules = UrlRules { allow_private: true, allow_http: true };
-    let poster = HttpClient::new(resolver.clone(), HttpClientSettings { rules, ..HttpClientSettings::default() });
-    let hostname: mail::address::DomainName = "mx.example.test".parse().unwrap();
-    let parts = SubsystemParts {
-        store,
-        clock: Clock::default(),
-        entropy: Entropy::default(),
-        router: MxRouter::new(
-            resolver,
-            RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() },
-        ),
-        dialer: SmtpDialer::new(hostname.clone()).unwrap(),
-        verp: VerpKey::new([1; 32]),
-        webhooks: WebhooksParts {
-            client: poster.unwrap(),
-            vault: Arc::clone(&vault),
-            retry_schedule: RETRY_SCHEDULE.to_vec(),
-        },
-        node: "bench".to_owned(),
-        predecessor_node: None,
-    };
-    let retention = Duration::from_secs(3_600 * 24 * 30);
-    let settings = SubsystemSettings {
-        hostname,
-        delivery_policy: DeliveryPolicy {
-            schedule: RetrySchedule::default(),
-            paused: true,
-            retention,
-            shaping: ReplyRules::default(),
-        },
-        pace: Vec::new(),
-        tls: TlsSecurityLevel::Off,
-        source_addresses: Vec::new(),
-        pools: Vec::new(),
-        connections_max: 1,
-        in_flight_max: 100,
-        ready_max: 100,
-        body_bytes_max: 1 << 20,
-    };
-    (Subsystems::new(parts, settings), vault)
+    let parts = idle::parts(store);
+    let vault = Arc::clone(&parts.webhooks.vault);
+    (Subsystems::new(parts, idle::settings()), vault)
 }

@@ -13,7 +13,6 @@ use store::billing::{Payers, StoredBillingRecord};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 
-use crate::intake::Intake;
 use crate::sender_authorization::SenderAuthorization;
 
 /// Commits tried when another event changes the same customer or account concurrently.
@@ -40,15 +39,13 @@ pub struct BillingService {
     senders: Arc<SenderAuthorization>,
 }
 
-impl Intake {
-    /// The billing service. It invalidates cached sender authorizations of changed accounts.
-    #[must_use]
-    pub fn billing(&self) -> BillingService {
-        BillingService { store: self.store().clone(), senders: Arc::clone(&self.sender_authorization) }
-    }
-}
-
 impl BillingService {
+    /// Creates the service. It invalidates cached sender authorizations of changed accounts.
+    #[must_use]
+    pub fn new(store: Store, senders: Arc<SenderAuthorization>) -> Self {
+        Self { store, senders }
+    }
+
     /// Applies an update of a customer. Returns the account that the customer pays for, if it is known.
     ///
     /// # Errors

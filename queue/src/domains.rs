@@ -169,7 +169,7 @@ impl SendingDomains {
         Self {
             services,
             outbox: Arc::clone(&events.outbox),
-            owner_alert_timers: Arc::clone(&events.owner_alert_timers),
+            owner_alert_timers: Arc::clone(&events.owner_alerts.timers),
             sender_authorization,
             publishing: Semaphore::new(PUBLISHING_MAX),
             publishing_by_account: keyed_semaphore::KeyedSemaphore::new(PUBLISHING_PER_ACCOUNT_MAX),

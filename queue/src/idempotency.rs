@@ -20,11 +20,19 @@ use store::access::Tenant;
 use store::engine::{Batch, ReadError, Store};
 use store::idempotency::{ScopedIdempotencyKey, StoredIdempotencyRecord};
 
-use crate::intake::Intake;
+use crate::clock::Clock;
+use crate::services::Services;
+
+/// The idempotency keys of all accounts.
+pub struct IdempotencyKeys {
+    store: Store,
+    clock: Clock,
+    in_progress: Arc<InProgressKeys>,
+}
 
 /// Keys whose operation runs on this node now.
 #[derive(Debug, Default)]
-pub struct InProgressKeys(Mutex<HashSet<ScopedIdempotencyKey>>);
+struct InProgressKeys(Mutex<HashSet<ScopedIdempotencyKey>>);
 
 /// A key in progress; dropping it removes the key from the set.
 struct InProgressKey(Arc<InProgressKeys>, ScopedIdempotencyKey);
@@ -63,7 +71,7 @@ pub struct IdempotencyGuard {
 #[derive(Clone)]
 pub struct InProgressHold(#[expect(dead_code, reason = "held for its drop")] Arc<InProgressKey>);
 
-/// Result of [`IdempotencyGuard::begin`].
+/// Result of [`IdempotencyKeys::begin`].
 pub enum IdempotencyDecision {
     /// Run the operation, or the rest of a partial one, and record its result with the guard.
     Proceed(Box<IdempotencyGuard>),
@@ -73,7 +81,7 @@ pub enum IdempotencyDecision {
     Unconfirmed(EmailId),
 }
 
-/// Error of [`IdempotencyGuard::begin`].
+/// Error of [`IdempotencyKeys::begin`].
 #[derive(Debug)]
 pub enum IdempotencyError {
     /// Another request with this key is in progress on this node.
@@ -89,22 +97,26 @@ impl From<ReadError> for IdempotencyError {
     }
 }
 
-impl IdempotencyGuard {
+impl IdempotencyKeys {
+    pub(crate) fn new(services: &Services) -> Self {
+        Self { store: services.store.clone(), clock: services.clock.clone(), in_progress: Arc::default() }
+    }
+
     /// Acquires a key and looks up its stored record.
     ///
     /// # Errors
     /// `InProgress` when the key is used on this node now, `KeyReused` when it was used with another fingerprint; the
     /// store cannot be read.
     pub async fn begin(
-        intake: &Intake,
+        &self,
         tenant: &Tenant,
         operation: IdempotencyScope,
         claim: IdempotencyKey,
     ) -> Result<IdempotencyDecision, IdempotencyError> {
         let name = ScopedIdempotencyKey { account: tenant.account().id, operation, key: claim.key };
-        let held = intake.in_progress_keys().acquire(&name).ok_or(IdempotencyError::InProgress)?;
-        let before = store::idempotency::get(intake.store(), &name).await?;
-        let now = intake.clock().now();
+        let held = self.in_progress.acquire(&name).ok_or(IdempotencyError::InProgress)?;
+        let before = store::idempotency::get(&self.store, &name).await?;
+        let now = self.clock.now();
         let used = before.as_ref().map(|found| &found.used).filter(|used| used.is_valid(now));
         if used.is_some_and(|used| used.fingerprint != claim.fingerprint) {
             return Err(IdempotencyError::KeyReused);
@@ -115,7 +127,7 @@ impl IdempotencyGuard {
             Some(IdempotentResult::Partly(progress)) => Some(progress.clone()),
             None => None,
         };
-        Ok(IdempotencyDecision::Proceed(Box::new(Self {
+        Ok(IdempotencyDecision::Proceed(Box::new(IdempotencyGuard {
             name,
             fingerprint: claim.fingerprint,
             before,
@@ -123,7 +135,9 @@ impl IdempotencyGuard {
             hold: InProgressHold(Arc::new(held)),
         })))
     }
+}
 
+impl IdempotencyGuard {
     /// Keeps the key in progress beyond the life of the guard, for a result that is recorded later.
     #[must_use]
     pub fn hold_key(&self) -> InProgressHold {

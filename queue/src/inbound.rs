@@ -36,9 +36,13 @@ use mail::spam::{self, SpamSignals};
 use store::engine::{Body, ReadError};
 
 use crate::bounces::{BounceHandling, BounceMailbox, BounceProcessor};
+use crate::delivery_metrics::DeliveryMetrics;
 use crate::intake::Intake;
+use crate::last_hour::Counted;
 use crate::own_hostnames::OwnHostnames;
-use crate::storage_quota::StorageQuotaError;
+use crate::services::Services;
+use crate::storage_quota::{StorageQuotaError, StorageQuotaTracker};
+use crate::submit_error::SubmitError;
 
 use batch_writer::{BatchWriter, InboundRecord};
 use spam_filter::SpamVerdict;
@@ -173,7 +177,10 @@ struct InspectedMessage {
 pub struct InboundService(Arc<InboundState>);
 
 struct InboundState {
-    intake: Intake,
+    services: Services,
+    intake: Arc<Intake>,
+    storage_quotas: Arc<StorageQuotaTracker>,
+    metrics: Arc<DeliveryMetrics>,
     bounces: Arc<BounceProcessor>,
     resolver: Resolver,
     hostnames: OwnHostnames,
@@ -184,11 +191,25 @@ struct InboundState {
 impl InboundService {
     /// Creates the service.
     #[must_use]
-    pub fn new(intake: Intake, resolver: Resolver, hostnames: OwnHostnames, policy: InboundPolicy) -> Self {
-        let bounces = Arc::clone(intake.bounces());
-        let writer = BatchWriter::new(intake.services.clone(), Arc::clone(&intake.events.recent_events));
-        let policy = RwLock::new(Arc::new(policy));
-        Self(Arc::new(InboundState { intake, bounces, resolver, hostnames, policy, writer }))
+    pub fn new(
+        intake: Arc<Intake>,
+        bounces: Arc<BounceProcessor>,
+        resolver: Resolver,
+        hostnames: OwnHostnames,
+        policy: InboundPolicy,
+    ) -> Self {
+        let services = intake.services.clone();
+        Self(Arc::new(InboundState {
+            writer: BatchWriter::new(services.clone(), Arc::clone(&intake.recent_events)),
+            services,
+            storage_quotas: Arc::clone(&intake.limits.storage),
+            metrics: Arc::clone(&intake.dispatcher.agent.outcomes.metrics),
+            intake,
+            bounces,
+            resolver,
+            hostnames,
+            policy: RwLock::new(Arc::new(policy)),
+        }))
     }
 
     /// Replaces the policy, on a configuration reload.
@@ -196,9 +217,12 @@ impl InboundService {
         *self.0.policy.write() = Arc::new(policy);
     }
 
-    #[must_use]
-    pub fn intake(&self) -> &Intake {
-        &self.0.intake
+    /// Checks that mail can be accepted: the node is not shutting down and the store is healthy.
+    ///
+    /// # Errors
+    /// [`SubmitError::InsufficientStorage`] or [`SubmitError::Unavailable`].
+    pub fn check_ready(&self) -> Result<(), SubmitError> {
+        self.0.intake.check_ready()
     }
 
     #[must_use]
@@ -228,7 +252,7 @@ impl InboundService {
     /// Returns [`UnknownRecipient`] if the address is not local or cannot receive mail.
     pub async fn route_recipient(&self, address: &Address) -> Result<RecipientRoute, UnknownRecipient> {
         let name = address.domain();
-        let found = store::domain::find_by_name(self.0.intake.store(), name).await.map_err(UnknownRecipient::Read)?;
+        let found = store::domain::find_by_name(&self.0.services.store, name).await.map_err(UnknownRecipient::Read)?;
         if let Some(domain) = found.filter(SendingDomain::accepts_inbound) {
             let is_accepted = domain.accepts_address(address);
             if !is_accepted {
@@ -291,12 +315,12 @@ impl InboundService {
                 .collect();
             self.0.writer.write(records).await?;
             for (account, size_bytes) in sizes {
-                let quotas = self.0.intake.storage_quotas();
+                let quotas = &self.0.storage_quotas;
                 quotas.record(account, Noun::ReceivedEmails, 1);
                 quotas.record(account, Noun::ReceivedBytes, size_bytes);
             }
             metrics::counter!("postrider_received_total").increment(1);
-            self.0.intake.count_received();
+            self.0.metrics.last_hour.count(Counted::Received, 1, self.0.services.clock.now());
             Ok(ids)
         })
     }
@@ -304,11 +328,10 @@ impl InboundService {
     /// Checks that an account may store another received email. It runs for each recipient before the message, so that
     /// a full mailbox does not block others.
     async fn check_mailbox_quota(&self, id: AccountId) -> Result<(), UnknownRecipient> {
-        let intake = &self.0.intake;
-        let account = store::account::get(intake.store(), id).await.map_err(UnknownRecipient::Read)?;
+        let account = store::account::get(&self.0.services.store, id).await.map_err(UnknownRecipient::Read)?;
         let Some(account) = account else { return Ok(()) };
         for quota in [Noun::ReceivedEmails, Noun::ReceivedBytes] {
-            match intake.storage_quotas().reserve(&account, quota, 1).await {
+            match self.0.storage_quotas.reserve(&account, quota, 1).await {
                 Ok(_given_back) => {}
                 Err(StorageQuotaError::Read(error)) => return Err(UnknownRecipient::Read(error)),
                 Err(error) => return Err(UnknownRecipient::MailboxFull(error)),
@@ -326,7 +349,7 @@ impl InboundService {
     ) -> Result<InspectedMessage, InboundRejection> {
         let shared = &self.0;
         let policy = self.policy();
-        let received_at = shared.intake.clock().now();
+        let received_at = shared.services.clock.now();
         let source = MessageSource {
             peer: incoming.peer,
             helo: incoming.helo.clone(),
@@ -426,7 +449,7 @@ impl InboundService {
                     let result = result.map_err(|error| {
                         // The peer retries: soon if the message is being processed already, later if the store is
                         // unavailable.
-                        store::warn_unless_away!(self.0.intake.services.store, %error, "cannot process a bounce yet; the sender will retry");
+                        store::warn_unless_away!(self.0.services.store, %error, "cannot process a bounce yet; the sender will retry");
                         InboundRejection::Unavailable
                     })?;
                     // People write to `abuse` as well as feedback loops do (RFC 2142 4).
@@ -464,7 +487,7 @@ impl InboundService {
         let mut records: Vec<InboundRecord> = Vec::new();
         for (address, route) in &incoming.recipients {
             let RecipientRoute::Customer(domain) = route else { continue };
-            let id = ReceivedId::new(*received_at, self.0.intake.entropy().unique_bits());
+            let id = ReceivedId::new(*received_at, self.0.services.entropy.unique_bits());
             let intake = record_for(&mut records, domain.account, id, &body);
             intake.received.push(ReceivedEmail {
                 id,

@@ -5,9 +5,9 @@
 //!                                            └───────►[ email + recipients + schedule + event + body ]─► release
 //! ```
 //!
-//! An email is accepted once it is committed to disk. A failure before the commit leaves no row behind. [`prepare`] and
-//! [`write`] prepare the message, [`scheduled_release`] sends scheduled emails when they are due, and [`reschedule`] reschedules or
-//! cancels them before.
+//! An email is accepted once it is committed to disk. A failure before the commit leaves no row behind. [`prepare`]
+//! prepares the message. [`ScheduledRelease`] sends scheduled emails when they are due, and [`ScheduledEmails`]
+//! reschedules or cancels them before.
 
 mod build_message;
 mod managed_unsubscribe;
@@ -18,126 +18,61 @@ mod scheduled_release;
 mod suppression_check;
 mod tracked_links;
 
-use parking_lot::RwLock;
-use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
-use dns::secrets::Vault;
-use dns::signing_pool::SigningPool;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::account::Account;
-use mail::address::{Address, DomainName};
+use mail::address::Address;
 use mail::draft::Draft;
 use mail::email::EmailStatus;
 use mail::event::Event;
 use mail::id::{EmailId, EventId};
-use mail::plan::Plans;
-use mail::signed_token::TokenKey;
-use mail::unsubscribe::{UnsubscribeLinks, UnsubscribeToken};
-use mail::usage::{PlanRemaining, PlanUsage};
+use mail::usage::PlanRemaining;
 use store::access::Tenant;
-use store::engine::{Batch, CommitError, ReadError, Store, StoreState};
-use tokio::sync::Notify;
+use store::engine::{Batch, CommitError, StoreState};
 
-use crate::automations::engine::AutomationEngine;
-use crate::bounces::BounceProcessor;
-use crate::client::http::{HttpClient, ResponseBudget};
-use crate::clock::Clock;
-use crate::credential_auth::CredentialAuthenticator;
-use crate::dkim_signing::DkimSigning;
-use crate::dkim2::TransactionSigner;
-use crate::domains::{DomainsParts, SendingDomains};
-use crate::email_tracking::EmailTracking;
-use crate::entropy::Entropy;
-use crate::idempotency::InProgressKeys;
+use crate::account_limits::AccountLimits;
+use crate::delivery_policy::SharedDeliveryPolicy;
+use crate::dispatch::Dispatcher;
 use crate::last_hour::HourlyCounter;
-use crate::outbox::OutboxDispatcher;
-use crate::owner_alert_queue::OwnerAlertQueue;
+use crate::message_signer::MessageSigner;
+use crate::outbox::recent_events::RecentEvents;
 use crate::partition_timers::PartitionTimers;
 use crate::prepared_message::{Disposition, PartitionAssignment, PreparedMessage};
-use crate::product_events::ProductEventService;
-use crate::queue_admin::QueueAdmin;
 use crate::quota_tracker::QuotaReservation;
-use crate::rate_limit::{RateLimitStatus, RequestRate};
-use crate::rate_limiter::RateLimiter;
 use crate::sender_authorization::SenderAuthorization;
+use crate::service_links::ServiceLinks;
 use crate::services::Services;
-use crate::storage_quota::StorageQuotaTracker;
 use crate::submit_error::SubmitError;
-use crate::subsystems::{DeliverySubsystems, EventSubsystems, Subsystems};
-use crate::suppression_import::SuppressionImporter;
-use crate::suppressions::{SubscriptionPreferences, SuppressionError, SuppressionService};
 use crate::task_reservation::TaskReservation;
-use crate::template_cache::TemplateCache;
-use crate::webhooks::WebhookService;
 
 use prepare::PrepareError;
 pub use prepare::SCHEDULED_AHEAD_MAX;
-pub use render_template::RenderTemplateError;
-pub use reschedule::RescheduleError;
+pub use render_template::{RenderTemplateError, TemplateRenderer};
+pub use reschedule::{RescheduleError, ScheduledEmails};
+pub(crate) use scheduled_release::ScheduledRelease;
+pub(crate) use suppression_check::would_be_suppressed;
 
 /// Upper bound of the header bytes that intake adds to a message (trace fields, Date, Message-ID, From).
 const ADDED_HEADER_BYTES_MAX: u64 = 4 * 1024;
-/// Time limit for dispatching the outbox before usage is reported, so that emails just sent are counted.
-const OUTBOX_WAIT_MAX: Duration = Duration::from_secs(2);
-
-/// Memory for responses to HTTP requests made for accounts, over all accounts.
-const RESPONSES_BYTES_MAX: usize = 64 << 20;
-/// The share of one account.
-const ACCOUNT_RESPONSES_BYTES_MAX: usize = 16 << 20;
-
 /// Commits tried for an email when its partitions move to another node meanwhile.
 const PARTITION_TRIES_MAX: usize = 3;
 
-/// Message intake and the services around it. Clones share one state.
-#[derive(Clone)]
+/// Message intake: accepts every email.
 pub struct Intake {
     pub(crate) services: Services,
-    pub(crate) delivery: Arc<DeliverySubsystems>,
-    pub(crate) events: Arc<EventSubsystems>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) policy: Arc<SharedDeliveryPolicy>,
+    pub(crate) recent_events: Arc<RecentEvents>,
     pub(crate) sender_authorization: Arc<SenderAuthorization>,
-    signing_pool: Arc<SigningPool>,
-    signing: DkimSigning,
-    message_bytes_max: Arc<AtomicU64>,
-    plans: Arc<RwLock<Plans>>,
-    storage_quotas: Arc<StorageQuotaTracker>,
-    rate_limiter: Arc<RateLimiter>,
-    release_timers: Arc<PartitionTimers>,
-    templates: Arc<TemplateCache>,
-    link_key: TokenKey,
-    base_url: Arc<OnceLock<String>>,
-    partner_email_wakeup: Arc<Notify>,
-    email_tracking: Arc<EmailTracking>,
-    in_progress_keys: Arc<InProgressKeys>,
-    pub(crate) domains: Arc<SendingDomains>,
-    bounces: Arc<BounceProcessor>,
-    product_events: Arc<ProductEventService>,
-    automations: AutomationEngine,
-    credentials: Arc<CredentialAuthenticator>,
-    suppression_importer: Arc<SuppressionImporter>,
-    webhooks: Arc<WebhookService>,
-}
-
-/// Parameters of [`Intake::new`] besides the subsystems.
-pub struct IntakeParts {
-    /// Opens sealed DKIM keys.
-    pub vault: Arc<dns::secrets::Vault>,
-    pub signing_pool: SigningPool,
-    pub signing: DkimSigning,
-    /// The operator's shared sender address for accounts without a verified domain.
-    pub sandbox_sender: Option<Address>,
+    pub(crate) signer: MessageSigner,
+    pub(crate) limits: Arc<AccountLimits>,
+    pub(crate) links: ServiceLinks,
+    /// Next release of scheduled emails in each partition.
+    pub(crate) release_timers: Arc<PartitionTimers>,
     /// Largest message accepted over SMTP, in bytes.
-    pub message_bytes_max: u64,
-    /// Limits of each plan.
-    pub plans: Plans,
-    /// Signs links in mail and on public pages.
-    pub link_key: TokenKey,
-    /// True to count and limit requests by the plan's rate.
-    pub rate_limit: bool,
-    pub domains: DomainsParts,
+    pub(crate) message_bytes_max: AtomicU64,
 }
 
 /// Result of an accepted submission.
@@ -169,318 +104,6 @@ impl SubmitReceipt {
 pub type ExtendBatchCommit<'a> = dyn Fn(&[Result<SubmitReceipt, SubmitError>], &mut Batch) + Send + Sync + 'a;
 
 impl Intake {
-    /// Creates the intake of a queue. Call it once for each.
-    #[must_use]
-    pub fn new(queue: &Subsystems, parts: IntakeParts) -> Self {
-        let services = queue.services.clone();
-        let (delivery, events) = (Arc::new(queue.delivery.clone()), Arc::new(queue.events.clone()));
-        let store = services.store.clone();
-        let plans = Arc::new(RwLock::new(parts.plans));
-        let storage_quotas =
-            Arc::new(StorageQuotaTracker::new(store.clone(), services.clock.clone(), Arc::clone(&plans)));
-        let automations =
-            AutomationEngine::new(services.clone(), Arc::clone(&events.trigger_index), Arc::clone(&parts.vault));
-        let sender_authorization =
-            Arc::new(SenderAuthorization::new(store, parts.vault, parts.signing, parts.sandbox_sender));
-        let signing_pool = Arc::new(parts.signing_pool);
-        let signer =
-            TransactionSigner::new(Arc::clone(&sender_authorization), Arc::clone(&signing_pool), parts.signing);
-        delivery.dispatcher.agent.set_transaction_signer(signer);
-        let product_events = ProductEventService::new(
-            services.clone(),
-            automations.clone(),
-            Arc::clone(&events.analytics),
-            Arc::clone(&events.exporter),
-        );
-        let response_budget = ResponseBudget::new(RESPONSES_BYTES_MAX, ACCOUNT_RESPONSES_BYTES_MAX);
-        Self {
-            credentials: Arc::new(CredentialAuthenticator::new(services.clone())),
-            suppression_importer: Arc::new(SuppressionImporter::new(services.clone(), Arc::clone(&storage_quotas))),
-            webhooks: Arc::new(WebhookService::new(services.clone(), Arc::clone(&events.webhooks), response_budget)),
-            automations,
-            email_tracking: Arc::new(EmailTracking::new(services.clone())),
-            bounces: Arc::new(BounceProcessor::new(services.clone(), &delivery, parts.domains.facts.clone())),
-            product_events: Arc::new(product_events),
-            domains: Arc::new(SendingDomains::new(
-                services.clone(),
-                &events,
-                Arc::clone(&sender_authorization),
-                parts.domains,
-            )),
-            services,
-            delivery,
-            events,
-            sender_authorization,
-            signing_pool,
-            signing: parts.signing,
-            message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
-            plans,
-            storage_quotas,
-            rate_limiter: Arc::new(RateLimiter::new(parts.rate_limit)),
-            release_timers: Arc::default(),
-            templates: Arc::default(),
-            link_key: parts.link_key,
-            base_url: Arc::default(),
-            partner_email_wakeup: Arc::default(),
-            in_progress_keys: Arc::default(),
-        }
-    }
-
-    /// The vault that seals secrets.
-    #[must_use]
-    pub fn vault(&self) -> &Arc<Vault> {
-        self.events.webhooks.vault()
-    }
-
-    /// The client for URLs of customers and strangers: it connects to public addresses only, unless the operator allows
-    /// others.
-    #[must_use]
-    pub fn http_client(&self) -> &HttpClient {
-        self.events.webhooks.client()
-    }
-
-    #[must_use]
-    pub fn store(&self) -> &Store {
-        &self.services.store
-    }
-
-    #[must_use]
-    pub fn clock(&self) -> &Clock {
-        &self.services.clock
-    }
-
-    #[must_use]
-    pub fn entropy(&self) -> &Entropy {
-        &self.services.entropy
-    }
-
-    /// Cache of published templates.
-    #[must_use]
-    pub fn templates(&self) -> &TemplateCache {
-        &self.templates
-    }
-
-    #[must_use]
-    pub fn domains(&self) -> &SendingDomains {
-        &self.domains
-    }
-
-    #[must_use]
-    pub fn bounces(&self) -> &Arc<BounceProcessor> {
-        &self.bounces
-    }
-
-    /// The domain of the sandbox sender, if the operator configured one.
-    #[must_use]
-    pub fn service_domain(&self) -> Option<DomainName> {
-        self.sender_authorization.sandbox().map(|sender| sender.domain().clone())
-    }
-
-    /// The domain of the sandbox sender if it is not verified on this server; no account can send from it then.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn unverified_sandbox_domain(&self) -> Result<Option<&DomainName>, ReadError> {
-        self.sender_authorization.unverified_sandbox_domain().await
-    }
-
-    /// The address that system emails are sent from: the first of the two local parts, at the sandbox sender's domain,
-    /// that differs from the sandbox sender.
-    #[must_use]
-    pub fn service_address(&self, local_parts: [&str; 2]) -> Option<Address> {
-        self.sender_authorization
-            .sandbox()
-            .and_then(|sandbox| crate::system_mailer::sibling_address(sandbox, local_parts))
-    }
-
-    /// Public URL of the API and of the pages that links open; `None` until it is known.
-    #[must_use]
-    pub fn base_url(&self) -> Option<&str> {
-        self.base_url.get().map(String::as_str)
-    }
-
-    /// Wakes the job that sends emails to partners.
-    pub fn notify_partner_email(&self) {
-        self.partner_email_wakeup.notify_one();
-    }
-
-    /// Waits until a partner email is queued, or until `at_latest`.
-    pub async fn wait_for_partner_email(&self, at_latest: Timestamp) {
-        tokio::select! {
-            () = self.partner_email_wakeup.notified() => {}
-            () = self.clock().sleep_until(at_latest) => {}
-        }
-    }
-
-    #[must_use]
-    pub fn automations(&self) -> &AutomationEngine {
-        &self.automations
-    }
-
-    /// Idempotency keys of requests in progress.
-    #[must_use]
-    pub fn in_progress_keys(&self) -> &Arc<InProgressKeys> {
-        &self.in_progress_keys
-    }
-
-    /// Limits of each plan.
-    #[must_use]
-    pub fn plans(&self) -> Plans {
-        *self.plans.read()
-    }
-
-    /// Replaces the limits of the plans, on a configuration reload.
-    pub fn set_plans(&self, plans: Plans) {
-        *self.plans.write() = plans;
-    }
-
-    #[must_use]
-    pub fn storage_quotas(&self) -> &Arc<StorageQuotaTracker> {
-        &self.storage_quotas
-    }
-
-    #[must_use]
-    pub fn rate_limiter(&self) -> &RateLimiter {
-        &self.rate_limiter
-    }
-
-    /// Counts one HTTP or SMTP request of an account against its plan's rate. Returns `None` if rate limiting is off.
-    /// Nodes that share a database divide the rate.
-    ///
-    /// # Errors
-    /// The limit is reached; the status contains the time of the next allowed request.
-    pub fn check_rate_limit(&self, account: &Account) -> Result<Option<RateLimitStatus>, RateLimitStatus> {
-        if !self.rate_limiter.is_enabled() {
-            return Ok(None);
-        }
-        let rate = RequestRate::new(self.plans().of(account.plan).requests_per_second, self.services.leases.nodes());
-        self.rate_limiter.check(account.id, rate, self.services.clock.now()).map(Some)
-    }
-
-    /// Emails that an account has used of its plan today and this month, exact to one email.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn plan_usage(&self, tenant: &Tenant) -> Result<PlanUsage, ReadError> {
-        // The quota tracker counts events that are not dispatched yet only for plans with caps.
-        self.outbox().dispatch_within(OUTBOX_WAIT_MAX).await;
-        let account = tenant.account().id;
-        self.events.quota_tracker.usage_of(&self.services.store, account, self.clock().now()).await
-    }
-
-    /// Waits for the next recorded outcome. An outcome recorded after this call, even before the first poll, counts.
-    pub fn next_outcome(&self) -> impl Future<Output = ()> + '_ {
-        self.services.next_outcome()
-    }
-
-    /// Owner alerts that wait to be sent.
-    #[must_use]
-    pub fn owner_alerts(&self) -> OwnerAlertQueue {
-        OwnerAlertQueue::new(self.services.clone(), Arc::clone(&self.events.owner_alert_timers))
-    }
-
-    /// Queue administration.
-    #[must_use]
-    pub fn queue_admin(&self) -> &Arc<QueueAdmin> {
-        &self.delivery.admin
-    }
-
-    /// The outbox dispatcher.
-    #[must_use]
-    pub fn outbox(&self) -> &Arc<OutboxDispatcher> {
-        &self.events.outbox
-    }
-
-    /// The credential authenticator.
-    #[must_use]
-    pub fn credentials(&self) -> &Arc<CredentialAuthenticator> {
-        &self.credentials
-    }
-
-    /// The import of suppression lists.
-    #[must_use]
-    pub fn suppression_importer(&self) -> &Arc<SuppressionImporter> {
-        &self.suppression_importer
-    }
-
-    /// Operations on webhook endpoints.
-    #[must_use]
-    pub fn webhooks(&self) -> &Arc<WebhookService> {
-        &self.webhooks
-    }
-
-    /// The service for product events and visits.
-    #[must_use]
-    pub fn product_events(&self) -> &Arc<ProductEventService> {
-        &self.product_events
-    }
-
-    /// Retention time of emails.
-    #[must_use]
-    pub fn retention(&self) -> Duration {
-        self.delivery.policy.current().retention
-    }
-
-    /// The key that signs links in mail and on public pages.
-    #[must_use]
-    pub fn link_key(&self) -> &TokenKey {
-        &self.link_key
-    }
-
-    /// Sets the public URL of the API, which links in mail lead to. Only the first call has an effect.
-    pub fn set_base_url(&self, base_url: &str) {
-        let _ = self.base_url.set(base_url.to_owned());
-    }
-
-    /// Public URL of the API; empty until it is known.
-    #[must_use]
-    pub fn base_url_or_empty(&self) -> &str {
-        self.base_url.get().map_or("", String::as_str)
-    }
-
-    /// Builder of unsubscribe links; `None` until the public URL is known.
-    #[must_use]
-    pub fn unsubscribe_links(&self) -> Option<UnsubscribeLinks> {
-        let base_url = self.base_url.get()?.clone();
-        Some(UnsubscribeLinks { key: self.link_key.clone(), base_url })
-    }
-
-    /// Service that changes suppressions and subscription preferences.
-    #[must_use]
-    pub fn suppressions(&self) -> SuppressionService {
-        SuppressionService::new(&self.services)
-    }
-
-    /// Applies the subscription preference of the recipient whom an unsubscribe link is bound to, and wakes the outbox.
-    ///
-    /// # Errors
-    /// Returns a [`SuppressionError`] if the change is refused or cannot be stored.
-    pub async fn apply_preference(
-        &self,
-        bound: &UnsubscribeToken,
-        preference: SubscriptionPreferences,
-    ) -> Result<(), SuppressionError> {
-        self.suppressions().apply_preference(bound, preference).await?;
-        self.services.outbox_wakeup.notify_one();
-        Ok(())
-    }
-
-    /// Wakes the outbox dispatcher: an event was recorded.
-    pub fn notify_outbox(&self) {
-        self.services.outbox_wakeup.notify_one();
-    }
-
-    /// Partitions that this node holds, as ranges of adjacent numbers.
-    #[must_use]
-    pub fn partition_ranges(&self) -> Vec<RangeInclusive<u16>> {
-        self.services.leases.owned_ranges()
-    }
-
-    #[must_use]
-    pub fn email_tracking(&self) -> &EmailTracking {
-        &self.email_tracking
-    }
-
     /// Largest message accepted over SMTP, in bytes.
     #[must_use]
     pub fn message_bytes_max(&self) -> u64 {
@@ -639,7 +262,7 @@ impl Intake {
                 continue;
             }
             let reserve = |assignment: PartitionAssignment| {
-                (assignment.partition, TaskReservation::reserve(&self.delivery.dispatcher, assignment.tasks))
+                (assignment.partition, TaskReservation::reserve(&self.dispatcher, assignment.tasks))
             };
             let reservations: Vec<_> = assignments.into_iter().map(reserve).collect();
             extend(&mut batch);
@@ -670,10 +293,6 @@ impl Intake {
         Err(SubmitError::Unavailable)
     }
 
-    pub(crate) fn count_received(&self) {
-        self.delivery.metrics().last_hour.count(HourlyCounter::Received, 1, self.clock().now());
-    }
-
     /// Updates counters, timers and caches after the commit.
     fn after_commit(
         &self,
@@ -681,9 +300,9 @@ impl Intake {
         events: Vec<Event>,
         reservations: Vec<(u16, TaskReservation)>,
     ) {
-        let (number, now) = (prepared.len() as u64, self.clock().now());
+        let (number, now) = (prepared.len() as u64, self.services.clock.now());
         metrics::counter!("postrider_emails_accepted_total").increment(number);
-        self.delivery.metrics().last_hour.count(HourlyCounter::Accepted, number, now);
+        self.dispatcher.agent.outcomes.metrics.last_hour.count(HourlyCounter::Accepted, number, now);
         for ((message, event), (partition, reservation)) in prepared.into_iter().zip(events).zip(reservations) {
             message.log();
             match message.disposition {
@@ -698,7 +317,7 @@ impl Intake {
             if let Some(storage) = message.storage_reservation {
                 storage.confirm();
             }
-            self.events.recent_events.insert(event, Some(message.email));
+            self.recent_events.insert(event, Some(message.email));
         }
         self.services.outbox_wakeup.notify_one();
     }

@@ -119,7 +119,8 @@ impl Leases {
     }
 
     /// All owned partitions, including those being released, as ranges of adjacent numbers.
-    pub(crate) fn owned_ranges(&self) -> Vec<RangeInclusive<u16>> {
+    #[must_use]
+    pub fn owned_ranges(&self) -> Vec<RangeInclusive<u16>> {
         let mut runs: Vec<RangeInclusive<u16>> = Vec::new();
         for number in self.lock().partitions.keys() {
             match runs.last_mut() {

@@ -7,15 +7,16 @@
 //! [`transport_security`] and [`mta_sts`] require, and [`outcome`] decides what follows from an attempt.
 //!
 //! [`weighted_fair_queue`] orders the tasks of a ready queue, [`pacing`] limits its connections and rate,
-//! [`retry_schedule`] spaces the attempts, and [`routing`] finds the mail hosts of a domain. [`rate_limit`] and
-//! [`rate_limiter`] limit requests of accounts. `tls_session_stats` counts TLS results, and [`tls_reporter`] sends them
+//! [`retry_schedule`] spaces the attempts, and [`routing`] finds the mail hosts of a domain. [`rate_limit`],
+//! [`rate_limiter`] and [`request_limiter`] limit requests of accounts. [`background_tasks`] lists everything that runs. `tls_session_stats` counts TLS results, and [`tls_reporter`] sends them
 //! (RFC 8460). [`users`] manages the users of an account. [`clock`] and [`entropy`] are the only sources of time and
 //! randomness.
 
-pub mod account_jobs;
+pub mod account_limits;
 mod attempt;
 mod attempt_log;
 pub mod automations;
+pub mod background_tasks;
 pub mod billing;
 pub mod body_budget;
 pub mod bounces;
@@ -54,6 +55,7 @@ pub mod lease;
 pub mod local_domains;
 mod lookup_failures;
 pub mod membership;
+mod message_signer;
 pub mod mta_sts;
 pub mod outbox;
 pub mod outcome;
@@ -79,14 +81,17 @@ pub mod rate_limit;
 pub mod rate_limiter;
 pub mod ready_queue;
 pub mod reply_policy;
+pub mod request_limiter;
 mod resizable_semaphore;
 mod retention;
 pub mod retry_schedule;
 mod route_table;
 pub mod routing;
 pub mod scheduler;
-mod sender_authorization;
+pub mod sender_authorization;
+pub mod service_links;
 pub mod services;
+pub mod shared_plans;
 pub mod smarthosts;
 pub mod source_pools;
 pub mod storage_quota;

@@ -14,15 +14,17 @@ use crate::services::Services;
 #[derive(Debug, Clone, Copy)]
 pub struct AlertPartition(u16);
 
-/// Owner alerts that wait to be sent.
+/// Owner alerts that wait to be sent. Clones share them.
+#[derive(Clone)]
 pub struct OwnerAlertQueue {
-    services: Services,
-    timers: Arc<PartitionTimers>,
+    pub(crate) services: Services,
+    /// Next scan of each partition.
+    pub(crate) timers: Arc<PartitionTimers>,
 }
 
 impl OwnerAlertQueue {
-    pub(crate) fn new(services: Services, timers: Arc<PartitionTimers>) -> Self {
-        Self { services, timers }
+    pub(crate) fn new(services: Services) -> Self {
+        Self { services, timers: Arc::default() }
     }
 
     /// Returns a partition for an alert, one of this node's if it owns any.

@@ -24,6 +24,7 @@ use store::engine::{Batch, CommitError};
 use store::owner_alert::QueuedOwnerAlert;
 
 use crate::intake::{Intake, SubmitReceipt};
+use crate::owner_alert_queue::OwnerAlertQueue;
 use crate::partition_timers::PartitionTimers;
 use crate::services::Services;
 use crate::submit_error::SubmitError;
@@ -59,14 +60,14 @@ fn transient(error: &dyn std::fmt::Display) -> OwnerAlertError {
 pub(crate) struct OwnerAlerter {
     services: Services,
     /// Accepts the mail of alerts.
-    intake: Intake,
+    intake: Arc<Intake>,
+    facts: ServiceHosts,
     timers: Arc<PartitionTimers>,
 }
 
 impl OwnerAlerter {
-    pub(crate) fn new(intake: Intake) -> Self {
-        let timers = Arc::clone(&intake.events.owner_alert_timers);
-        Self { services: intake.services.clone(), intake, timers }
+    pub(crate) fn new(queue: &OwnerAlertQueue, intake: Arc<Intake>, facts: ServiceHosts) -> Self {
+        Self { services: queue.services.clone(), intake, facts, timers: Arc::clone(&queue.timers) }
     }
 
     /// Sends due alerts until shutdown.
@@ -163,10 +164,7 @@ impl OwnerAlerter {
                 found.remove(batch);
             }
         };
-        match mailer
-            .send_with(&self.intake, alert_email(&owner, notice, self.intake.domains().facts()), &extend_commit)
-            .await
-        {
+        match mailer.send_with(&self.intake, alert_email(&owner, notice, &self.facts), &extend_commit).await {
             Ok(None | Some(Ok(_) | Err(SubmitError::Suppressed { .. }))) => Ok(()),
             Ok(Some(Err(refusal @ (SubmitError::Message(_) | SubmitError::Invalid { .. })))) => {
                 Err(OwnerAlertError::Permanent(refusal.to_string()))
@@ -187,7 +185,7 @@ impl OwnerAlerter {
             .ok_or_else(|| permanent(&"`sandbox_sender` in [service] is not set"))?;
         let from = system_mailer::sibling_address(sandbox, LOCAL_PARTS)
             .ok_or_else(|| permanent(&"`sandbox_sender` is not a usable sender address"))?;
-        SystemMailer::for_service(&self.intake, from).await.map_err(|error| transient(&error))
+        SystemMailer::for_service(&self.services.store, from).await.map_err(|error| transient(&error))
     }
 }
 

@@ -20,8 +20,8 @@ use thiserror::Error;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::hold_admin::HoldAdmin;
-use crate::intake::Intake;
 use crate::sender_authorization::SenderAuthorization;
+use crate::services::Services;
 use crate::users::UserService;
 
 /// Maximum commit attempts while other holds change concurrently.
@@ -61,29 +61,21 @@ pub struct ProvisionedAccount {
 /// Creates and changes accounts.
 #[derive(Clone)]
 pub struct AccountProvisioning {
-    pub store: Store,
-    pub clock: Clock,
-    pub entropy: Entropy,
-    sender_authorization: Arc<SenderAuthorization>,
+    /// The users of all accounts.
+    pub users: UserService,
+    store: Store,
+    clock: Clock,
+    entropy: Entropy,
+    senders: Arc<SenderAuthorization>,
     holds: Arc<HoldAdmin>,
 }
 
-impl Intake {
-    /// The provisioning service. Changes invalidate cached sender authorizations at once.
-    #[must_use]
-    pub fn account_provisioning(&self) -> AccountProvisioning {
-        let (store, clock) = (self.store().clone(), self.clock().clone());
-        let (senders, holds) = (Arc::clone(&self.sender_authorization), Arc::clone(&self.delivery.holds));
-        AccountProvisioning { store, clock, entropy: self.entropy().clone(), sender_authorization: senders, holds }
-    }
-}
-
 impl AccountProvisioning {
-    /// The users of all accounts.
+    /// Creates the service. Changes invalidate cached sender authorizations at once.
     #[must_use]
-    pub fn users(&self) -> UserService {
-        let (store, clock) = (self.store.clone(), self.clock.clone());
-        UserService { store, clock, entropy: self.entropy.clone() }
+    pub fn new(services: &Services, senders: Arc<SenderAuthorization>, holds: Arc<HoldAdmin>) -> Self {
+        let Services { store, clock, entropy, .. } = services.clone();
+        Self { users: UserService::new(services), store, clock, entropy, senders, holds }
     }
 
     /// Creates an account with its owner, the owner's first sign-in link, an API key and an SMTP credential.
@@ -103,9 +95,9 @@ impl AccountProvisioning {
             let account = Account { id, email, plan, production, payment_method, suspended, created_at: now };
             let mut batch = Batch::progress();
             store::account::create(&mut batch, &account);
-            let owner = self.users().new_user(id, account.email.clone(), UserRole::Owner);
+            let owner = self.users.new_user(id, account.email.clone(), UserRole::Owner);
             store::user::create(&mut batch, &owner);
-            let link = self.users().create_link(&mut batch, &owner, SignInLinkKind::SignIn, FIRST_LINK_TTL);
+            let link = self.users.create_link(&mut batch, &owner, SignInLinkKind::SignIn, FIRST_LINK_TTL);
             let api_key = self.create_api_key(&mut batch, id, now);
             let smtp_password = self.create_smtp_credential(&mut batch, id, now);
             self.commit(batch, || account.email.to_string()).await?;
@@ -182,7 +174,7 @@ impl AccountProvisioning {
                 self.update_account_hold(&mut batch, &after).await?;
             }
             let committed = self.store.commit(batch).await;
-            self.sender_authorization.invalidate(after.id, None);
+            self.senders.invalidate(after.id, None);
             match committed {
                 Ok(()) => {
                     self.holds.reload().await?;

@@ -27,6 +27,7 @@ use store::engine::{ReadError, Store};
 
 use crate::dkim_signing::DkimSigning;
 use crate::submit_error::SubmitError;
+use crate::system_mailer::sibling_address;
 
 /// TTL of the cache.
 const CACHE_TTL: Duration = Duration::from_secs(1);
@@ -82,7 +83,7 @@ impl Default for IdentityCache {
 }
 
 /// Resolves and caches sending identities.
-pub(crate) struct SenderAuthorization {
+pub struct SenderAuthorization {
     store: Store,
     vault: Arc<Vault>,
     signers: SignerCache,
@@ -229,6 +230,19 @@ impl SenderAuthorization {
         self.sandbox.as_ref()
     }
 
+    /// The domain of the sandbox sender, if the operator configured one.
+    #[must_use]
+    pub fn service_domain(&self) -> Option<&DomainName> {
+        self.sandbox.as_ref().map(Address::domain)
+    }
+
+    /// The address that system emails are sent from: the first of the two local parts, at the sandbox sender's domain,
+    /// that differs from the sandbox sender.
+    #[must_use]
+    pub fn service_address(&self, local_parts: [&str; 2]) -> Option<Address> {
+        sibling_address(self.sandbox.as_ref()?, local_parts)
+    }
+
     fn is_sandbox(&self, author: &Address) -> bool {
         self.sandbox.as_ref().is_some_and(|sandbox| is_same_mailbox(sandbox, author))
     }
@@ -258,7 +272,10 @@ impl SenderAuthorization {
     }
 
     /// Returns the sandbox sender's domain if it is not verified, so that no account can send from it.
-    pub(crate) async fn unverified_sandbox_domain(&self) -> Result<Option<&DomainName>, ReadError> {
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn unverified_sandbox_domain(&self) -> Result<Option<&DomainName>, ReadError> {
         let Some(name) = self.sandbox.as_ref().map(Address::domain) else { return Ok(None) };
         let domain = store::domain::find_by_name(&self.store, name).await?;
         let works = domain.is_some_and(|domain| domain.state == DomainState::Verified);

@@ -17,14 +17,13 @@
 //! Rows that this process stores during a count are added to its result, although the count may have read them. Such a
 //! count is approximate: it is too high rather than too low, and it is repeated sooner when it would reject.
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use mail::account::Account;
 use mail::id::AccountId;
-use mail::plan::Plans;
 use mail::quota::{Noun, QuotaExceeded};
 use store::engine::{ReadError, Store};
 use store::quota::QuotaCount;
@@ -32,6 +31,7 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
+use crate::shared_plans::SharedPlans;
 
 /// Rows, or kilobytes of rows, counted while the caller waits; more are counted in the background.
 const FOREGROUND_COST_MAX: u64 = 1_000;
@@ -183,7 +183,7 @@ type StorageEntries = HashMap<QuotaKey, StorageEntry>;
 pub struct StorageQuotaTracker {
     store: Store,
     clock: Clock,
-    plans: Arc<RwLock<Plans>>,
+    plans: SharedPlans,
     entries: Mutex<StorageEntries>,
     /// Limits concurrent background counts.
     counting: Semaphore,
@@ -231,7 +231,7 @@ impl Drop for StorageReservation {
 impl StorageQuotaTracker {
     /// Creates a tracker for these plans.
     #[must_use]
-    pub fn new(store: Store, clock: Clock, plans: Arc<RwLock<Plans>>) -> Self {
+    pub fn new(store: Store, clock: Clock, plans: SharedPlans) -> Self {
         Self { store, clock, plans, entries: Mutex::default(), counting: Semaphore::new(BACKGROUND_COUNTS_MAX) }
     }
 
@@ -242,7 +242,7 @@ impl StorageQuotaTracker {
     /// Returns the cap of a noun in an account's plan; `None` if it is unlimited.
     #[must_use]
     pub fn cap(&self, account: &Account, quota: Noun) -> Option<u64> {
-        self.plans.read().of(account.plan).storage.cap(quota)
+        self.plans.of(account.plan).storage.cap(quota)
     }
 
     /// Reserves quota for `added` rows.
@@ -429,6 +429,7 @@ mod tests {
     use super::*;
     use mail::account::Plan;
     use mail::id::SuppressionId;
+    use mail::plan::Plans;
     use mail::suppression::{Suppression, SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
     use store::engine::Batch;
 
@@ -459,7 +460,7 @@ mod tests {
     fn quotas(cap: u64) -> Arc<StorageQuotaTracker> {
         let mut plans = Plans::default();
         plans.free.storage.set(Noun::Suppressions, Some(cap));
-        Arc::new(StorageQuotaTracker::new(Store::memory(), Clock::default(), Arc::new(RwLock::new(plans))))
+        Arc::new(StorageQuotaTracker::new(Store::memory(), Clock::default(), SharedPlans::new(plans)))
     }
 
     #[tokio::test]

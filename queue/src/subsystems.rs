@@ -1,4 +1,4 @@
-//! The subsystems of delivery and of events: builds them in the order of their dependencies and starts their tasks.
+//! The subsystems of delivery and of events: builds them in the order of their dependencies.
 //!
 //! ```text
 //! accept ─► reserve ─[commit]─► dispatch ─► ready queue ─► connection (attempt.rs) ─► outcome
@@ -11,8 +11,11 @@
 //! Memory is bounded by the number of tasks ([`crate::in_flight`]), by bytes of messages ([`crate::body_budget`]) and by
 //! connections. The steps are in task_reservation.rs, dispatch.rs and queue_loader.rs.
 //!
-//! Only the code that builds, starts and stops the server uses [`Subsystems`]. A subsystem gets the handles that it
+//! Only the code that builds, starts and stops the server uses [`Subsystems`] and [`AccountSubsystems`]. A subsystem gets the handles that it
 //! needs in its constructor.
+
+mod accounts;
+pub mod idle;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,14 +31,11 @@ use crate::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use crate::clock::Clock;
 use crate::cluster::{ClusterMember, ClusterMemberParts};
 use crate::deadline_timers::DeadlineTimers;
-use crate::deadlines::DeadlineJob;
-use crate::delays::DelayRecorder;
 use crate::delivery_metrics::DeliveryMetrics;
 use crate::delivery_policy::{DeliveryPolicy, SharedDeliveryPolicy};
 use crate::destination_admin::DestinationAdmin;
 use crate::destination_queues::{DestinationQueues, ReadyQueueLimits};
 use crate::dispatch::Dispatcher;
-use crate::dsn_builder::DsnReporter;
 use crate::entropy::Entropy;
 use crate::hold_admin::HoldAdmin;
 use crate::holds::HoldCache;
@@ -44,18 +44,15 @@ use crate::membership::{KnownNodes, Membership};
 use crate::outbox::OutboxDispatcher;
 use crate::outbox::recent_events::RecentEvents;
 use crate::outcome_writer::OutcomeWriter;
+use crate::owner_alert_queue::OwnerAlertQueue;
 use crate::pacing::PaceLimits;
-use crate::partition_timers::PartitionTimers;
 use crate::pause_state::PauseState;
 use crate::pending_dsns::PendingDsns;
 use crate::pool_admin::PoolAdmin;
 use crate::product_events::aggregation::AnalyticsAggregator;
 use crate::product_events::conversion_export::ConversionExporter;
 use crate::queue_admin::QueueAdmin;
-use crate::queue_counter::run_queue_counter;
-use crate::queue_loader::QueueLoader;
 use crate::quota_tracker::QuotaTracker;
-use crate::retention::RetentionJob;
 use crate::route_table::RouteTable;
 use crate::routing::MxRouter;
 use crate::scheduler::Scheduler;
@@ -64,6 +61,8 @@ use crate::source_pools::{PoolSettings, SourcePools};
 use crate::supervisor::COMMIT_MAX;
 use crate::tls_session_stats::TlsSessionStats;
 use crate::webhooks::{WebhookSender, WebhooksParts};
+
+pub use accounts::{AccountParts, AccountSubsystems};
 
 /// Longest wait for attempts in progress at shutdown. A mail host may take ten minutes for its final reply, but the
 /// service manager does not wait that long.
@@ -137,11 +136,10 @@ pub struct EventSubsystems {
     pub(crate) quota_tracker: QuotaTracker,
     pub(crate) recent_events: Arc<RecentEvents>,
     pub(crate) trigger_index: Arc<TriggerIndex>,
-    pub(crate) webhooks: Arc<WebhookSender>,
+    pub webhooks: Arc<WebhookSender>,
     pub(crate) analytics: Arc<AnalyticsAggregator>,
     pub(crate) exporter: Arc<ConversionExporter>,
-    /// Next scan of each partition for owner alerts.
-    pub(crate) owner_alert_timers: Arc<PartitionTimers>,
+    pub owner_alerts: OwnerAlertQueue,
 }
 
 /// All subsystems of delivery and events.
@@ -153,7 +151,7 @@ pub struct Subsystems {
 }
 
 impl Subsystems {
-    /// Builds the subsystems; [`Subsystems::start`] starts them.
+    /// Builds the subsystems; [`start`](crate::background_tasks::start) starts their tasks.
     #[must_use]
     pub fn new(parts: SubsystemParts, settings: SubsystemSettings) -> Self {
         let services = Services::new(parts.store, parts.clock, parts.entropy);
@@ -221,41 +219,6 @@ impl Subsystems {
         Self { services, delivery, events, cluster }
     }
 
-    /// Starts delivery and all jobs of delivery and events.
-    pub fn start(&self) {
-        let Self { services, delivery, events, .. } = self;
-        let DeliverySubsystems { policy, dispatcher, pending_dsns, .. } = delivery;
-        let delays = Arc::new(DelayRecorder::new(
-            services.clone(),
-            Arc::clone(&dispatcher.agent),
-            Arc::clone(policy),
-            Arc::clone(&dispatcher.deadlines),
-            Arc::clone(pending_dsns),
-        ));
-        let dsn_reporter = DsnReporter::new(
-            services.clone(),
-            Arc::clone(pending_dsns),
-            Arc::clone(dispatcher),
-            Arc::clone(policy),
-            delivery.hostname.clone(),
-        );
-        services.spawn(RetentionJob::new(services.clone(), Arc::clone(policy)).run());
-        services.spawn(Arc::clone(&events.outbox).run());
-        services.outbox_wakeup.notify_one();
-        services.spawn(Arc::new(dsn_reporter).run());
-        services.spawn(Arc::clone(&events.analytics).run());
-        events.analytics.wake();
-        services.spawn(Arc::clone(&events.exporter).run());
-        services.spawn(Arc::clone(&events.webhooks).run());
-        services.spawn(Arc::clone(&delivery.tls_stats).run());
-        services.spawn(Arc::clone(&delivery.admin).run());
-        services.spawn(Arc::new(DeadlineJob::new(services.clone(), dispatcher, Arc::clone(&delays))).run());
-        services.spawn(delays.run());
-        services.spawn(run_queue_counter(services.clone()));
-        services.spawn(Arc::clone(&delivery.holds).log_queue_hold());
-        services.spawn(Arc::new(QueueLoader::new(services.clone(), Arc::clone(dispatcher))).run());
-    }
-
     /// Stops delivery after attempts in progress have finished. Those that take longer than [`DRAIN_MAX`] are aborted:
     /// attempts that may have been delivered are recorded as unconfirmed, all others are repeated after the next start.
     /// Waiting tasks stay on disk.
@@ -296,8 +259,8 @@ impl DeliverySubsystems {
 
 impl EventSubsystems {
     fn new(services: &Services, webhooks: WebhooksParts) -> Self {
-        let owner_alert_timers = Arc::<PartitionTimers>::default();
-        let webhooks = Arc::new(WebhookSender::new(services.clone(), Arc::clone(&owner_alert_timers), webhooks));
+        let owner_alerts = OwnerAlertQueue::new(services.clone());
+        let webhooks = Arc::new(WebhookSender::new(services.clone(), Arc::clone(&owner_alerts.timers), webhooks));
         let (quota_tracker, recent_events) = (QuotaTracker::default(), Arc::<RecentEvents>::default());
         let trigger_index = Arc::<TriggerIndex>::default();
         let outbox = Arc::new(OutboxDispatcher::new(
@@ -309,7 +272,7 @@ impl EventSubsystems {
         ));
         let exporter = Arc::new(ConversionExporter::new(services.clone()));
         let analytics = Arc::new(AnalyticsAggregator::new(services.clone(), Arc::clone(&exporter)));
-        Self { outbox, quota_tracker, recent_events, trigger_index, webhooks, analytics, exporter, owner_alert_timers }
+        Self { outbox, quota_tracker, recent_events, trigger_index, webhooks, analytics, exporter, owner_alerts }
     }
 }
 
@@ -329,7 +292,7 @@ fn cluster_parts(
         admin: Arc::clone(&delivery.admin),
         outbox: Arc::clone(&events.outbox),
         webhooks: Arc::clone(&events.webhooks),
-        owner_alert_timers: Arc::clone(&events.owner_alert_timers),
+        owner_alert_timers: Arc::clone(&events.owner_alerts.timers),
     }
 }
 

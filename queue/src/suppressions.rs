@@ -114,7 +114,8 @@ impl SuppressionChange {
 }
 
 impl SuppressionService {
-    pub(crate) fn new(services: &Services) -> Self {
+    #[must_use]
+    pub fn new(services: &Services) -> Self {
         Self {
             store: services.store.clone(),
             clock: services.clock.clone(),
@@ -280,6 +281,7 @@ impl SuppressionService {
                 self.apply_category(&mut batch, bound, category, existing, preferences.for_category(category));
             }
             if batch.is_empty() || self.commit(batch, &mut tries_left).await? {
+                self.outbox_wakeup.notify_one();
                 return Ok(());
             }
         }

@@ -13,7 +13,7 @@ use mail::draft::Draft;
 use mail::id::AccountId;
 use mail::system_email::SystemEmail;
 use store::access::{AccessError, Tenant};
-use store::engine::ReadError;
+use store::engine::{ReadError, Store};
 use thiserror::Error;
 
 use crate::intake::{ExtendBatchCommit, Intake, SubmitReceipt};
@@ -54,10 +54,9 @@ impl SystemMailer {
     /// # Errors
     /// `NoDomain` when no account has the sender's domain, `Access` when that account may not send; the store cannot be
     /// read.
-    pub async fn for_service(intake: &Intake, from: Address) -> Result<Self, SystemMailerError> {
-        let domain =
-            store::domain::find_by_name(intake.store(), from.domain()).await?.ok_or(SystemMailerError::NoDomain)?;
-        let tenant = store::access::service_tenant(intake.store(), domain.account).await?;
+    pub async fn for_service(store: &Store, from: Address) -> Result<Self, SystemMailerError> {
+        let domain = store::domain::find_by_name(store, from.domain()).await?.ok_or(SystemMailerError::NoDomain)?;
+        let tenant = store::access::service_tenant(store, domain.account).await?;
         Ok(Self { from: from.into(), tenant, is_metered: false })
     }
 
@@ -66,11 +65,11 @@ impl SystemMailer {
     /// # Errors
     /// `Access` when the account may not send, or the store cannot be read.
     pub async fn for_account_domain(
-        intake: &Intake,
+        store: &Store,
         account: AccountId,
         from: Address,
     ) -> Result<Self, SystemMailerError> {
-        let tenant = store::access::service_tenant(intake.store(), account).await?;
+        let tenant = store::access::service_tenant(store, account).await?;
         Ok(Self { from: from.into(), tenant, is_metered: true })
     }
 
@@ -80,11 +79,11 @@ impl SystemMailer {
     /// # Errors
     /// `Access` when the account may not send, or the store cannot be read.
     pub async fn for_account_from_service(
-        intake: &Intake,
+        store: &Store,
         account: AccountId,
         from: Address,
     ) -> Result<Self, SystemMailerError> {
-        let tenant = store::access::system_mail_tenant(intake.store(), account).await?;
+        let tenant = store::access::system_mail_tenant(store, account).await?;
         Ok(Self { from: from.into(), tenant, is_metered: true })
     }
 

@@ -36,6 +36,7 @@ use crate::client::http::{HttpClient, HttpClientError, HttpPost, RequestIdempote
 use crate::intake::{Intake, SubmitReceipt};
 use crate::services::Services;
 use crate::submit_error::SubmitError;
+use crate::subsystems::DeliverySubsystems;
 use crate::system_mailer::SystemMailer;
 use crate::tls_session_stats::TlsSessionStats;
 
@@ -86,15 +87,14 @@ pub(crate) struct TlsReporter {
     services: Services,
     settings: TlsReportSettings,
     /// Accepts the mail of reports.
-    intake: Intake,
+    intake: Arc<Intake>,
     stats: Arc<TlsSessionStats>,
     resolver: Resolver,
     hostname: DomainName,
 }
 
 impl TlsReporter {
-    pub(crate) fn new(intake: Intake, settings: TlsReportSettings) -> Self {
-        let delivery = &intake.delivery;
+    pub(crate) fn new(intake: Arc<Intake>, delivery: &DeliverySubsystems, settings: TlsReportSettings) -> Self {
         Self {
             services: intake.services.clone(),
             settings,
@@ -175,7 +175,7 @@ impl TlsReporter {
         let domain = store::domain::find_by_name(&self.services.store, self.settings.contact.domain()).await?;
         Ok(match domain {
             Some(domain) if domain.state == DomainState::Verified => Some(self.settings.contact.clone()),
-            _ => self.intake.service_address(LOCAL_PARTS),
+            _ => self.intake.sender_authorization.service_address(LOCAL_PARTS),
         })
     }
 
@@ -273,8 +273,8 @@ impl TlsReporter {
             let from = written.from.ok_or_else(|| {
                 "no sender: the contact's domain is not verified here, and `sandbox_sender` is not set".to_owned()
             })?;
-            let mailer =
-                SystemMailer::for_service(&self.intake, from.clone()).await.map_err(|error| error.to_string())?;
+            let mailer = SystemMailer::for_service(&self.services.store, from.clone()).await;
+            let mailer = mailer.map_err(|error| error.to_string())?;
             let draft = tls_report_draft(from, to, written.report.to_message(from, to, &written.gzipped));
             match mailer.send_draft_with(&self.intake, draft, &extend_commit).await {
                 Ok(Some(outcome)) => match state_of(&outcome) {

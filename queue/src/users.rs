@@ -26,7 +26,7 @@ use thiserror::Error;
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
-use crate::intake::Intake;
+use crate::services::Services;
 
 /// Attempts to record a re-authentication in a session that other requests change.
 const REAUTHENTICATION_ATTEMPTS: usize = 5;
@@ -87,11 +87,10 @@ pub struct UserService {
 }
 
 impl UserService {
-    /// Creates the service from the intake's store, clock and entropy.
     #[must_use]
-    pub fn from_intake(intake: &Intake) -> Self {
-        let (store, clock) = (intake.store().clone(), intake.clock().clone());
-        Self { store, clock, entropy: intake.entropy().clone() }
+    pub fn new(services: &Services) -> Self {
+        let Services { store, clock, entropy, .. } = services.clone();
+        Self { store, clock, entropy }
     }
 
     /// Builds a user row; nothing is stored.

@@ -111,10 +111,6 @@ pub struct WebhookSender {
 }
 
 impl WebhookSender {
-    pub(crate) fn vault(&self) -> &Arc<Vault> {
-        &self.vault
-    }
-
     pub(crate) fn new(services: Services, owner_alert_timers: Arc<PartitionTimers>, parts: WebhooksParts) -> Self {
         Self {
             services,
@@ -137,7 +133,10 @@ impl WebhookSender {
         self.client.rules()
     }
 
-    pub(crate) fn client(&self) -> &HttpClient {
+    /// The client for URLs of customers and strangers: it connects to public addresses only, unless the operator allows
+    /// others.
+    #[must_use]
+    pub fn client(&self) -> &HttpClient {
         &self.client
     }
 

@@ -39,4 +39,4 @@ pub mod sasl;
 pub mod sending_handlers;
 pub mod session;
 pub mod settings;
-mod submission;
+pub mod submission;

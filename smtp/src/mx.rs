@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use mail::address::{Address, DomainName};
 use mail::reply::SmtpReply;
+use queue::clock::Clock;
 use queue::inbound::{
     InboundRejection, InboundService, IncomingMessage, OnPolicyFail, RecipientRoute, UnknownRecipient,
 };
@@ -52,6 +53,7 @@ impl Default for AbuseLimits {
 /// Session handler of the MX listener.
 pub struct MxHandler {
     inbound: InboundService,
+    clock: Clock,
     limits: AbuseLimits,
     unknown_recipients: UnknownRecipientLimiter,
 }
@@ -71,9 +73,10 @@ pub struct MxSession {
 
 impl MxHandler {
     #[must_use]
-    pub fn new(inbound: InboundService, limits: AbuseLimits) -> Self {
+    pub fn new(inbound: InboundService, clock: Clock, limits: AbuseLimits) -> Self {
         Self {
             inbound,
+            clock,
             limits,
             unknown_recipients: UnknownRecipientLimiter::new(limits.unknown_recipients_per_hour_max),
         }
@@ -85,7 +88,7 @@ impl MxHandler {
         reverse_path: Option<Address>,
         peer: IpAddr,
     ) -> Result<(), SmtpReply> {
-        self.inbound.intake().check_ready().map_err(|refusal| match refusal {
+        self.inbound.check_ready().map_err(|refusal| match refusal {
             SubmitError::InsufficientStorage => reply(452, (4, 3, 1), refusal.to_string()),
             _ => reply(451, (4, 3, 0), refusal.to_string()),
         })?;
@@ -94,7 +97,7 @@ impl MxHandler {
             return Ok(());
         }
         // The checks of the client run once per session.
-        if self.unknown_recipients.is_over_limit(peer, self.inbound.intake().clock().now()) && !is_own_address(peer) {
+        if self.unknown_recipients.is_over_limit(peer, self.clock.now()) && !is_own_address(peer) {
             let text = "Too many unknown recipients from your address; try again later";
             return Err(reply(421, (4, 7, 0), text));
         }
@@ -145,7 +148,7 @@ impl MxHandler {
     /// Counts an unknown recipient and delays its refusal, so that harvesting of addresses is slow and limited.
     async fn reject_unknown_recipient(&self, session: &mut MxSession, refusal: SmtpReply) -> SmtpReply {
         session.unknown_count += 1;
-        let clock = self.inbound.intake().clock();
+        let clock = &self.clock;
         let is_stranger = !is_own_address(session.peer);
         if is_stranger {
             self.unknown_recipients.record(session.peer, clock.now());
@@ -168,7 +171,7 @@ impl MxHandler {
             // The session calls the hook for every recipient. If one is missing nonetheless, the client retries.
             return Err(reply(451, (4, 3, 0), "Try again later"));
         }
-        let now = self.inbound.intake().clock().now();
+        let now = self.clock.now();
         let received = received_field::received_field(&message.trace, message.envelope.smtputf8, now);
         let incoming = IncomingMessage {
             peer: message.trace.peer,

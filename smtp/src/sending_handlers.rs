@@ -5,6 +5,7 @@
 //! of the intake is translated to a reply only here.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -14,14 +15,15 @@ use mail::email::Ingress;
 use mail::message::MessageError;
 use mail::reply::{Enhanced, Severity, SmtpReply};
 use mail::suppression::{BlockReason, BlockedRecipient};
-use queue::intake::Intake;
+use queue::account_limits::AccountLimits;
+use queue::credential_auth::CredentialAuthenticator;
 use queue::rate_limit::RateLimitStatus;
 use queue::submit_error::SubmitError;
 use store::access::{self, AccessError, Tenant};
 use tokio::sync::watch;
 
 use crate::handler::{Hook, HookVerdict, SaslCredentials, SessionHandler};
-use crate::submission::submit_message;
+use crate::submission::MessageSubmitter;
 
 /// A login is revalidated at the next MAIL, RCPT or end of content when it is older than this. So a credential that is
 /// deleted on another node stops working in open sessions too. A change on this node takes effect at once.
@@ -32,7 +34,9 @@ const CLIENT_RETRY_WINDOW: SignedDuration = SignedDuration::from_hours(24);
 
 /// Session handler of submission: a client authenticates with an SMTP credential and sends for its account.
 pub struct SubmissionHandler {
-    intake: Intake,
+    submitter: MessageSubmitter,
+    credentials: Arc<CredentialAuthenticator>,
+    limits: Arc<AccountLimits>,
     username: String,
 }
 
@@ -49,8 +53,13 @@ pub struct SubmissionSession {
 impl SubmissionHandler {
     /// `username` is the login name for all accounts; the password identifies the credential.
     #[must_use]
-    pub fn new(intake: Intake, username: String) -> Self {
-        Self { intake, username }
+    pub fn new(
+        submitter: MessageSubmitter,
+        credentials: Arc<CredentialAuthenticator>,
+        limits: Arc<AccountLimits>,
+        username: String,
+    ) -> Self {
+        Self { submitter, credentials, limits, username }
     }
 
     async fn authenticate(&self, credentials: &SaslCredentials, from: IpAddr) -> Result<SubmissionSession, SmtpReply> {
@@ -62,11 +71,11 @@ impl SubmissionHandler {
     }
 
     async fn verify_password(&self, password: SecretHash, from: IpAddr) -> Result<SubmissionSession, SmtpReply> {
-        match self.intake.credentials().authenticate_smtp_password(&password, Some(from)).await {
+        match self.credentials.authenticate_smtp_password(&password, Some(from)).await {
             Ok(tenant) => {
-                let now = self.intake.clock().now();
+                let now = self.submitter.services.clock.now();
                 let holds_until = now.checked_add(LOGIN_CACHE_TTL).unwrap_or(now);
-                let revision = self.intake.credentials().access_revision(tenant.account().id);
+                let revision = self.credentials.access_revision(tenant.account().id);
                 Ok(SubmissionSession { tenant, password, client_address: from, valid_until: holds_until, revision })
             }
             Err(AccessError::Denied(_)) => Err(invalid_credentials_reply()),
@@ -85,8 +94,8 @@ impl SubmissionHandler {
 
     /// Revalidates a login that is older than a second, or older than the last change of its account's access.
     async fn revalidate(&self, login: &mut SubmissionSession) -> Result<(), SmtpReply> {
-        let revision = self.intake.credentials().access_revision(login.tenant.account().id);
-        if self.intake.clock().now() < login.valid_until && revision == login.revision {
+        let revision = self.credentials.access_revision(login.tenant.account().id);
+        if self.submitter.services.clock.now() < login.valid_until && revision == login.revision {
             return Ok(());
         }
         match self.verify_password(login.password, login.client_address).await {
@@ -131,26 +140,26 @@ impl SessionHandler for SubmissionHandler {
         }
         // Each recipient counts as one request against the account's API rate limit.
         if matches!(hook, Hook::RcptTo(_))
-            && let Err(status) = self.intake.check_rate_limit(login.tenant.account())
+            && let Err(status) = self.limits.requests.check(login.tenant.account())
         {
             return HookVerdict::Reply(rate_limited_reply(status));
         }
-        handle_sending_hook(&self.intake, &login.tenant, hook, Ingress::Submission).await
+        handle_sending_hook(&self.submitter, &login.tenant, hook, Ingress::Submission).await
     }
 }
 
 /// Session handler of relay: every client in the listener's networks sends for one account. These are the operator's
 /// own hosts, so there is no rate limit.
 pub struct RelayHandler {
-    intake: Intake,
+    submitter: MessageSubmitter,
     account: watch::Receiver<String>,
 }
 
 impl RelayHandler {
     /// `account` is an account id or its owner's address. New sessions use the current value.
     #[must_use]
-    pub fn new(intake: Intake, account: watch::Receiver<String>) -> Self {
-        Self { intake, account }
+    pub fn new(submitter: MessageSubmitter, account: watch::Receiver<String>) -> Self {
+        Self { submitter, account }
     }
 }
 
@@ -161,7 +170,7 @@ impl SessionHandler for RelayHandler {
         // Looked up once per session: a long session keeps its account.
         if context.is_none() {
             let account = self.account.borrow().clone();
-            match access::operator_tenant(self.intake.store(), &account).await {
+            match access::operator_tenant(&self.submitter.services.store, &account).await {
                 Ok(tenant) => *context = Some(tenant),
                 Err(error) => {
                     tracing::error!(account, %error, "cannot look up the relay account");
@@ -174,13 +183,19 @@ impl SessionHandler for RelayHandler {
             }
         }
         match context {
-            Some(tenant) => handle_sending_hook(&self.intake, tenant, hook, Ingress::Relay).await,
+            Some(tenant) => handle_sending_hook(&self.submitter, tenant, hook, Ingress::Relay).await,
             None => HookVerdict::Reply(reply(451, (4, 3, 0), "Try again later")),
         }
     }
 }
 
-async fn handle_sending_hook(intake: &Intake, tenant: &Tenant, hook: Hook, ingress: Ingress) -> HookVerdict {
+async fn handle_sending_hook(
+    submitter: &MessageSubmitter,
+    tenant: &Tenant,
+    hook: Hook,
+    ingress: Ingress,
+) -> HookVerdict {
+    let MessageSubmitter { services, intake, .. } = submitter;
     // RFC 4865 4: checked before the content is sent.
     if let Hook::MailFrom { release: Some(FutureRelease::At(at)), .. } = hook
         && let Err(why) = intake.validate_scheduled_at(at)
@@ -194,11 +209,11 @@ async fn handle_sending_hook(intake: &Intake, tenant: &Tenant, hook: Hook, ingre
             (ready, _) => ready.map(|()| HookVerdict::Accept),
         },
         // Boxed, so that the futures of the other hooks stay small.
-        Hook::Submit(message) => Box::pin(submit_message(intake, tenant, *message, ingress)).await,
+        Hook::Submit(message) => Box::pin(submitter.submit(tenant, *message, ingress)).await,
         Hook::RcptTo(address) => intake.check_recipient(tenant, &address).await.map(|()| HookVerdict::Accept),
         Hook::Authenticate(..) => return HookVerdict::Reply(invalid_credentials_reply()),
     };
-    verdict.unwrap_or_else(|refusal| HookVerdict::Reply(refusal_reply(&refusal, intake.clock().now())))
+    verdict.unwrap_or_else(|refusal| HookVerdict::Reply(refusal_reply(&refusal, services.clock.now())))
 }
 
 fn rate_limited_reply(status: RateLimitStatus) -> SmtpReply {

@@ -5,127 +5,46 @@
 
 mod loopback;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loopback::{Server, read_replies, send_text};
 use mail::account::{Account, Plan};
-use mail::address::DomainName;
-use mail::classify::ReplyRules;
 use mail::credential::{CredentialPolicy, CredentialSecret, SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
 use mail::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
-use mail::domain_setup::ServiceHosts;
 use mail::id::{AccountId, DomainId, SmtpCredentialId};
-use mail::verp::VerpKey;
-use queue::client::http::{HttpClient, HttpClientSettings};
-use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
-use queue::clock::Clock;
-use queue::delivery_policy::DeliveryPolicy;
-use queue::dkim_signing::DkimSigning;
-use queue::domains::DomainsParts;
-use queue::entropy::Entropy;
-use queue::intake::{Intake, IntakeParts};
-use queue::retry_schedule::RetrySchedule;
-use queue::routing::{MxRouter, RouterSettings};
-use queue::smarthosts::Smarthosts;
-use queue::subsystems::{SubsystemParts, SubsystemSettings, Subsystems};
-use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
+use queue::services::Services;
+use queue::subsystems::{AccountSubsystems, Subsystems, idle};
 use smtp::limits::SessionLimits;
 use smtp::sending_handlers::SubmissionHandler;
 use smtp::settings::ListenerRole;
+use smtp::submission::MessageSubmitter;
 use store::engine::{Batch, Store};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// The parts for webhooks, in a test without any.
-fn webhooks(settings: &dns::resolver::ResolverSettings) -> WebhooksParts {
-    let resolver = dns::resolver::Resolver::new(settings).unwrap();
-    WebhooksParts {
-        client: HttpClient::new(resolver, HttpClientSettings::default()).unwrap(),
-        vault: Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
-        retry_schedule: RETRY_SCHEDULE.to_vec(),
-    }
-}
-
-/// An intake whose worker is paused, so that accepted email stays queued.
-async fn intake() -> Intake {
-    let hostname: DomainName = "mx.example.test".parse().unwrap();
-    let no_servers =
-        dns::resolver::ResolverSettings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Default::default() };
-    let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
-    let parts = SubsystemParts {
-        store: Store::memory(),
-        clock: Clock::default(),
-        entropy: Entropy::default(),
-        router: MxRouter::new(dns::resolver::Resolver::new(&no_servers).unwrap(), plan),
-        dialer: SmtpDialer::new(hostname.clone()).unwrap(),
-        verp: VerpKey::new([1; 32]),
-        webhooks: webhooks(&no_servers),
-        node: "test".to_owned(),
-        predecessor_node: None,
-    };
-    let settings = SubsystemSettings {
-        hostname,
-        delivery_policy: DeliveryPolicy {
-            schedule: RetrySchedule::default(),
-            paused: true,
-            retention: Duration::from_secs(3600),
-            shaping: ReplyRules::default(),
-        },
-        pace: Vec::new(),
-        tls: TlsSecurityLevel::Off,
-        source_addresses: Vec::new(),
-        pools: Vec::new(),
-        connections_max: 1,
-        in_flight_max: 100,
-        ready_max: 100,
-        body_bytes_max: 1 << 20,
-    };
-    let queue = Subsystems::new(parts, settings);
+/// Subsystems with paused delivery, so that accepted email stays queued.
+async fn subsystems() -> (Subsystems, AccountSubsystems) {
+    let queue = Subsystems::new(idle::parts(Store::memory()), idle::settings());
     queue.cluster.join().await.unwrap();
-    let rest = IntakeParts {
-        vault: Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
-        signing_pool: dns::signing_pool::SigningPool::start(Some(1)).unwrap(),
-        signing: DkimSigning::Off,
-        sandbox_sender: None,
-        message_bytes_max: 1 << 20,
-        link_key: mail::signed_token::TokenKey::new([3; 32]),
-        plans: mail::plan::Plans::default(),
-        rate_limit: false,
-        domains: DomainsParts {
-            vault: Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
-            inspector: dns::domain_check::DomainChecker::new(dns::domain_check::DomainCheckSettings {
-                servers: vec!["127.0.0.1:9".parse().unwrap()],
-                ..Default::default()
-            })
-            .unwrap(),
-            publisher: provider::Publisher::new(dns::resolver::Resolver::new(&no_servers).unwrap(), true),
-            facts: ServiceHosts {
-                return_path_host: "rp.example.net".parse().unwrap(),
-                spf_include_host: "spf.example.net".parse().unwrap(),
-                ownership_label: "_service".to_owned(),
-                mail_host: "mx.example.net".parse().unwrap(),
-                pages_host: None,
-            },
-            auto_verify: false,
-        },
-    };
-    Intake::new(&queue, rest)
+    let accounts = AccountSubsystems::new(&queue, idle::account_parts());
+    (queue, accounts)
 }
 
 /// An account with a domain and a credential, and a submission listener.
 struct World {
-    intake: Intake,
+    services: Services,
+    accounts: AccountSubsystems,
     password: String,
     server: Server<SubmissionHandler>,
 }
 
 impl World {
     async fn start() -> Self {
-        let intake = intake().await;
-        let now = intake.clock().now();
+        let (queue, accounts) = subsystems().await;
+        let services = queue.services;
+        let now = services.clock.now();
         let id = AccountId::new(now, 1);
         let email = "owner@example.com".parse().unwrap();
         let account = Account {
@@ -174,19 +93,21 @@ impl World {
         };
         let mut batch = Batch::progress();
         store::account::create(&mut batch, &account);
-        let count = store::domain::count(intake.store(), id).await.unwrap();
+        let count = store::domain::count(&services.store, id).await.unwrap();
         store::domain::create(&mut batch, &domain, &count);
         let hash = SecretHash::from_smtp_password(secret.expose()).unwrap();
         store::credential::create_smtp(&mut batch, &credential, &hash);
-        intake.store().commit(batch).await.unwrap();
-        let handler = SubmissionHandler::new(intake.clone(), "postrider".to_owned());
+        services.store.commit(batch).await.unwrap();
+        let AccountSubsystems { intake, templates, idempotency, credentials, limits, .. } = accounts.clone();
+        let submitter = MessageSubmitter { services: services.clone(), intake, templates, idempotency };
+        let handler = SubmissionHandler::new(submitter, credentials, limits, "postrider".to_owned());
         let server = Server::start(ListenerRole::Submission, SessionLimits::default(), true, handler);
-        Self { intake, password: secret.expose().to_owned(), server }
+        Self { services, accounts, password: secret.expose().to_owned(), server }
     }
 
     async fn found(&self) -> SmtpCredential {
         let hash = SecretHash::from_smtp_password(&self.password).unwrap();
-        store::credential::find_by_hash(self.intake.store(), &hash).await.unwrap().unwrap()
+        store::credential::find_by_hash(&self.services.store, &hash).await.unwrap().unwrap()
     }
 
     async fn change(&self, change: impl FnOnce(&mut SmtpCredential)) {
@@ -195,7 +116,7 @@ impl World {
         change(&mut after);
         let mut batch = Batch::progress();
         store::credential::update(&mut batch, &before, &after);
-        self.intake.store().commit(batch).await.unwrap();
+        self.services.store.commit(batch).await.unwrap();
     }
 
     /// Opens a new session and returns the reply to its login.
@@ -222,7 +143,7 @@ async fn credentials_authorize_within_their_terms() {
     let (_, answer) = world.log_in().await;
     assert!(answer.starts_with("235 "), "{answer}");
     let own = world.found().await;
-    let used = world.intake.credentials().last_used(own.account, &[own.id.to_bytes()]).await.unwrap();
+    let used = world.accounts.credentials.last_used(own.account, &[own.id.to_bytes()]).await.unwrap();
     assert_eq!(used[0].unwrap().from, Some("127.0.0.1".parse().unwrap()));
 
     world.change(|credential| credential.terms.allowed = vec!["192.0.2.0/24".parse().unwrap()]).await;
@@ -235,10 +156,10 @@ async fn credentials_authorize_within_their_terms() {
     assert!(world.log_in().await.1.starts_with("535 5.7.8 "));
     world.change(|credential| credential.enabled = true).await;
 
-    let end = world.intake.clock().now() + Duration::from_secs(60);
+    let end = world.services.clock.now() + Duration::from_secs(60);
     world.change(|credential| credential.terms.expires_at = Some(end)).await;
     assert!(world.log_in().await.1.starts_with("235 "));
-    world.intake.clock().advance(Duration::from_secs(60));
+    world.services.clock.advance(Duration::from_secs(60));
     assert!(world.log_in().await.1.starts_with("535 5.7.8 "));
 }
 
@@ -250,7 +171,7 @@ async fn a_disabled_credential_is_refused_in_an_open_session() {
     world.change(|credential| credential.enabled = false).await;
     // A busy session revalidates its login once a second, not at every message.
     assert!(mail(&mut stream).await.starts_with("250 "));
-    world.intake.clock().advance(Duration::from_secs(1));
+    world.services.clock.advance(Duration::from_secs(1));
     let answer = mail(&mut stream).await;
     assert!(answer.starts_with("530 5.7.0 "), "{answer}");
     world.change(|credential| credential.enabled = true).await;

@@ -52,7 +52,7 @@ pub(super) struct CertificateStore {
 }
 
 impl CertificateStore {
-    pub(super) fn new(services: &crate::services::Services, directory: &str, names: &[String]) -> Self {
+    pub(super) fn new(server: &crate::services::Server, directory: &str, names: &[String]) -> Self {
         let mut names = names.to_vec();
         names.sort();
         // There may be many names, and a setting's key is short.
@@ -61,8 +61,8 @@ impl CertificateStore {
             let _ = write!(short, "{byte:02x}");
         }
         Self {
-            store: services.store.clone(),
-            vault: std::sync::Arc::clone(&services.vault),
+            store: server.store.clone(),
+            vault: std::sync::Arc::clone(&server.accounts.vault),
             account: format!("acme account {directory}"),
             certificate: format!("acme certificate {short}"),
             proofs: format!("acme proofs {directory}"),

@@ -24,91 +24,91 @@ use super::error::{AdminError, AdminResult, error_text};
 use super::permissions::Permissions;
 use super::request::{AdminRequest, DomainChange, PageQuery};
 use super::{check, clock, pool, queue, search, status, views};
-use crate::services::Services;
+use crate::services::Server;
 
 /// Backup progress is reported after each of this many message bodies.
 const PROGRESS_EVERY: u64 = 1_000;
 
 pub(crate) async fn handle_request(
-    services: &Services,
+    server: &Server,
     permissions: &Permissions,
     request: AdminRequest,
     progress: mpsc::Sender<String>,
 ) -> AdminResult {
     match request {
         AdminRequest::AccountCreate { email, plan, production } => {
-            create_account(services, permissions, &email, plan, production).await
+            create_account(server, permissions, &email, plan, production).await
         }
         AdminRequest::AccountUpdate { account, plan, production, suspended } => {
-            update_account(services, &account, plan, production, suspended).await
+            update_account(server, &account, plan, production, suspended).await
         }
-        AdminRequest::AccountShow { account } => show_account(services, &account).await,
+        AdminRequest::AccountShow { account } => show_account(server, &account).await,
         AdminRequest::Console => create_console_link(permissions),
-        AdminRequest::SessionCreate { account } => create_session(services, account.as_deref()).await,
-        AdminRequest::UserReset { email } => reset_user(services, &email).await,
+        AdminRequest::SessionCreate { account } => create_session(server, account.as_deref()).await,
+        AdminRequest::UserReset { email } => reset_user(server, &email).await,
         AdminRequest::Owner { account, method, target, body } => {
             let method = method.parse().map_err(|_| format!("{method} is not an HTTP method"))?;
             // A file is sent as a JSON string, everything else as an object.
             let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned).into();
-            call_as_owner(services, permissions, account.as_deref(), OwnerRequest { method, target, body }).await
+            call_as_owner(server, permissions, account.as_deref(), OwnerRequest { method, target, body }).await
         }
-        AdminRequest::TlsReports { domain, day, limit } => list_tls_reports(services, domain, day, limit).await,
+        AdminRequest::TlsReports { domain, day, limit } => list_tls_reports(server, domain, day, limit).await,
         AdminRequest::CertificateShow => show_certificate(permissions, false),
         AdminRequest::CertificateOrder => show_certificate(permissions, true),
         AdminRequest::DomainCreate { name, account, verified } => {
-            create_domain(services, &name, &account, verified).await
+            create_domain(server, &name, &account, verified).await
         }
-        AdminRequest::DomainVerify { name, force } => verify_domain(services, &name, force).await,
-        AdminRequest::DomainUpdate { name, change } => update_domain(services, &name, change).await,
+        AdminRequest::DomainVerify { name, force } => verify_domain(server, &name, force).await,
+        AdminRequest::DomainUpdate { name, change } => update_domain(server, &name, change).await,
         AdminRequest::DomainShow { name } => {
-            let domain = find_domain(services, &parse_name(&name)?).await?;
-            let domains = services.intake.domains();
+            let domain = find_domain(server, &parse_name(&name)?).await?;
+            let domains = &server.accounts.domains;
             let domain_with_setup = domains.get(domain.account, domain.id).await.map_err(error_text)?;
             Ok(json!({"domain": views::domain_view(&domain_with_setup, domains.facts())}))
         }
         AdminRequest::StoreFacts { references } => {
-            let facts = references.look_up(&services.store).await.map_err(error_text)?;
+            let facts = references.look_up(&server.store).await.map_err(error_text)?;
             Ok(serde_json::to_value(facts).map_err(error_text)?)
         }
-        AdminRequest::AccountList { page } => search::accounts(services, page).await,
-        AdminRequest::DomainList { account, page } => search::domains(services, account, page).await,
-        AdminRequest::EmailList { filter, page } => search::emails(services, filter, page).await,
-        AdminRequest::Status => status::status(services, permissions).await,
+        AdminRequest::AccountList { page } => search::accounts(server, page).await,
+        AdminRequest::DomainList { account, page } => search::domains(server, account, page).await,
+        AdminRequest::EmailList { filter, page } => search::emails(server, filter, page).await,
+        AdminRequest::Status => status::status(server, permissions).await,
         AdminRequest::QueueList { limit, filter, search, cursor } => {
-            queue::list_queue(services, filter, search, PageQuery { limit, cursor }).await
+            queue::list_queue(server, filter, search, PageQuery { limit, cursor }).await
         }
-        AdminRequest::QueueTop { limit } => queue::top_destinations(services, limit, progress).await,
-        AdminRequest::Queue { order, email } => queue::run_command(services, &order, &email).await,
+        AdminRequest::QueueTop { limit } => queue::top_destinations(server, limit, progress).await,
+        AdminRequest::Queue { order, email } => queue::run_command(server, &order, &email).await,
         AdminRequest::QueueCount { filter, rows_max } => {
-            queue::count_matching(services, filter, rows_max, progress).await
+            queue::count_matching(server, filter, rows_max, progress).await
         }
         AdminRequest::QueueMany { order, filter } => {
-            queue::run_command_on_matching(services, &order, filter, progress).await
+            queue::run_command_on_matching(server, &order, filter, progress).await
         }
-        AdminRequest::DestinationList => Ok(queue::list_destinations(services)),
+        AdminRequest::DestinationList => Ok(queue::list_destinations(server)),
         AdminRequest::Destination { to, mail_host, order } => {
             let host = mail_host.map(Destination::MailHost);
             let destination = to.map(Destination::Domain).or(host).ok_or("no destination is named")?;
-            queue::change_destination(services, &destination, order).await
+            queue::change_destination(server, &destination, order).await
         }
-        AdminRequest::PoolList => Ok(pool::list_pools(services)),
-        AdminRequest::PoolAssign { account, pool } => pool::assign_pool(services, &account, pool).await,
-        AdminRequest::PoolWarmUp { pool, warm_up } => pool::set_warm_up(services, pool, warm_up).await,
+        AdminRequest::PoolList => Ok(pool::list_pools(server)),
+        AdminRequest::PoolAssign { account, pool } => pool::assign_pool(server, &account, pool).await,
+        AdminRequest::PoolWarmUp { pool, warm_up } => pool::set_warm_up(server, pool, warm_up).await,
         AdminRequest::Trace { email } => {
             let trace =
-                services.queue.delivery.admin.trace_email(queue::parse_email_id(&email)?).await.map_err(error_text)?;
+                server.queue.delivery.admin.trace_email(queue::parse_email_id(&email)?).await.map_err(error_text)?;
             Ok(views::trace_view(&trace))
         }
-        AdminRequest::Reply { reply, host } => explain_reply(services, &reply, host.as_deref()),
-        AdminRequest::Backup { file } => backup(services, file, &permissions.data_dir, progress).await,
-        AdminRequest::StoreCheck => check::check(&services.store, &permissions.check_permit, progress).await,
-        AdminRequest::ClockShow => Ok(clock::clock_view(services)),
-        AdminRequest::ClockAdvance { seconds } => clock::advance_clock(services, permissions, seconds).await,
+        AdminRequest::Reply { reply, host } => explain_reply(server, &reply, host.as_deref()),
+        AdminRequest::Backup { file } => backup(server, file, &permissions.data_dir, progress).await,
+        AdminRequest::StoreCheck => check::check(&server.store, &permissions.check_permit, progress).await,
+        AdminRequest::ClockShow => Ok(clock::clock_view(server)),
+        AdminRequest::ClockAdvance { seconds } => clock::advance_clock(server, permissions, seconds).await,
     }
 }
 
 async fn create_account(
-    services: &Services,
+    server: &Server,
     permissions: &Permissions,
     email: &str,
     plan: Option<Plan>,
@@ -116,17 +116,17 @@ async fn create_account(
 ) -> AdminResult {
     let email: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
     let plan = plan.unwrap_or(permissions.default_plan);
-    let provisioned = services.provisioning.create_account(email, plan, production).await.map_err(error_text)?;
+    let provisioned = server.provisioning.create_account(email, plan, production).await.map_err(error_text)?;
     tracing::info!(account.id = %provisioned.account.id, ?plan, production, "operator: create account");
     let mut view = views::provisioned_account_view(&provisioned, &permissions.submission_username);
     if let Some(link) = &provisioned.sign_in_link {
-        view["sign_in"] = json!({"link": sign_in_url(services, link), "expires_at": link.expires_at});
+        view["sign_in"] = json!({"link": sign_in_url(server, link), "expires_at": link.expires_at});
     }
     Ok(view)
 }
 
 async fn update_account(
-    services: &Services,
+    server: &Server,
     account: &str,
     plan: Option<Plan>,
     production: Option<bool>,
@@ -137,33 +137,28 @@ async fn update_account(
         account.production = production.unwrap_or(account.production);
         account.suspended = suspended.unwrap_or(account.suspended);
     };
-    let account = services.provisioning.change_account(account, change).await.map_err(error_text)?;
+    let account = server.provisioning.change_account(account, change).await.map_err(error_text)?;
     tracing::info!(account.id = %account.id, ?plan, ?production, ?suspended, "operator: change account");
-    let nearest = services.intake.storage_quotas().nearest(&account).await.map_err(error_text)?;
+    let nearest = server.accounts.limits.storage.nearest(&account).await.map_err(error_text)?;
     let nearest = nearest.map(|quota| json!({"limit": quota.noun.word(), "used": quota.used, "cap": quota.cap}));
     let mut view = json!({"account": views::account_view(&account), "nearest_to_full": nearest});
     if let Some(suspended) = suspended {
-        let held_mail = services.queue.delivery.holds.count_held(Some(account.id)).await.map_err(error_text)?;
+        let held_mail = server.queue.delivery.holds.count_held(Some(account.id)).await.map_err(error_text)?;
         view[if suspended { "held" } else { "released" }] = views::held_mail_view(held_mail);
     }
     Ok(view)
 }
 
 /// Shows an account, the quota that is nearest to its limit, and its mail in the queue.
-async fn show_account(services: &Services, account: &str) -> AdminResult {
-    let found = store::account::find(&services.store, account).await.map_err(error_text)?;
+async fn show_account(server: &Server, account: &str) -> AdminResult {
+    let found = store::account::find(&server.store, account).await.map_err(error_text)?;
     let not_found = || AdminError::with_code("not_found", format!("account {account} does not exist"));
     let account = found.ok_or_else(not_found)?;
-    let nearest = services.intake.storage_quotas().nearest(&account).await.map_err(error_text)?;
+    let nearest = server.accounts.limits.storage.nearest(&account).await.map_err(error_text)?;
     let nearest = nearest.map(|quota| json!({"limit": quota.noun.word(), "used": quota.used, "cap": quota.cap}));
-    let queued = services.queue.delivery.holds.count_held(Some(account.id)).await.map_err(error_text)?;
-    let pool = services
-        .queue
-        .delivery
-        .pools
-        .accounts_by_pool()
-        .into_iter()
-        .find(|(_, accounts)| accounts.contains(&account.id));
+    let queued = server.queue.delivery.holds.count_held(Some(account.id)).await.map_err(error_text)?;
+    let pool =
+        server.queue.delivery.pools.accounts_by_pool().into_iter().find(|(_, accounts)| accounts.contains(&account.id));
     Ok(json!({
         "account": views::account_view(&account),
         "nearest_to_full": nearest,
@@ -203,11 +198,11 @@ fn parse_name(text: &str) -> Result<DomainName, String> {
 }
 
 /// Returns the named account, or the only account if none is named.
-async fn resolve_account(services: &Services, account: Option<&str>) -> Result<String, AdminError> {
+async fn resolve_account(server: &Server, account: Option<&str>) -> Result<String, AdminError> {
     if let Some(account) = account {
         return Ok(account.to_owned());
     }
-    match store::account::list_ids(&services.store, None, 2).await.map_err(error_text)?.as_slice() {
+    match store::account::list_ids(&server.store, None, 2).await.map_err(error_text)?.as_slice() {
         [only] => Ok(only.to_string()),
         [] => Err("no account exists; create one with `postrider admin account create`".into()),
         _ => Err("several accounts exist: select one with --account".into()),
@@ -216,13 +211,13 @@ async fn resolve_account(services: &Services, account: Option<&str>) -> Result<S
 
 /// Calls an API operation as the account's owner. Returns the endpoint's status and body.
 async fn call_as_owner(
-    services: &Services,
+    server: &Server,
     permissions: &Permissions,
     account: Option<&str>,
     request: OwnerRequest,
 ) -> AdminResult {
-    let id = resolve_account(services, account).await?;
-    let owner = store::access::operator_tenant_as_owner(&services.store, &id).await.map_err(|error| match error {
+    let id = resolve_account(server, account).await?;
+    let owner = store::access::operator_tenant_as_owner(&server.store, &id).await.map_err(|error| match error {
         AccessError::Unavailable(error) => error_text(error),
         AccessError::Denied(_) | AccessError::AddressNotAllowed => format!("account {id} does not exist"),
     })?;
@@ -234,55 +229,55 @@ async fn call_as_owner(
 
 /// Creates a session of the owner for scripts, and a link that begins another one in a browser. Both expire after 15
 /// minutes, used or not.
-async fn create_session(services: &Services, account: Option<&str>) -> AdminResult {
-    let id = resolve_account(services, account).await?;
-    let account = store::account::find(&services.store, &id).await.map_err(error_text)?;
+async fn create_session(server: &Server, account: Option<&str>) -> AdminResult {
+    let id = resolve_account(server, account).await?;
+    let account = store::account::find(&server.store, &id).await.map_err(error_text)?;
     let account = account.ok_or_else(|| format!("account {id} does not exist"))?;
-    let users = services.provisioning.users();
+    let users = &server.provisioning.users;
     let owner = users.owner(&account).await.map_err(error_text)?;
     let start = mail::user::SessionStart::for_operator();
     let session_result = users.begin_session(&owner, start, Batch::progress()).await;
     let (token, session) = session_result.map_err(error_text)?;
     let mut batch = Batch::progress();
     let link = users.create_link(&mut batch, &owner, SignInLinkKind::Operator, OPERATOR_SESSION);
-    services.store.commit(batch).await.map_err(error_text)?;
+    server.store.commit(batch).await.map_err(error_text)?;
     tracing::info!(account.id = %account.id, "operator: create a session of the owner");
     Ok(json!({
         "cookie": api::auth::cookie::cookie_pair(&token),
         "csrf_token": token.csrf(),
         "expires_at": session.expires_at,
-        "url": sign_in_url(services, &link),
+        "url": sign_in_url(server, &link),
     }))
 }
 
 /// The URL of a sign-in link.
-fn sign_in_url(services: &Services, link: &SignInLinkToken) -> String {
-    format!("{}/auth/link/{}", services.intake.base_url_or_empty(), link.text())
+fn sign_in_url(server: &Server, link: &SignInLinkToken) -> String {
+    format!("{}/auth/link/{}", server.accounts.links.base_url().unwrap_or_default(), link.text())
 }
 
 /// Lifetime of the sign-in link of a reset user: the operator has to hand it over.
 const RESET_LINK_TTL: Duration = Duration::from_secs(3_600);
 
-async fn reset_user(services: &Services, email: &str) -> AdminResult {
+async fn reset_user(server: &Server, email: &str) -> AdminResult {
     let address: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
     let (token, ended_sessions) =
-        services.provisioning.users().reset_password(&address, RESET_LINK_TTL).await.map_err(error_text)?;
+        server.provisioning.users.reset_password(&address, RESET_LINK_TTL).await.map_err(error_text)?;
     tracing::info!(ended_sessions, "operator: reset user");
     Ok(json!({
         "email": address,
         "sessions_ended": ended_sessions,
-        "link": sign_in_url(services, &token),
+        "link": sign_in_url(server, &token),
         "expires_at": token.expires_at,
     }))
 }
 
-async fn create_domain(services: &Services, name: &str, account: &str, verified: bool) -> AdminResult {
+async fn create_domain(server: &Server, name: &str, account: &str, verified: bool) -> AdminResult {
     let name = parse_name(name)?;
-    let account = store::account::find(&services.store, account)
+    let account = store::account::find(&server.store, account)
         .await
         .map_err(error_text)?
         .ok_or_else(|| format!("account {account} does not exist"))?;
-    let domains = services.intake.domains();
+    let domains = &server.accounts.domains;
     let mut domain_with_setup =
         domains.create(account.id, NewDomain::with_name(name.clone()), None).await.map_err(error_text)?;
     if verified {
@@ -291,23 +286,23 @@ async fn create_domain(services: &Services, name: &str, account: &str, verified:
     Ok(json!({"domain": views::domain_view(&domain_with_setup, domains.facts())}))
 }
 
-async fn verify_domain(services: &Services, name: &str, force: bool) -> AdminResult {
-    let (domains, name) = (services.intake.domains(), parse_name(name)?);
+async fn verify_domain(server: &Server, name: &str, force: bool) -> AdminResult {
+    let (domains, name) = (&server.accounts.domains, parse_name(name)?);
     let domain_with_setup = if force {
         domains.force_verify(&name).await.map_err(error_text)?
     } else {
-        let domain = find_domain(services, &name).await?;
+        let domain = find_domain(server, &name).await?;
         domains.verify(domain.account, domain.id).await.map_err(error_text)?
     };
     Ok(json!({"domain": views::domain_view(&domain_with_setup, domains.facts())}))
 }
 
-async fn find_domain(services: &Services, name: &DomainName) -> Result<SendingDomain, String> {
-    let found = store::domain::find_by_name(&services.store, name).await.map_err(error_text)?;
+async fn find_domain(server: &Server, name: &DomainName) -> Result<SendingDomain, String> {
+    let found = store::domain::find_by_name(&server.store, name).await.map_err(error_text)?;
     found.ok_or_else(|| format!("domain {name} does not exist"))
 }
 
-async fn update_domain(services: &Services, name: &str, change: DomainChange) -> AdminResult {
+async fn update_domain(server: &Server, name: &str, change: DomainChange) -> AdminResult {
     let tracking_host = match change.tracking_host.as_deref() {
         None => None,
         Some("none") => Some(None),
@@ -322,20 +317,15 @@ async fn update_domain(services: &Services, name: &str, change: DomainChange) ->
             settings.tracking_host.clone_from(host);
         }
     };
-    let (domains, domain) = (services.intake.domains(), find_domain(services, &parse_name(name)?).await?);
+    let (domains, domain) = (&server.accounts.domains, find_domain(server, &parse_name(name)?).await?);
     let domain_with_setup = domains.change(domain.account, domain.id, apply).await.map_err(error_text)?;
     Ok(json!({"domain": views::domain_view(&domain_with_setup, domains.facts())}))
 }
 
 /// Lists TLS session counts and received reports. Without `day`: all retained days of `domain`, or, without `domain`
 /// too, today and yesterday of all domains.
-async fn list_tls_reports(
-    services: &Services,
-    domain: Option<String>,
-    day: Option<String>,
-    limit: usize,
-) -> AdminResult {
-    let today = Day::containing(services.clock.now());
+async fn list_tls_reports(server: &Server, domain: Option<String>, day: Option<String>, limit: usize) -> AdminResult {
+    let today = Day::containing(server.clock.now());
     let day = day.map(|text| Day::parse(&text).ok_or_else(|| format!("`{text}` is not a date like 2026-01-31")));
     let day = day.transpose()?;
     let limit = limit.clamp(1, 10_000);
@@ -350,13 +340,13 @@ async fn list_tls_reports(
         Some(domain) => {
             let mut found = Vec::new();
             for day in (first.0..=last.0).map(Day) {
-                found.extend(store::tls_daily_stats::get(&services.store, day, domain).await.map_err(error_text)?);
+                found.extend(store::tls_daily_stats::get(&server.store, day, domain).await.map_err(error_text)?);
             }
             TlsStatsPage { found, ..TlsStatsPage::default() }
         }
-        None => store::tls_daily_stats::list(&services.store, first, last, None, limit).await.map_err(error_text)?,
+        None => store::tls_daily_stats::list(&server.store, first, last, None, limit).await.map_err(error_text)?,
     };
-    let received = store::tls_report_received::list(&services.store, first, last, domain.as_ref(), limit);
+    let received = store::tls_report_received::list(&server.store, first, last, domain.as_ref(), limit);
     let received = received.await.map_err(error_text)?;
     Ok(json!({
         "days": stats.found.iter().map(views::tls_day_view).collect::<Vec<_>>(),
@@ -367,11 +357,11 @@ async fn list_tls_reports(
 }
 
 /// Classifies a reply as one to RCPT, by the current reply rules.
-fn explain_reply(services: &Services, reply: &str, host: Option<&str>) -> AdminResult {
+fn explain_reply(server: &Server, reply: &str, host: Option<&str>) -> AdminResult {
     let parsed = SmtpReply::parse_line(reply).filter(|reply| reply.code >= 400);
     let reply =
         parsed.ok_or_else(|| format!("`{reply}` is not an SMTP error reply (example: \"550 5.1.1 user unknown\")"))?;
-    let classification = services.queue.delivery.policy.current().shaping.classify(&ClassifierInput::new(
+    let classification = server.queue.delivery.policy.current().shaping.classify(&ClassifierInput::new(
         host,
         &reply,
         AttemptPhase::Rcpt,
@@ -384,7 +374,7 @@ fn explain_reply(services: &Services, reply: &str, host: Option<&str>) -> AdminR
     }))
 }
 
-async fn backup(services: &Services, file: PathBuf, data_dir: &Path, progress: mpsc::Sender<String>) -> AdminResult {
+async fn backup(server: &Server, file: PathBuf, data_dir: &Path, progress: mpsc::Sender<String>) -> AdminResult {
     let view = file.display().to_string();
     let report = move |backed_up: store::engine::BackupProgress| {
         if !backed_up.bodies.is_multiple_of(PROGRESS_EVERY) {
@@ -394,7 +384,7 @@ async fn backup(services: &Services, file: PathBuf, data_dir: &Path, progress: m
         let _ = progress
             .try_send(format!("{} rows, {} messages, {} bytes", backed_up.rows, backed_up.bodies, backed_up.bytes));
     };
-    let backed_up = services.store.backup(&file, report).await.map_err(error_text)?;
+    let backed_up = server.store.backup(&file, report).await.map_err(error_text)?;
     store::engine::private_files::give_file(&file, data_dir).map_err(|error| format!("{view}: {error}"))?;
     Ok(json!({"file": view, "rows": backed_up.rows, "bodies": backed_up.bodies, "bytes": backed_up.bytes}))
 }

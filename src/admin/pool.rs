@@ -7,7 +7,7 @@ use mail::slug::PoolName;
 use serde_json::{Value, json};
 
 use super::error::{AdminResult, error_text};
-use crate::services::Services;
+use crate::services::Server;
 
 /// Maximum number of providers listed whose warm-up limit is used up.
 const SHOWN_MAX: usize = 100;
@@ -35,33 +35,33 @@ fn pool_view(pool: &PoolStatus, accounts: &[AccountId]) -> Value {
 }
 
 /// Lists all configured pools, and overrides of pools that are no longer configured.
-pub(super) fn list_pools(services: &Services) -> Value {
-    let mut accounts = services.queue.delivery.pools.accounts_by_pool();
+pub(super) fn list_pools(server: &Server) -> Value {
+    let mut accounts = server.queue.delivery.pools.accounts_by_pool();
     let to_view = |pool: &PoolStatus| pool_view(pool, &accounts.remove(&pool.source.pool).unwrap_or_default());
-    let pools: Vec<Value> = services.queue.delivery.pools.pool_statuses().iter().map(to_view).collect();
+    let pools: Vec<Value> = server.queue.delivery.pools.pool_statuses().iter().map(to_view).collect();
     // Accounts assigned to a pool that is no longer configured send from the pool of their plan.
-    let warm_ups = services.queue.delivery.pools.orphaned_warm_ups();
+    let warm_ups = server.queue.delivery.pools.orphaned_warm_ups();
     json!({"pools": pools, "not_configured": {"accounts": accounts, "warm_up_ordered": warm_ups}})
 }
 
-fn pool_by_name(services: &Services, name: &PoolName) -> Value {
-    let accounts = services.queue.delivery.pools.accounts_by_pool().remove(name).unwrap_or_default();
-    let found = services.queue.delivery.pools.pool_statuses().into_iter().find(|pool| pool.source.pool == *name);
+fn pool_by_name(server: &Server, name: &PoolName) -> Value {
+    let accounts = server.queue.delivery.pools.accounts_by_pool().remove(name).unwrap_or_default();
+    let found = server.queue.delivery.pools.pool_statuses().into_iter().find(|pool| pool.source.pool == *name);
     json!({"pool": found.map(|pool| pool_view(&pool, &accounts))})
 }
 
 /// Assigns an account to a pool, or back to that of its plan.
-pub(super) async fn assign_pool(services: &Services, account: &str, pool: Option<PoolName>) -> AdminResult {
-    let found = store::account::find(&services.store, account).await.map_err(error_text)?;
+pub(super) async fn assign_pool(server: &Server, account: &str, pool: Option<PoolName>) -> AdminResult {
+    let found = store::account::find(&server.store, account).await.map_err(error_text)?;
     let id = found.ok_or_else(|| format!("account {account} does not exist"))?.id;
     tracing::info!(account.id = %id, pool = pool.as_ref().map(PoolName::as_str), "operator: assign pool");
-    services.queue.delivery.pools.assign_pool(id, pool.clone()).await.map_err(error_text)?;
+    server.queue.delivery.pools.assign_pool(id, pool.clone()).await.map_err(error_text)?;
     Ok(json!({"account": id, "pool": pool}))
 }
 
 /// Sets or removes the operator's start day of a pool's warm-up.
-pub(super) async fn set_warm_up(services: &Services, pool: PoolName, warm_up: Option<WarmUpOverride>) -> AdminResult {
+pub(super) async fn set_warm_up(server: &Server, pool: PoolName, warm_up: Option<WarmUpOverride>) -> AdminResult {
     tracing::info!(%pool, ?warm_up, "operator: change warm-up");
-    services.queue.delivery.pools.warm_up_pool(pool.clone(), warm_up).await.map_err(error_text)?;
-    Ok(pool_by_name(services, &pool))
+    server.queue.delivery.pools.warm_up_pool(pool.clone(), warm_up).await.map_err(error_text)?;
+    Ok(pool_by_name(server, &pool))
 }

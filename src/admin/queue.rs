@@ -19,7 +19,7 @@ use super::error::{AdminError, AdminResult, error_text};
 use super::request::{DestinationAction, PageQuery, QueueFilter};
 use super::search::QueueSearch;
 use super::views;
-use crate::services::Services;
+use crate::services::Server;
 
 /// Maximum number of tasks in a page.
 const LISTED_MAX: usize = 10_000;
@@ -32,15 +32,15 @@ const PROGRESS_EVERY: u64 = 50_000;
 /// Passes of a command that fail in succession before its handler reports that.
 const FAILED_PASSES_MAX: u32 = 3;
 
-async fn resolve_filter(services: &Services, query: QueueFilter) -> Result<TaskFilter, String> {
+async fn resolve_filter(server: &Server, query: QueueFilter) -> Result<TaskFilter, String> {
     let account = match &query.account {
         None => None,
         Some(name) => {
-            let found = store::account::find(&services.store, name).await.map_err(error_text)?;
+            let found = store::account::find(&server.store, name).await.map_err(error_text)?;
             Some(found.ok_or_else(|| format!("account {name} does not exist"))?.id)
         }
     };
-    let now = services.intake.clock().now();
+    let now = server.clock.now();
     let older = query.older_seconds.map(Duration::from_secs);
     let too_long = |_| "`--older` is too large: the time is out of range".to_owned();
     let old_before = older.map(|older| now.checked_sub(older)).transpose().map_err(too_long)?;
@@ -66,7 +66,7 @@ fn parse_command(word: &str) -> Result<QueueCommand, String> {
 
 /// Search of the queue for one page: filters, tasks found and numbers read so far.
 struct QueueScan<'a> {
-    services: &'a Services,
+    server: &'a Server,
     search: QueueSearch,
     limit: usize,
     tasks: Vec<Task>,
@@ -99,7 +99,7 @@ impl QueueScan<'_> {
             return Ok(tasks);
         }
         let email_ids: Vec<_> = tasks.iter().map(|task| (task.account, task.id.email)).collect();
-        let emails = store::email::get_each(&self.services.store, &email_ids, &|_| None).await.map_err(error_text)?;
+        let emails = store::email::get_each(&self.server.store, &email_ids, &|_| None).await.map_err(error_text)?;
         self.emails_read += email_ids.len();
         let matches_email =
             |email: &Option<StoredEmail>| email.as_ref().is_some_and(|stored| self.search.matches_email(&stored.email));
@@ -123,28 +123,28 @@ fn read_cursor(text: &str) -> Result<Key, String> {
 
 /// Lists a page of tasks, and the ready queues of destinations.
 pub(super) async fn list_queue(
-    services: &Services,
+    server: &Server,
     query: QueueFilter,
     search: QueueSearch,
     PageQuery { limit, cursor }: PageQuery,
 ) -> AdminResult {
-    let mut filter = resolve_filter(services, query).await?;
+    let mut filter = resolve_filter(server, query).await?;
     if let Some(recipient) = &search.recipient {
         filter.to.get_or_insert_with(|| recipient.domain().clone());
     }
     let limit = limit.clamp(1, LISTED_MAX);
-    let mut walk = QueueWalk::new(&services.store, filter, READ_MAX);
+    let mut walk = QueueWalk::new(&server.store, filter, READ_MAX);
     if let Some(cursor) = cursor {
         walk = walk.starting_at(&read_cursor(&cursor)?);
     }
-    let mut scan = QueueScan { services, search, limit, tasks: Vec::new(), emails_read: 0, damaged: 0 };
+    let mut scan = QueueScan { server, search, limit, tasks: Vec::new(), emails_read: 0, damaged: 0 };
     let next = scan.run(&mut walk).await?;
-    let (in_memory, body_bytes, queues_on_disk) = services.queue.delivery.memory_load();
+    let (in_memory, body_bytes, queues_on_disk) = server.queue.delivery.memory_load();
     let sites: Vec<Value> =
-        services.queue.delivery.queues.ready_queue_statuses().iter().take(100).map(views::ready_queue_view).collect();
+        server.queue.delivery.queues.ready_queue_statuses().iter().take(100).map(views::ready_queue_view).collect();
     Ok(json!({
-        "hold": hold_view(services).await?,
-        "tasks": scan.tasks.iter().map(|task| views::task_view(task, &services.queue)).collect::<Vec<_>>(),
+        "hold": hold_view(server).await?,
+        "tasks": scan.tasks.iter().map(|task| views::task_view(task, &server.queue)).collect::<Vec<_>>(),
         "has_more": next.is_some(),
         "next_cursor": next.as_ref().map(format_cursor),
         "tasks_read": walk.rows_read(),
@@ -158,39 +158,39 @@ pub(super) async fn list_queue(
 
 /// JSON of the hold of the whole queue: its start, the number of recipients held and the oldest of them. Null without a
 /// hold.
-pub(super) async fn hold_view(services: &Services) -> Result<Value, String> {
-    let Some(hold) = services.queue.delivery.holds.queue_hold() else { return Ok(Value::Null) };
-    let mut view = views::held_mail_view(services.queue.delivery.holds.count_held(None).await.map_err(error_text)?);
+pub(super) async fn hold_view(server: &Server) -> Result<Value, String> {
+    let Some(hold) = server.queue.delivery.holds.queue_hold() else { return Ok(Value::Null) };
+    let mut view = views::held_mail_view(server.queue.delivery.holds.count_held(None).await.map_err(error_text)?);
     view["since"] = json!(hold.since);
     view["because"] = json!("the store was restored from a backup; `queue release --all` resumes delivery");
     Ok(view)
 }
 
 /// Lists the destinations with the longest queues.
-pub(super) async fn top_destinations(services: &Services, limit: usize, progress: mpsc::Sender<String>) -> AdminResult {
+pub(super) async fn top_destinations(server: &Server, limit: usize, progress: mpsc::Sender<String>) -> AdminResult {
     let report_progress = |tasks: u64| {
         if tasks >= PROGRESS_EVERY && tasks.is_multiple_of(PROGRESS_EVERY) {
             let _ = progress.try_send(format!("{tasks} recipients read"));
         }
     };
-    let top = services
+    let top = server
         .queue
         .delivery
         .admin
         .top_destinations(limit.clamp(1, LISTED_MAX), report_progress)
         .await
         .map_err(error_text)?;
-    let now = services.intake.clock().now();
+    let now = server.clock.now();
     let view: Vec<Value> =
         top.destinations.iter().map(|destination| views::top_destination_view(destination, now)).collect();
-    let hold = hold_view(services).await?;
+    let hold = hold_view(server).await?;
     let counted = top.counted.word();
     Ok(json!({"hold": hold, "tasks": top.tasks, "count": top.count, "counted": counted, "destinations": view}))
 }
 
 /// Runs a command on one email.
-pub(super) async fn run_command(services: &Services, command: &str, email: &str) -> AdminResult {
-    let recipients = services
+pub(super) async fn run_command(server: &Server, command: &str, email: &str) -> AdminResult {
+    let recipients = server
         .queue
         .delivery
         .admin
@@ -203,10 +203,10 @@ pub(super) async fn run_command(services: &Services, command: &str, email: &str)
 
 /// Lifts the hold of the whole queue, if there is one. Tasks that the operator holds, and tasks of suspended accounts,
 /// stay held; once the hold is lifted, the same command releases the former.
-async fn release_hold(services: &Services) -> Result<Option<Value>, String> {
-    let Some(hold) = services.queue.delivery.holds.queue_hold() else { return Ok(None) };
-    let held_mail = services.queue.delivery.holds.count_held(None).await.map_err(error_text)?;
-    services.queue.delivery.holds.lift_queue_hold().await.map_err(error_text)?;
+async fn release_hold(server: &Server) -> Result<Option<Value>, String> {
+    let Some(hold) = server.queue.delivery.holds.queue_hold() else { return Ok(None) };
+    let held_mail = server.queue.delivery.holds.count_held(None).await.map_err(error_text)?;
+    server.queue.delivery.holds.lift_queue_hold().await.map_err(error_text)?;
     tracing::info!(recipients = held_mail.recipients, "operator: lift the queue hold that the restore set");
     Ok(Some(json!({
         "recipients": held_mail.recipients,
@@ -219,13 +219,13 @@ async fn release_hold(services: &Services) -> Result<Option<Value>, String> {
 /// Counts the recipients that match a filter. Reads at most `rows_max` rows of the queue; `has_more` is true if that
 /// was not enough.
 pub(super) async fn count_matching(
-    services: &Services,
+    server: &Server,
     query: QueueFilter,
     rows_max: Option<usize>,
     progress: mpsc::Sender<String>,
 ) -> AdminResult {
-    let filter = resolve_filter(services, query).await?;
-    let mut walk = QueueWalk::new(&services.store, filter, rows_max.unwrap_or(usize::MAX));
+    let filter = resolve_filter(server, query).await?;
+    let mut walk = QueueWalk::new(&server.store, filter, rows_max.unwrap_or(usize::MAX));
     let (mut recipients, mut reported) = (0_u64, 0);
     while let Some(page) = walk.next_page().await.map_err(error_text)? {
         recipients += page.tasks.len() as u64;
@@ -241,23 +241,23 @@ pub(super) async fn count_matching(
 /// Runs a command on all tasks that match a filter, and reports progress. A release without a filter first lifts the
 /// hold of the whole queue.
 pub(super) async fn run_command_on_matching(
-    services: &Services,
+    server: &Server,
     order: &str,
     query: QueueFilter,
     progress: mpsc::Sender<String>,
 ) -> AdminResult {
     // Lifting the hold applies to all mail, so no filter may restrict the command, not even by time.
     let is_everything = query == QueueFilter::default();
-    let filter = resolve_filter(services, query).await?;
+    let filter = resolve_filter(server, query).await?;
     let command = parse_command(order)?;
     if command == QueueCommand::Release
         && is_everything
-        && let Some(released) = release_hold(services).await?
+        && let Some(released) = release_hold(server).await?
     {
         return Ok(released);
     }
     tracing::info!(order, ?filter, "operator: queue command");
-    let execution = services.queue.delivery.admin.command_matching(filter, &command).await.map_err(error_text)?;
+    let execution = server.queue.delivery.admin.command_matching(filter, &command).await.map_err(error_text)?;
     let mut reported = 0;
     loop {
         let CommandProgress { done, busy, partitions_left: left, failure } =
@@ -285,9 +285,9 @@ pub(super) async fn run_command_on_matching(
 }
 
 /// Lists the operator's overrides of destinations.
-pub(super) fn list_destinations(services: &Services) -> Value {
-    let now = services.intake.clock().now();
-    let ordered = services.queue.delivery.destinations.list();
+pub(super) fn list_destinations(server: &Server) -> Value {
+    let now = server.clock.now();
+    let ordered = server.queue.delivery.destinations.list();
     let view: Vec<Value> =
         ordered.iter().map(|(destination, overrides)| views::destination_view(destination, overrides, now)).collect();
     json!({"destinations": view})
@@ -295,11 +295,11 @@ pub(super) fn list_destinations(services: &Services) -> Value {
 
 /// Sets or removes an override of a destination.
 pub(super) async fn change_destination(
-    services: &Services,
+    server: &Server,
     destination: &Destination,
     mut order: DestinationAction,
 ) -> AdminResult {
-    let now = services.intake.clock().now();
+    let now = server.clock.now();
     if let DestinationAction::Suspend { because: Some(because), .. } = &mut order {
         *because = mail::destination::parse_reason(because).map_err(|reason| format!("`--because`: {reason}"))?;
     }
@@ -319,6 +319,6 @@ pub(super) async fn change_destination(
         DestinationAction::Route(route) => overrides.route.clone_from(route),
     };
     tracing::info!(%destination, ?order, "operator: override destination");
-    let overrides = services.queue.delivery.destinations.change(destination, change).await.map_err(error_text)?;
+    let overrides = server.queue.delivery.destinations.change(destination, change).await.map_err(error_text)?;
     Ok(json!({"destination": views::destination_view(destination, &overrides, now)}))
 }

@@ -23,7 +23,7 @@ use super::email_state::EmailState;
 use super::error::{AdminError, AdminResult, error_text};
 use super::request::PageQuery;
 use super::views;
-use crate::services::Services;
+use crate::services::Server;
 
 /// Maximum number of rows in a page.
 const LISTED_MAX: usize = 1_000;
@@ -126,10 +126,10 @@ impl Cursor {
 }
 
 /// Lists accounts, oldest first.
-pub(super) async fn accounts(services: &Services, PageQuery { limit, cursor }: PageQuery) -> AdminResult {
+pub(super) async fn accounts(server: &Server, PageQuery { limit, cursor }: PageQuery) -> AdminResult {
     let after = cursor.map(|id| id.parse::<AccountId>().map_err(error_text)).transpose()?;
     let limit = limit.clamp(1, LISTED_MAX);
-    let mut found = store::account::list(&services.store, after, limit + 1).await.map_err(error_text)?;
+    let mut found = store::account::list(&server.store, after, limit + 1).await.map_err(error_text)?;
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| has_more).map(|account| account.id);
@@ -142,12 +142,12 @@ pub(super) async fn accounts(services: &Services, PageQuery { limit, cursor }: P
 
 /// Lists sending domains of one or all accounts by name.
 pub(super) async fn domains(
-    services: &Services,
+    server: &Server,
     account: Option<String>,
     PageQuery { limit, cursor }: PageQuery,
 ) -> AdminResult {
     let account = match account {
-        Some(account) => Some(resolve_account(services, &account).await?),
+        Some(account) => Some(resolve_account(server, &account).await?),
         None => None,
     };
     let after = cursor.map(|name| name.parse::<DomainName>().map_err(|_| format!("`{name}` is not a domain name")));
@@ -155,7 +155,7 @@ pub(super) async fn domains(
     let limit = limit.clamp(1, LISTED_MAX);
     let (mut found, mut read) = (Vec::new(), 0);
     let has_more = loop {
-        let page = store::domain::by_names(&services.store, after.as_ref(), READ_AT_ONCE).await.map_err(error_text)?;
+        let page = store::domain::by_names(&server.store, after.as_ref(), READ_AT_ONCE).await.map_err(error_text)?;
         let is_last = page.len() < READ_AT_ONCE;
         read += page.len();
         for domain in page {
@@ -182,19 +182,15 @@ pub(super) async fn domains(
     }))
 }
 
-pub(super) async fn resolve_account(services: &Services, name: &str) -> Result<AccountId, AdminError> {
-    let found = store::account::find(&services.store, name).await.map_err(error_text)?;
+pub(super) async fn resolve_account(server: &Server, name: &str) -> Result<AccountId, AdminError> {
+    let found = store::account::find(&server.store, name).await.map_err(error_text)?;
     Ok(found.ok_or_else(|| AdminError::with_code("not_found", format!("account {name} does not exist")))?.id)
 }
 
 /// Lists the emails that match, newest first within each account.
-pub(super) async fn emails(
-    services: &Services,
-    query: EmailQuery,
-    PageQuery { limit, cursor }: PageQuery,
-) -> AdminResult {
-    let indexed_until = services.intake.outbox().dispatch_within(INDEX_WAIT_MAX).await;
-    let mut search = Search::new(services, query, limit.clamp(1, LISTED_MAX)).await?;
+pub(super) async fn emails(server: &Server, query: EmailQuery, PageQuery { limit, cursor }: PageQuery) -> AdminResult {
+    let indexed_until = server.queue.events.outbox.dispatch_within(INDEX_WAIT_MAX).await;
+    let mut search = Search::new(server, query, limit.clamp(1, LISTED_MAX)).await?;
     let next = search.run(cursor.as_deref().map(Cursor::read).transpose()?).await?;
     Ok(json!({
         "emails": search.found.iter().map(email_in_list).collect::<Vec<_>>(),
@@ -208,7 +204,7 @@ pub(super) async fn emails(
 }
 
 struct Search<'a> {
-    services: &'a Services,
+    server: &'a Server,
     account: Option<AccountId>,
     filter: EmailFilter,
     /// Needed because the filter's statuses do not distinguish queued from deferred emails.
@@ -224,10 +220,10 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    async fn new(services: &'a Services, query: EmailQuery, limit: usize) -> Result<Self, AdminError> {
+    async fn new(server: &'a Server, query: EmailQuery, limit: usize) -> Result<Self, AdminError> {
         let EmailQuery { account, status, recipient, sender, message_id, since } = query;
         let account = match account {
-            Some(account) => Some(resolve_account(services, &account).await?),
+            Some(account) => Some(resolve_account(server, &account).await?),
             None => None,
         };
         let filter = EmailFilter {
@@ -239,7 +235,7 @@ impl<'a> Search<'a> {
         };
         let message_id = message_id.map(|id| strip_angle_brackets(&id).to_owned());
         Ok(Self {
-            services,
+            server,
             account,
             filter,
             state: status,
@@ -256,8 +252,7 @@ impl<'a> Search<'a> {
     /// Runs the search. Returns the position to continue at, if there may be more.
     async fn run(&mut self, cursor: Option<Cursor>) -> Result<Option<Cursor>, AdminError> {
         if let Some(id) = self.message_id.as_deref().and_then(parse_own_message_id)
-            && let Some(email) =
-                store::email::find_in_any_account(&self.services.store, id).await.map_err(error_text)?
+            && let Some(email) = store::email::find_in_any_account(&self.server.store, id).await.map_err(error_text)?
             && self.matches_email(&email)
         {
             self.found.push(email);
@@ -297,7 +292,7 @@ impl<'a> Search<'a> {
     }
 
     async fn next_account(&self, after: Option<AccountId>) -> Result<Option<Cursor>, AdminError> {
-        let next = store::account::list_ids(&self.services.store, after, 1).await.map_err(error_text)?;
+        let next = store::account::list_ids(&self.server.store, after, 1).await.map_err(error_text)?;
         Ok(next.first().map(|account| Cursor { account: *account, before: None }))
     }
 
@@ -308,7 +303,7 @@ impl<'a> Search<'a> {
         let reads_emails =
             self.message_id.is_some() || self.state.is_some_and(|state| state.statuses().contains(&EmailStatus::Sent));
         let page_size = if reads_emails { READ_AT_ONCE } else { missing.min(READ_AT_ONCE) };
-        let page = store::email_index::search::search(&self.services.store, account, &self.filter, before, page_size);
+        let page = store::email_index::search::search(&self.server.store, account, &self.filter, before, page_size);
         let page = page.await.map_err(error_text)?;
         self.read += page.emails.len();
         self.costly_pages += usize::from(page.next.is_some() && page.emails.len() < page_size);

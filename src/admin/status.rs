@@ -30,7 +30,7 @@ use super::permissions::Permissions;
 use super::{queue, views};
 use crate::config::Config;
 use crate::doctor::x509;
-use crate::services::Services;
+use crate::services::Server;
 
 /// Maximum number of tasks read from the store.
 const QUEUE_READ_MAX: usize = 50_000;
@@ -90,15 +90,15 @@ impl StatusFacts {
 type Problems = Vec<String>;
 
 /// Runs all checks and returns their results.
-pub(super) async fn status(services: &Services, permissions: &Permissions) -> AdminResult {
+pub(super) async fn status(server: &Server, permissions: &Permissions) -> AdminResult {
     let (facts, mut problems) = (&permissions.status, Problems::new());
-    if let Err(reason) = api::health::unhealthy_reason(&services.store.health()) {
+    if let Err(reason) = api::health::unhealthy_reason(&server.store.health()) {
         problems.push(format!("the store is {reason}"));
     }
     let (listener_results, (dns_time, dns_result), queue_count) =
-        tokio::join!(listeners(facts), dns(services, facts), count_queue(services));
+        tokio::join!(listeners(facts), dns(server, facts), count_queue(server));
     let queue = match queue_count {
-        Ok(queue_count) => queue_count.view(services, &mut problems).await?,
+        Ok(queue_count) => queue_count.view(server, &mut problems).await?,
         Err(error) => {
             problems.push(format!("the queue cannot be read: {error}"));
             Value::Null
@@ -107,8 +107,8 @@ pub(super) async fn status(services: &Services, permissions: &Permissions) -> Ad
     let listeners = listeners_view(listener_results, &mut problems);
     let dns = dns_view(dns_time, dns_result, &mut problems);
     let disk = disk(permissions, &mut problems);
-    let certificate = certificate(permissions, services.clock.machine_now(), &mut problems);
-    let nodes = nodes_view(services).await.unwrap_or_else(|error| {
+    let certificate = certificate(permissions, server.clock.machine_now(), &mut problems);
+    let nodes = nodes_view(server).await.unwrap_or_else(|error| {
         problems.push(format!("the nodes cannot be read: {error}"));
         Value::Null
     });
@@ -117,22 +117,22 @@ pub(super) async fn status(services: &Services, permissions: &Permissions) -> Ad
         "problems": problems,
         "hostname": facts.hostname,
         "version": env!("CARGO_PKG_VERSION"),
-        "nodes": services.queue.services.leases.nodes(),
+        "nodes": server.queue.services.leases.nodes(),
         "members": nodes,
-        "partitions": services.queue.services.leases.len(),
-        "store": store_view(&services.store.health()),
+        "partitions": server.queue.services.leases.len(),
+        "store": store_view(&server.store.health()),
         "listeners": listeners,
         "queue": queue,
         "dns": dns,
         "disk": disk,
         "certificate": certificate,
-        "last_hour": services.queue.delivery.last_hour(),
+        "last_hour": server.queue.delivery.last_hour(),
     }))
 }
 
 /// The nodes that have registered themselves, with the number of their partitions.
-async fn nodes_view(services: &Services) -> Result<Value, String> {
-    let cluster = store::lease::read_view(&services.store).await.map_err(error_text)?;
+async fn nodes_view(server: &Server) -> Result<Value, String> {
+    let cluster = store::lease::read_view(&server.store).await.map_err(error_text)?;
     let partitions_of =
         |name: &str| cluster.partitions.iter().filter(|stored| stored.tenure.node.as_deref() == Some(name)).count();
     let nodes = cluster.nodes.iter().take(NODES_SHOWN_MAX).map(|stored| {
@@ -209,12 +209,12 @@ fn listeners_view(results: Vec<ListenerResult>, problems: &mut Problems) -> Vec<
 }
 
 /// Queries a random name, which no cache can answer. Every response is a success, NXDOMAIN too.
-async fn dns(services: &Services, facts: &StatusFacts) -> (Duration, Result<(), String>) {
+async fn dns(server: &Server, facts: &StatusFacts) -> (Duration, Result<(), String>) {
     let started_at = Instant::now();
-    let name = format!("{:016x}.{}", services.entropy.u64(), facts.hostname).parse::<DomainName>();
+    let name = format!("{:016x}.{}", server.entropy.u64(), facts.hostname).parse::<DomainName>();
     let result = match name {
         Err(_) => Err("the hostname is too long for the test query".to_owned()),
-        Ok(name) => match timeout(PROBE_TIMEOUT, services.inbound.resolver().txt(&name)).await {
+        Ok(name) => match timeout(PROBE_TIMEOUT, server.inbound.resolver().txt(&name)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("no response within {} seconds", PROBE_TIMEOUT.as_secs())),
@@ -252,11 +252,11 @@ struct ReadBudget {
     queues: usize,
 }
 
-async fn count_queue(services: &Services) -> Result<QueueCount, String> {
-    let counts = services.store.queue_counts();
+async fn count_queue(server: &Server) -> Result<QueueCount, String> {
+    let counts = server.store.queue_counts();
     // Right after the start the counts are not complete.
     if counts.is_incomplete() {
-        return count_stored_tasks(services).await;
+        return count_stored_tasks(server).await;
     }
     let summary = counts.summary(0);
     let mut count = QueueCount { oldest: summary.oldest_accepted_at, ..QueueCount::default() };
@@ -265,10 +265,10 @@ async fn count_queue(services: &Services) -> Result<QueueCount, String> {
         count.held += if state == QueuedState::Held { recipients } else { 0 };
     }
     let mut budget = ReadBudget { tasks: QUEUE_READ_MAX, queues: QUEUES_READ_MAX };
-    for partition in partitions_from_random(services) {
+    for partition in partitions_from_random(server) {
         let mut from = None;
         while let Some((queue, due, next)) =
-            store::task::next_queue(&services.store, partition, from).await.map_err(error_text)?
+            store::task::next_queue(&server.store, partition, from).await.map_err(error_text)?
         {
             if budget.queues == 0 || budget.tasks == 0 {
                 count.has_more_due = true;
@@ -278,8 +278,8 @@ async fn count_queue(services: &Services) -> Result<QueueCount, String> {
             if budget.queues.is_multiple_of(QUEUES_AT_ONCE) {
                 tokio::task::yield_now().await;
             }
-            if due <= services.clock.now() || services.queue.delivery.holds.is_account_held(queue.account) {
-                count_due_tasks(services, (&queue, due), (&mut count, &mut budget.tasks)).await?;
+            if due <= server.clock.now() || server.queue.delivery.holds.is_account_held(queue.account) {
+                count_due_tasks(server, (&queue, due), (&mut count, &mut budget.tasks)).await?;
             }
             from = Some(next);
         }
@@ -289,23 +289,23 @@ async fn count_queue(services: &Services) -> Result<QueueCount, String> {
 
 /// The partitions of this node, from a random one on: if a count cannot look at all queues, others are looked at the
 /// next time.
-fn partitions_from_random(services: &Services) -> Vec<u16> {
-    let mut partitions = services.queue.services.leases.held();
-    let start = services.entropy.u64() % partitions.len().max(1) as u64;
+fn partitions_from_random(server: &Server) -> Vec<u16> {
+    let mut partitions = server.queue.services.leases.held();
+    let start = server.entropy.u64() % partitions.len().max(1) as u64;
     partitions.rotate_left(usize::try_from(start).unwrap_or(0));
     partitions
 }
 
 /// Counts the due tasks of a queue and, if its account is held, all its tasks as held. Reads at most `left` tasks.
 async fn count_due_tasks(
-    services: &Services,
+    server: &Server,
     (queue, due): (&QueueName, Timestamp),
     (count, left): (&mut QueueCount, &mut usize),
 ) -> Result<(), String> {
-    let now = services.clock.now();
+    let now = server.clock.now();
     let overdue_since = now.checked_sub(OVERDUE).unwrap_or(Timestamp::MIN);
-    let is_account_held = services.queue.delivery.holds.is_account_held(queue.account);
-    if !is_account_held && services.queue.delivery.scheduler.is_deferred(queue) {
+    let is_account_held = server.queue.delivery.holds.is_account_held(queue.account);
+    if !is_account_held && server.queue.delivery.scheduler.is_deferred(queue) {
         return Ok(());
     }
     let mut from = Some(store::task::due_start(queue, due));
@@ -314,8 +314,7 @@ async fn count_due_tasks(
             count.has_more_due = true;
             return Ok(());
         }
-        let page =
-            store::task::list(&services.store, queue, start, READ_AT_ONCE.min(*left)).await.map_err(error_text)?;
+        let page = store::task::list(&server.store, queue, start, READ_AT_ONCE.min(*left)).await.map_err(error_text)?;
         *left = left.saturating_sub(page.tasks.len());
         for (task, _) in page.tasks.iter().filter(|(task, _)| !task.held) {
             if is_account_held {
@@ -334,18 +333,18 @@ async fn count_due_tasks(
 }
 
 /// Counts the tasks of the store, up to [`QUEUE_READ_MAX`].
-async fn count_stored_tasks(services: &Services) -> Result<QueueCount, String> {
-    let now = services.clock.now();
+async fn count_stored_tasks(server: &Server) -> Result<QueueCount, String> {
+    let now = server.clock.now();
     let overdue_since = now.checked_sub(OVERDUE).unwrap_or(Timestamp::MIN);
     let mut count = QueueCount::default();
-    let mut walk = QueueWalk::new(&services.store, TaskFilter::default(), QUEUE_READ_MAX);
+    let mut walk = QueueWalk::new(&server.store, TaskFilter::default(), QUEUE_READ_MAX);
     while let Some(page) = walk.next_page().await.map_err(error_text)? {
         for (task, _) in &page.tasks {
             count.recipients += 1;
             count.oldest = Some(count.oldest.map_or(task.accepted_at, |oldest| oldest.min(task.accepted_at)));
-            if task.held || services.queue.delivery.holds.is_account_held(task.account) {
+            if task.held || server.queue.delivery.holds.is_account_held(task.account) {
                 count.held += 1;
-            } else if task.due <= now && !services.queue.delivery.scheduler.is_deferred(&task.queue_name()) {
+            } else if task.due <= now && !server.queue.delivery.scheduler.is_deferred(&task.queue_name()) {
                 count.due += 1;
                 count.overdue += u64::from(task.due < overdue_since);
             }
@@ -357,9 +356,9 @@ async fn count_stored_tasks(services: &Services) -> Result<QueueCount, String> {
 }
 
 impl QueueCount {
-    async fn view(self, services: &Services, problems: &mut Problems) -> Result<Value, String> {
-        let hold = queue::hold_view(services).await?;
-        let paused = services.queue.delivery.policy.current().paused;
+    async fn view(self, server: &Server, problems: &mut Problems) -> Result<Value, String> {
+        let hold = queue::hold_view(server).await?;
+        let paused = server.queue.delivery.policy.current().paused;
         let mut note = None;
         if hold.is_object() {
             problems.push("the queue is held after a restore: `queue release --all` resumes it".to_owned());
@@ -382,7 +381,7 @@ impl QueueCount {
             "due": self.due,
             "has_more_due": self.has_more_due,
             "oldest": self.oldest,
-            "oldest_age": self.oldest.map(|oldest| views::age_text(oldest, services.clock.now())),
+            "oldest_age": self.oldest.map(|oldest| views::age_text(oldest, server.clock.now())),
             "hold": hold,
             "paused": paused,
             "note": note,

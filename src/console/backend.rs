@@ -99,9 +99,9 @@ impl AdminBackend<'_> {
     async fn start(&self, operation: &str, body: Map<String, Value>) -> Result<Value, Failure> {
         let console = self.console;
         let request = read_request(operation, body.clone())?;
-        let (services, permissions) = (console.services.clone(), console.permissions.clone());
+        let (server, permissions) = (console.server.clone(), console.permissions.clone());
         let command = move |progress: mpsc::Sender<String>| async move {
-            perform(&services, &permissions, request, progress).await
+            perform(&server, &permissions, request, progress).await
         };
         let mut shown = Value::Object(body);
         shown["ask"] = Value::from(operation);
@@ -116,12 +116,12 @@ impl AdminBackend<'_> {
         let range = DepthRange::from_word(range).unwrap_or_default();
         let domain = body.get("domain").and_then(Value::as_str).map(str::parse::<DomainName>).transpose();
         let domain = domain.map_err(|_| Failure::not_found())?;
-        let services = &self.console.services;
-        self.console.depth.refresh(services).await;
+        let server = &self.console.server;
+        self.console.depth.refresh(server).await;
         let mut view = self.console.depth.view(self.now(), range, domain.as_ref().map(DomainName::as_str));
-        view["nodes"] = services.queue.services.leases.nodes().into();
+        view["nodes"] = server.queue.services.leases.nodes().into();
         if let Some(domain) = domain {
-            let counts = services.store.queue_counts().domain(domain.as_str());
+            let counts = server.store.queue_counts().domain(domain.as_str());
             view["domain"] = domain.as_str().into();
             view["now"] = json!({"queued": counts.queued, "deferred": counts.deferred, "held": counts.held});
         }
@@ -284,7 +284,7 @@ impl Backend for AdminBackend<'_> {
     }
 
     fn now(&self) -> Timestamp {
-        self.console.services.clock.now()
+        self.console.server.clock.now()
     }
 
     fn base_url(&self) -> &str {

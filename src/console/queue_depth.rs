@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use store::queue_counts::{QueueSummary, QueuedState};
 use tokio_util::sync::CancellationToken;
 
-use crate::services::Services;
+use crate::services::Server;
 
 /// Time between samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(60);
@@ -106,9 +106,9 @@ impl QueueDepthHistory {
     }
 
     /// Takes samples until `stop`.
-    pub async fn run(&self, services: &Services, stop: &CancellationToken) {
+    pub async fn run(&self, server: &Server, stop: &CancellationToken) {
         loop {
-            let is_sampled = self.sample(services).await;
+            let is_sampled = self.sample(server).await;
             let interval = if is_sampled { SAMPLE_INTERVAL } else { INCOMPLETE_INTERVAL };
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -118,23 +118,23 @@ impl QueueDepthHistory {
     }
 
     /// Takes a sample for a page, unless the last one is [`FRESH`].
-    pub async fn refresh(&self, services: &Services) {
-        let now = services.clock.now();
+    pub async fn refresh(&self, server: &Server) {
+        let now = server.clock.now();
         let is_fresh = self.lock().back().is_some_and(|last| now.duration_since(last.at).abs() < FRESH);
         if !is_fresh {
-            self.sample(services).await;
+            self.sample(server).await;
         }
     }
 
     /// Takes a sample. Returns false if the counts are not complete.
-    async fn sample(&self, services: &Services) -> bool {
-        let counts = Arc::clone(services.store.queue_counts());
+    async fn sample(&self, server: &Server) -> bool {
+        let counts = Arc::clone(server.store.queue_counts());
         if counts.is_incomplete() {
             return false;
         }
         // The longest queues are searched for among all domains, which may be many.
         let Ok(summary) = tokio::task::spawn_blocking(move || counts.summary(DOMAINS_MAX)).await else { return false };
-        self.record(services.clock.now(), &summary);
+        self.record(server.clock.now(), &summary);
         true
     }
 

@@ -47,7 +47,7 @@ async fn receive_and_run(world: &TestWorld, path: &str, sender: &str, author: &s
     let reply = dialog(world.mx, &lines).await.pop().unwrap();
     let id = reply.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{reply}"));
     let id: mail::id::ReceivedId = id.parse().unwrap();
-    let events = store::event::list(&world.services.store, world.account, id, 10).await.unwrap();
+    let events = store::event::list(&world.server.store, world.account, id, 10).await.unwrap();
     let event = events[0].id.to_string();
     let completed = async {
         loop {
@@ -88,7 +88,7 @@ async fn an_author_gets_one_reply_in_the_thread() {
     assert!(again[1]["output"]["email_id"].is_string(), "{again:?}");
     let bob = receive_and_run(&world, &path, "bob@dest.example", "bob@dest.example", "").await;
     assert_eq!(withheld_reason(&bob), None, "the limit is per author");
-    world.services.clock.advance(std::time::Duration::from_secs(3_600));
+    world.server.clock.advance(std::time::Duration::from_secs(3_600));
     assert_eq!(withheld_reason(&mail_of_ada().await), None);
     world.end().await;
 }

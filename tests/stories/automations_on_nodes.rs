@@ -171,7 +171,7 @@ async fn runs_of_a_stopped_node_continue_on_the_other() {
     }
     runs(&first, &path, "waiting", USERS).await;
     second.end().await;
-    first.services.clock.advance(Duration::from_secs(3_601));
+    first.server.clock.advance(Duration::from_secs(3_601));
     // Each run has started its second delay before the clock moves on.
     let listed = format!("{path}/runs?limit=100");
     wait_until(&first, &listed, |response| {
@@ -179,7 +179,7 @@ async fn runs_of_a_stopped_node_continue_on_the_other() {
         listed.all(|run| run["current_step_index"] == 2 && run["status"] == "waiting")
     })
     .await;
-    first.services.clock.advance(Duration::from_secs(3_601));
+    first.server.clock.advance(Duration::from_secs(3_601));
     runs(&first, &path, "completed", USERS).await;
     let count_type = |response: &Value, kind: &str| {
         response["events"].as_array().unwrap().iter().filter(|event| event["type"] == kind).count()

@@ -24,7 +24,7 @@ async fn every_listener_uses_the_client_address_of_the_proxy_header() {
     let replies = dialog_with_proxy_header(INSIDER, world.relay, &lines).await;
     let id: EmailId = replies[5].strip_prefix("250 2.0.0 OK ").unwrap().parse().unwrap();
     world.wait(id, |email| email.recipients[0].state == RecipientState::Delivered).await;
-    let raw = store::email::get_body(&world.services.store, world.account, id).await.unwrap().unwrap();
+    let raw = store::email::get_body(&world.server.store, world.account, id).await.unwrap().unwrap();
     assert!(String::from_utf8_lossy(&raw).contains("[127.0.0.9]"), "{}", raw.escape_ascii());
 
     let greeted = dialog_with_proxy_header(OUTSIDER, world.submission, &[]).await;

@@ -40,7 +40,7 @@ async fn renewer_for_names(
         // With TLS-ALPN-01 an order must not finish before the other nodes have loaded its challenge response.
         poll_interval: Duration::from_millis(if method == ChallengeMethod::Http { 20 } else { 500 }),
     };
-    CertificateRenewer::open(settings, &world.services).await.unwrap()
+    CertificateRenewer::open(settings, &world.server).await.unwrap()
 }
 
 fn spawn_renewer(world: &TestWorld, renewer: &Arc<CertificateRenewer>) {
@@ -74,7 +74,7 @@ async fn served_certificate(renewer: &CertificateRenewer) -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_issued_renewed_and_kept_over_a_restart() {
     let world = TestWorld::start().await;
-    let authority = Authority::start(&world.services.clock).await;
+    let authority = Authority::start(&world.server.clock).await;
     let first = renewer(&world, &authority, ChallengeMethod::Http).await;
     let http = world.listeners().listen_challenges(&first, any_port()).await.unwrap();
     authority.resolve_names_to(Some(http), None);
@@ -87,15 +87,15 @@ async fn a_certificate_is_issued_renewed_and_kept_over_a_restart() {
     let names = String::from_utf8_lossy(&authority.issued_certificates()[0]).into_owned();
     assert!(NAMES.iter().all(|name| names.contains(name)), "{names}");
     // Renewal is due after two thirds of ninety days.
-    world.services.clock.advance(61 * DAY);
+    world.server.clock.advance(61 * DAY);
     let renewed = wait(&mut status, |now| now.expires_at > got.expires_at).await;
-    assert!(renewed.renews_at.unwrap() > world.services.clock.now());
+    assert!(renewed.renews_at.unwrap() > world.server.clock.now());
     assert_eq!(served_certificate(&first).await, authority.issued_certificates()[1]);
     // The second order names the certificate that it replaces (RFC 9773 5).
     assert_eq!(authority.replaced_certificates().iter().map(Option::is_some).collect::<Vec<_>>(), [false, true]);
 
     let world = world.restart("").await;
-    world.services.clock.advance(61 * DAY);
+    world.server.clock.advance(61 * DAY);
     let second = renewer(&world, &authority, ChallengeMethod::Http).await;
     assert_eq!(served_certificate(&second).await, authority.issued_certificates()[1], "served right after the start");
     spawn_renewer(&world, &second);
@@ -106,10 +106,10 @@ async fn a_certificate_is_issued_renewed_and_kept_over_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tls_alpn_challenges_are_answered_on_the_api_port() {
     let world = TestWorld::start().await;
-    let authority = Authority::start(&world.services.clock).await;
+    let authority = Authority::start(&world.server.clock).await;
     let renewer = renewer(&world, &authority, ChallengeMethod::TlsAlpn).await;
     let tls = Some(renewer.certificates().http());
-    let api = world.listeners().listen_api(&world.services, any_port(), &world.config(), tls).await.unwrap();
+    let api = world.listeners().listen_api(&world.server, any_port(), &world.config(), tls).await.unwrap();
     authority.resolve_names_to(None, Some(api));
     spawn_renewer(&world, &renewer);
     wait(&mut renewer.status(), |now| now.expires_at.is_some()).await;
@@ -126,11 +126,11 @@ async fn tls_alpn_challenges_are_answered_on_the_api_port() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_renewed_in_the_window_that_the_ca_suggests() {
     let world = TestWorld::start().await;
-    let authority = Authority::start(&world.services.clock).await;
+    let authority = Authority::start(&world.server.clock).await;
     let renewer = renewer(&world, &authority, ChallengeMethod::Http).await;
     let http = world.listeners().listen_challenges(&renewer, any_port()).await.unwrap();
     authority.resolve_names_to(Some(http), None);
-    let now = world.services.clock.now();
+    let now = world.server.clock.now();
     authority.suggest_renewal_window((now + 5 * DAY, now + 6 * DAY));
     spawn_renewer(&world, &renewer);
     let mut status = renewer.status();
@@ -139,7 +139,7 @@ async fn a_certificate_is_renewed_in_the_window_that_the_ca_suggests() {
     assert!((now + 5 * DAY..=now + 6 * DAY).contains(&renews_at), "{first:#?}");
     // The CA changes the window to the past, as before a revocation: renew at once.
     authority.suggest_renewal_window((now - DAY, now));
-    world.services.clock.advance(2 * DAY);
+    world.server.clock.advance(2 * DAY);
     let renewed = wait(&mut status, |now| now.expires_at > first.expires_at).await;
     assert_eq!((renewed.failures, authority.order_count()), (0, 2));
     // The new certificate is not renewed at once although the CA suggests the same window for it.
@@ -152,13 +152,13 @@ async fn a_certificate_is_renewed_in_the_window_that_the_ca_suggests() {
 /// Returns the number of orders.
 async fn count_orders_of_two_nodes(server: &Server, method: ChallengeMethod, names: [[&str; 2]; 2]) -> usize {
     let nodes = two_nodes::nodes(server, |_, _| {}).await;
-    let authority = Authority::start(&nodes[0].services.clock).await;
+    let authority = Authority::start(&nodes[0].server.clock).await;
     let first = renewer_for_names(&nodes[0], &authority, method, names[0]).await;
     let second = renewer_for_names(&nodes[1], &authority, method, names[1]).await;
     // The CA always connects to the second node, so that the first node's challenges are answered by the other node.
     let http = nodes[1].listeners().listen_challenges(&second, any_port()).await.unwrap();
     let tls = Some(second.certificates().http());
-    let api = nodes[1].listeners().listen_api(&nodes[1].services, any_port(), &nodes[1].config(), tls).await.unwrap();
+    let api = nodes[1].listeners().listen_api(&nodes[1].server, any_port(), &nodes[1].config(), tls).await.unwrap();
     authority.resolve_names_to(Some(http), Some(api));
     spawn_renewer(&nodes[0], &first);
     spawn_renewer(&nodes[1], &second);
@@ -173,7 +173,7 @@ async fn count_orders_of_two_nodes(server: &Server, method: ChallengeMethod, nam
     let orders = authority.order_count();
     // Renewal: the other node reads the new certificate at its next poll.
     let expires_at = first.status().borrow().expires_at;
-    nodes[0].services.clock.advance(61 * DAY);
+    nodes[0].server.clock.advance(61 * DAY);
     wait(&mut first.status(), |now| now.expires_at > expires_at).await;
     if names[0] == names[1] {
         wait(&mut second.status(), |now| now.expires_at > expires_at).await;
@@ -203,7 +203,7 @@ async fn nodes_that_share_a_name_order_one_after_the_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_order_is_reported_and_retried() {
     let world = TestWorld::start().await;
-    let authority = Authority::start(&world.services.clock).await;
+    let authority = Authority::start(&world.server.clock).await;
     let renewer = renewer(&world, &authority, ChallengeMethod::Http).await;
     let http = world.listeners().listen_challenges(&renewer, any_port()).await.unwrap();
     spawn_renewer(&world, &renewer);
@@ -212,10 +212,10 @@ async fn a_failed_order_is_reported_and_retried() {
     let failure = failed.last_failure.unwrap();
     assert!(failure.contains("was not validated by http-01: no valid response; the name must"), "{failure}");
     assert!(!served_certificate(&renewer).await.is_empty(), "the self-signed certificate is still served");
-    world.services.clock.advance(Duration::from_secs(61));
+    world.server.clock.advance(Duration::from_secs(61));
     wait(&mut status, |now| now.failures == 2).await;
     authority.resolve_names_to(Some(http), None);
-    world.services.clock.advance(Duration::from_secs(15 * 60 + 1));
+    world.server.clock.advance(Duration::from_secs(15 * 60 + 1));
     let well = wait(&mut status, |now| now.failures == 0).await;
     assert_eq!((well.last_failure, well.tries_again_at), (None, None));
     assert_eq!(served_certificate(&renewer).await, authority.issued_certificates()[0]);

@@ -31,12 +31,12 @@ impl Console {
         let mut config = world.config();
         config.ops.listen = vec!["127.0.0.1:0".parse().unwrap()];
         change(&mut config);
-        let (services, listeners) = (&world.services, world.listeners());
-        let permissions = serve::admin_permissions(&config, services, listeners, None);
+        let (server, listeners) = (&world.server, world.listeners());
+        let permissions = serve::admin_permissions(&config, server, listeners, None);
         let recorder = PrometheusBuilder::new().build_recorder().handle();
-        let opened = serve::open_ops_listeners(&config, services, listeners, &permissions, &recorder).await.unwrap();
+        let opened = serve::open_ops_listeners(&config, server, listeners, &permissions, &recorder).await.unwrap();
         let socket = admin::bind(&config.data_dir).unwrap();
-        listeners.spawn(admin::serve(socket, services.clone(), permissions, listeners.stop.clone()));
+        listeners.spawn(admin::serve(socket, server.clone(), permissions, listeners.stop.clone()));
         Self { address: opened[0], data_dir: config.data_dir }
     }
 
@@ -166,7 +166,7 @@ async fn a_link_signs_in_once_until_the_session_ends() {
     assert_eq!(browser.get("/console").await.header("location"), "/console/sign-in");
 
     let idle = console.sign_in().await;
-    world.services.clock.advance(std::time::Duration::from_secs(3_600));
+    world.server.clock.advance(std::time::Duration::from_secs(3_600));
     assert_eq!(idle.get("/console").await.header("location"), "/console/sign-in");
     for _ in 0..10 {
         let refused = signed_out.send("POST", "/console/sign-in/wrong", "form=sign-in").await.status;
@@ -266,7 +266,7 @@ async fn the_pages_do_what_the_commands_do() {
     let fields = format!("form=apply&shown_at={}", question.field("shown_at"));
     let begun = browser.post("/console/mail/hold?to=dest.example", &fields).await;
     assert_eq!((begun.status, begun.header("location")), (303, "/console/commands/1"), "{begun:?}");
-    let cause = async || world.services.queue.delivery.admin.trace_email(id).await.unwrap().waits[0].cause.clone();
+    let cause = async || world.server.queue.delivery.admin.trace_email(id).await.unwrap().waits[0].cause.clone();
     let held = async {
         while cause().await != WaitCause::Held {
             tokio::task::yield_now().await;
@@ -280,7 +280,7 @@ async fn the_pages_do_what_the_commands_do() {
     };
     tokio::time::timeout(PATIENCE, done).await.unwrap();
     world.wait(later, |email| email.recipients[0].state == RecipientState::Deferred).await;
-    let waits = world.services.queue.delivery.admin.trace_email(later).await.unwrap().waits;
+    let waits = world.server.queue.delivery.admin.trace_email(later).await.unwrap().waits;
     assert_ne!(waits[0].cause, WaitCause::Held, "it was not on the page");
     let destination = browser.get("/console/queue/dest.example").await;
     assert!(destination.status == 200 && destination.body.contains("Queue depth"), "{destination:?}");

@@ -46,8 +46,8 @@ impl Browser {
 
     /// Signs a user of this role in.
     async fn sign_in(world: &TestWorld, account: AccountId, role: UserRole) -> Self {
-        let users = UserService::from_intake(&world.services.intake);
-        let account = store::account::get(&world.services.store, account).await.unwrap().unwrap();
+        let users = UserService::new(&world.server.queue.services);
+        let account = store::account::get(&world.server.store, account).await.unwrap().unwrap();
         let owner = users.owner(&account).await.unwrap();
         let user = match role {
             UserRole::Owner => owner,
@@ -206,7 +206,7 @@ async fn strings_of_strangers_are_text_and_other_accounts_are_unknown() {
         assert!(!page.body.contains("<script>alert") && !page.body.contains('\u{202e}'), "{path}");
     }
     assert!(owner.get("/dashboard/emails").await.body.contains("&lt;script&gt;alert(1)"));
-    let provisioning = &world.services.provisioning;
+    let provisioning = &world.server.provisioning;
     let other =
         provisioning.create_account("other@elsewhere.example".parse().unwrap(), Plan::Dedicated, true).await.unwrap();
     let stranger = Browser::sign_in(&world, other.account.id, UserRole::Owner).await;

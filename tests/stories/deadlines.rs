@@ -28,7 +28,7 @@ pub(crate) async fn code_for(world: &TestWorld, to: &str, how: Value) -> EmailId
 /// Waits until an email has ended. Returns its recipient and the detail of its last event.
 async fn wait_for_end(world: &TestWorld, id: EmailId) -> (Recipient, Value) {
     let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
-    let events = store::event::list(&world.services.store, world.account, id, 10).await.unwrap();
+    let events = store::event::list(&world.server.store, world.account, id, 10).await.unwrap();
     (email.recipients[0].clone(), events.last().unwrap().detail.clone())
 }
 
@@ -43,13 +43,13 @@ const PAST: Duration = Duration::from_secs(606);
 #[tokio::test(flavor = "multi_thread")]
 async fn an_email_expires_while_its_destination_is_suspended() {
     let world = TestWorld::start().await;
-    let since = world.services.clock.now();
+    let since = world.server.clock.now();
     let suspension = || Some(OperatorSuspension { since, until: None, because: None });
     let destination = Destination::Domain("dest.example".parse().unwrap());
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     queue.delivery.destinations.change(&destination, |overrides| overrides.suspension = suspension()).await.unwrap();
     let id = code(&world, "b@dest.example").await;
-    world.services.clock.advance(PAST);
+    world.server.clock.advance(PAST);
     is_expired(&world, id).await;
     assert!(world.sink.received().is_empty(), "no host was contacted");
     world.end().await;
@@ -59,9 +59,9 @@ async fn an_email_expires_while_its_destination_is_suspended() {
 async fn an_email_expires_while_the_operator_holds_it() {
     let world = TestWorld::start_with("paused = true\n").await;
     let id = code(&world, "b@dest.example").await;
-    world.services.queue.delivery.admin.command_email(id, &QueueCommand::Hold).await.unwrap();
+    world.server.queue.delivery.admin.command_email(id, &QueueCommand::Hold).await.unwrap();
     world.reload("");
-    world.services.clock.advance(PAST);
+    world.server.clock.advance(PAST);
     is_expired(&world, id).await;
     assert!(world.sink.received().is_empty());
     world.end().await;
@@ -71,7 +71,7 @@ async fn an_email_expires_while_the_operator_holds_it() {
 async fn an_email_expires_while_delivery_is_paused() {
     let world = TestWorld::start_with("paused = true\n").await;
     let id = code(&world, "b@dest.example").await;
-    world.services.clock.advance(PAST);
+    world.server.clock.advance(PAST);
     is_expired(&world, id).await;
     world.end().await;
 }
@@ -81,7 +81,7 @@ async fn an_email_expires_after_a_restart() {
     let world = TestWorld::start_with("paused = true\n").await;
     let id = code(&world, "b@dest.example").await;
     let world = world.restart("paused = true\n").await;
-    world.services.clock.advance(PAST);
+    world.server.clock.advance(PAST);
     is_expired(&world, id).await;
     world.end().await;
 }
@@ -93,9 +93,9 @@ async fn an_email_expires_in_the_ready_queue() {
     let first = world.relay(&["a@dest.example"], "the one of this quarter of an hour").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let id = code(&world, "b@dest.example").await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     assert_eq!(queue.delivery.queues.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(), 1);
-    world.services.clock.advance(PAST);
+    world.server.clock.advance(PAST);
     is_expired(&world, id).await;
     assert_eq!(
         queue.delivery.queues.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(),
@@ -114,7 +114,7 @@ async fn an_expired_email_reports_the_last_reply_of_its_destination() {
     world.sink.script("b@dest.example", &[Behaviour::AtRcpt("421 4.7.28 an unusual rate of mail from you")]);
     let id = code(&world, "b@dest.example").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    world.services.clock.advance(PAST);
+    world.server.clock.advance(PAST);
     let (recipient, detail) = wait_for_end(&world, id).await;
     assert_eq!(recipient.state, RecipientState::Bounced);
     assert_eq!(recipient.last_response.map(|reply| reply.code), Some(421));
@@ -131,7 +131,7 @@ async fn an_email_expires_behind_a_slow_message() {
     let next = code(&world, "b@dest.example").await;
     world.reload("[[delivery.pace]]\nconnections_max = 1\n");
     world.sink.pending_reply().await;
-    world.services.clock.advance(PAST);
+    world.server.clock.advance(PAST);
     world.sink.release_reply();
     world.wait(first, |e| e.recipients[0].state == RecipientState::Bounced).await;
     is_expired(&world, next).await;
@@ -142,13 +142,13 @@ async fn an_email_expires_behind_a_slow_message() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_email_expires_while_held_after_its_scheduled_time() {
     let world = TestWorld::start().await;
-    let due = world.services.clock.now() + Duration::from_secs(60);
+    let due = world.server.clock.now() + Duration::from_secs(60);
     let how = json!({"expires_in": 600, "scheduled_at": due.to_string()});
     let id = code_for(&world, "b@dest.example", how).await;
     world.suspend(true).await;
-    world.services.clock.advance(Duration::from_secs(61));
+    world.server.clock.advance(Duration::from_secs(61));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Held).await;
-    world.services.clock.advance(PAST);
+    world.server.clock.advance(PAST);
     is_expired(&world, id).await;
     world.suspend(false).await;
     world.end().await;

@@ -26,7 +26,7 @@ async fn a_message_from_smtp_is_signed_and_delivered_to_each_recipient() {
         assert!(message.content.contains("\r\nDate: ") && message.content.contains("\r\nMessage-ID: <"));
     }
     assert_ne!(received[0].sender, received[1].sender, "a return path for each recipient");
-    let attempts = store::attempt::list(&world.services.store, world.account, id, 10).await.unwrap();
+    let attempts = store::attempt::list(&world.server.store, world.account, id, 10).await.unwrap();
     assert_eq!(attempts.len(), 2);
     assert!(attempts[0].transcript.contains("RCPT TO:<one@dest.example>"), "{}", attempts[0].transcript);
     world.end().await;
@@ -88,8 +88,8 @@ async fn a_foreign_domain_cannot_be_sent_from() {
 async fn a_sender_field_cannot_name_another_account() {
     let world = TestWorld::start().await;
     let provisioned =
-        world.services.provisioning.create_account("eve@bank.example".parse().unwrap(), Plan::Pro, true).await;
-    let (domains, bank) = (world.services.intake.domains(), "bank.example".parse::<DomainName>().unwrap());
+        world.server.provisioning.create_account("eve@bank.example".parse().unwrap(), Plan::Pro, true).await;
+    let (domains, bank) = (&world.server.accounts.domains, "bank.example".parse::<DomainName>().unwrap());
     domains.create(provisioned.unwrap().account.id, NewDomain::with_name(bank.clone()), None).await.unwrap();
     let submit_fields = async |fields: &str| {
         let message = format!("From: ada@acme.example\r\n{fields}\r\nSubject: x\r\n\r\nx\r\n.");

@@ -16,7 +16,7 @@ use crate::world::{DOMAIN, TestWorld, ZONE};
 const ON: &str = "dkim2 = \"on\"\n";
 
 async fn domain(world: &TestWorld) -> SendingDomain {
-    store::domain::find_by_name(&world.services.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
+    store::domain::find_by_name(&world.server.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
 }
 
 /// Publishes the domain's keys in DNS.
@@ -67,7 +67,7 @@ async fn each_signature_is_valid_for_its_recipient_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_sent_by_http_and_scheduled_mail_is_signed_too() {
     let world = world().await;
-    let due = world.services.clock.now() + Duration::from_secs(60);
+    let due = world.server.clock.now() + Duration::from_secs(60);
     for scheduled_at in [None, Some(due.to_string())] {
         let body = json!({
             "from": format!("Ada <ada@{DOMAIN}>"), "to": "one@dest.example", "subject": "h\u{e4}llo",
@@ -77,7 +77,7 @@ async fn mail_sent_by_http_and_scheduled_mail_is_signed_too() {
         assert_eq!(status, 200, "{answer}");
     }
     world.sink.wait_for(1).await;
-    world.services.clock.advance(Duration::from_secs(61));
+    world.server.clock.advance(Duration::from_secs(61));
     for received in world.sink.wait_for(2).await {
         assert_eq!(dkim2_result(&world, &received).await, "Pass", "{}", received.content);
     }
@@ -92,7 +92,7 @@ async fn a_retry_is_signed_anew_and_from_disk() {
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let world = world.restart(ON).await;
     // The keys were rotated meanwhile: the retry is signed with the current keys.
-    let domains = world.services.intake.domains();
+    let domains = &world.server.accounts.domains;
     let old = domain(&world).await;
     domains.rotate_keys(old.account, old.id).await.unwrap();
     let mut zone = ZONE.to_owned();
@@ -104,7 +104,7 @@ async fn a_retry_is_signed_anew_and_from_disk() {
     world.names.set(&zone);
     let verified = domains.verify(old.account, old.id).await.unwrap().domain;
     assert_ne!(verified.dkim.selector, old.dkim.selector);
-    world.services.clock.advance(Duration::from_secs(75));
+    world.server.clock.advance(Duration::from_secs(75));
     let received = world.sink.wait_for(1).await;
     assert_eq!(dkim2_result(&world, &received[0]).await, "Pass", "{}", received[0].content);
     let set = format!("s={}:ed25519-sha256:", verified.dkim.ed25519_selector());
@@ -133,7 +133,7 @@ async fn mail_of_a_deleted_domain_is_sent_without_dkim2() {
     let world = TestWorld::start_with(&format!("{ON}paused = true\n")).await;
     world.relay(&["one@dest.example"], "orphaned").await;
     let deleted_domain = domain(&world).await;
-    world.services.intake.domains().delete(deleted_domain.account, deleted_domain.id).await.unwrap();
+    world.server.accounts.domains.delete(deleted_domain.account, deleted_domain.id).await.unwrap();
     world.reload(ON);
     let received = world.sink.wait_for(1).await;
     assert!(!has_fields(&received[0]), "{}", received[0].content);
@@ -152,7 +152,7 @@ async fn mail_is_sent_without_dkim2_if_the_keys_cannot_be_unsealed() {
     new_domain.dkim.rsa = SealedSecret("AAAA".to_owned());
     let mut batch = Batch::progress();
     store::domain::update(&mut batch, &old_domain, &new_domain);
-    world.services.store.commit(batch).await.unwrap();
+    world.server.store.commit(batch).await.unwrap();
     world.reload(ON);
     let received = world.sink.wait_for(1).await;
     assert!(!has_fields(&received[0]), "{}", received[0].content);

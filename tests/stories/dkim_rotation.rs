@@ -25,13 +25,13 @@ pub(crate) async fn selectors(world: &TestWorld, sink: &Sink, subject: &str) -> 
 }
 
 async fn domain(world: &TestWorld) -> SendingDomain {
-    store::domain::find_by_name(&world.services.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
+    store::domain::find_by_name(&world.server.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_is_signed_with_new_keys_once_their_record_is_published() {
     let world = TestWorld::start().await;
-    let domains = world.services.intake.domains();
+    let domains = &world.server.accounts.domains;
     let old = domain(&world).await;
     let of_old = [old.dkim.selector.clone(), old.dkim.ed25519_selector()];
     assert_eq!(selectors(&world, &world.sink, "before").await, of_old);
@@ -49,7 +49,7 @@ async fn mail_is_signed_with_new_keys_once_their_record_is_published() {
     }
     world.names.set(&zone);
     // Wait until the cached DNS answer has expired.
-    world.services.clock.advance(std::time::Duration::from_secs(10));
+    world.server.clock.advance(std::time::Duration::from_secs(10));
     let verified = domains.verify(old.account, old.id).await.unwrap().domain;
     assert_eq!(verified.dkim.selector, next.selector);
     assert_eq!(selectors(&world, &world.sink, "published").await, [next.selector.clone(), next.ed25519_selector()]);

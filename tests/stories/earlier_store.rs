@@ -101,7 +101,7 @@ async fn fill(world: &TestWorld) -> BTreeMap<String, String> {
     let deferred = email_id(&call_api(world, "POST", "/emails", email("later@dest.example", json!({}))).await);
     world.wait(deferred.parse().unwrap(), |e| e.recipients[0].state == RecipientState::Deferred).await;
     created.insert("deferred", deferred);
-    let in_two_hours = (world.services.clock.now() + Duration::from_secs(7_200)).to_string();
+    let in_two_hours = (world.server.clock.now() + Duration::from_secs(7_200)).to_string();
     let scheduled = json!({"scheduled_at": in_two_hours});
     created.insert(
         "scheduled",
@@ -182,7 +182,7 @@ async fn a_store_of_an_earlier_release_opens_and_works() {
     world.wait(sent.parse().unwrap(), |e| e.recipients[0].state == RecipientState::Delivered).await;
 
     // Pending work continues: the retry, the automation's delay, the scheduled email.
-    world.services.clock.advance(Duration::from_secs(3 * 3_600));
+    world.server.clock.advance(Duration::from_secs(3 * 3_600));
     for name in ["deferred", "scheduled"] {
         world.wait(created[name].parse().unwrap(), |e| e.recipients[0].state == RecipientState::Delivered).await;
     }

@@ -30,8 +30,8 @@ async fn a_fail_over_smarthost_takes_mail_when_dns_fails() {
     // The domain's cached MTA-STS policy also applies to the fail-over smarthost.
     let text = b"version: STSv1\nmode: enforce\nmx: mx.strict.example\nmax_age: 604800\n";
     let policy =
-        CachedMtaStsPolicy::new("1".to_owned(), MtaStsPolicy::parse(text).unwrap(), text, world.services.clock.now());
-    store::sts_policy::put(&world.services.store, &"strict.example".parse().unwrap(), &policy).await.unwrap();
+        CachedMtaStsPolicy::new("1".to_owned(), MtaStsPolicy::parse(text).unwrap(), text, world.server.clock.now());
+    store::sts_policy::put(&world.server.store, &"strict.example".parse().unwrap(), &policy).await.unwrap();
     let strict = world.relay(&["a@strict.example"], "not in the clear").await;
     let email = world.wait(strict, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let error = email.recipients[0].error.clone().unwrap();
@@ -48,7 +48,7 @@ async fn a_fail_over_smarthost_takes_mail_when_dns_fails() {
 
     // DNS works again: mail is sent to the domain's own host.
     world.names.set(&format!("{ZONE}lost.example. MX 10 mx.dest.example.\n"));
-    world.services.clock.advance(Duration::from_secs(61));
+    world.server.clock.advance(Duration::from_secs(61));
     let own_host_id = world.relay(&["b@lost.example"], "to its own host").await;
     world.wait(own_host_id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     assert!(has_received(&world.sink, "b@lost.example") && !has_received(&relay, "b@lost.example"));

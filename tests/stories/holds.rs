@@ -25,7 +25,7 @@ const LATER: Duration = Duration::from_secs(600);
 const GREY: &[Behaviour] = &[Behaviour::AtRcpt("451 4.7.1 greylisted")];
 
 async fn cause(world: &TestWorld, id: EmailId) -> WaitCause {
-    world.services.queue.delivery.admin.trace_email(id).await.unwrap().waits.remove(0).cause
+    world.server.queue.delivery.admin.trace_email(id).await.unwrap().waits.remove(0).cause
 }
 
 /// Waits until an email waits for this cause.
@@ -56,10 +56,10 @@ async fn attempts(world: &TestWorld, id: EmailId) -> u32 {
 
 /// Sends mail of another account to these recipients and waits until it arrived. Held mail would have arrived by then.
 async fn deliver_mail_of_another_account(world: &mut TestWorld, to: &[&str]) {
-    let (provisioning, name) = (&world.services.provisioning, "else.example".parse().unwrap());
+    let (provisioning, name) = (&world.server.provisioning, "else.example".parse().unwrap());
     let other =
         provisioning.create_account("owner@else.example".parse().unwrap(), Plan::Dedicated, true).await.unwrap();
-    let domains = world.services.intake.domains();
+    let domains = &world.server.accounts.domains;
     domains.create(other.account.id, NewDomain::with_name(name), None).await.unwrap();
     domains.force_verify(&"else.example".parse().unwrap()).await.unwrap();
     let own_api_key = std::mem::replace(&mut world.api_key, other.api_key);
@@ -80,7 +80,7 @@ async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
     let host = Destination::MailHost("slow.example".parse().unwrap());
     let single_connection = PaceOverride { connections_max: Some(1), messages_per_second: None };
     world
-        .services
+        .server
         .queue
         .delivery
         .destinations
@@ -89,7 +89,7 @@ async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
         .unwrap();
     let retried = submit_deferred(&world, "retried@dest.example").await;
     let by_hand = submit_deferred(&world, "by-hand@dest.example").await;
-    world.services.queue.delivery.admin.command_email(by_hand, &QueueCommand::Hold).await.unwrap();
+    world.server.queue.delivery.admin.command_email(by_hand, &QueueCommand::Hold).await.unwrap();
     world.sink.script("asked@slow.example", &[Behaviour::AtRcptLater("451 4.7.1 later")]);
     let in_attempt = world.relay(&["asked@slow.example"], "being tried").await;
     world.sink.pending_reply().await;
@@ -101,19 +101,19 @@ async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
         assert_eq!(cause(&world, id).await, WaitCause::AccountSuspended);
     }
     assert_eq!(cause(&world, by_hand).await, WaitCause::Held);
-    let waiting = world.services.queue.delivery.holds.count_held(Some(world.account)).await.unwrap();
+    let waiting = world.server.queue.delivery.holds.count_held(Some(world.account)).await.unwrap();
     assert_eq!(waiting.recipients, 4);
     // A running attempt finishes.
     world.sink.release_reply();
     world.wait(in_attempt, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    world.services.clock.advance(LATER);
+    world.server.clock.advance(LATER);
     deliver_mail_of_another_account(&mut world, &["a@dest.example", "b@slow.example"]).await;
     for (id, attempt_count) in [(retried, 1), (in_attempt, 1), (in_line, 0)] {
         assert_eq!(cause(&world, id).await, WaitCause::AccountSuspended);
         assert_eq!(attempts(&world, id).await, attempt_count);
     }
     // An operator's retry of one email does not lift the suspension.
-    world.services.queue.delivery.admin.command_email(retried, &QueueCommand::Retry).await.unwrap();
+    world.server.queue.delivery.admin.command_email(retried, &QueueCommand::Retry).await.unwrap();
     assert_eq!(cause(&world, retried).await, WaitCause::AccountSuspended);
 
     world.suspend(false).await;
@@ -121,7 +121,7 @@ async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
         delivered(&world, id).await;
     }
     assert_eq!((cause(&world, by_hand).await, attempts(&world, by_hand).await), (WaitCause::Held, 1));
-    world.services.queue.delivery.admin.command_email(by_hand, &QueueCommand::Release).await.unwrap();
+    world.server.queue.delivery.admin.command_email(by_hand, &QueueCommand::Release).await.unwrap();
     delivered(&world, by_hand).await;
     world.end().await;
 }
@@ -133,7 +133,7 @@ async fn mail_of_a_suspended_account_expires() {
     world.suspend(true).await;
     let world = world.restart("").await;
     assert_eq!(cause(&world, id).await, WaitCause::AccountSuspended, "after a restart, too");
-    world.services.clock.advance(Duration::from_secs(49 * 3_600));
+    world.server.clock.advance(Duration::from_secs(49 * 3_600));
     world.suspend(false).await;
     let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
     assert_eq!(email.recipients[0].last_event.0, EventKind::Bounced);
@@ -151,8 +151,8 @@ async fn an_account_suspension_applies_on_the_other_node() {
     first.suspend(true).await;
     wait_for_cause(&second, id, WaitCause::AccountSuspended).await;
     first.suspend(false).await;
-    first.services.clock.advance(LATER);
-    second.services.clock.advance(LATER);
+    first.server.clock.advance(LATER);
+    second.server.clock.advance(LATER);
     delivered(&second, id).await;
     end_nodes([first, second]).await;
 }
@@ -163,15 +163,15 @@ async fn restore_store(send: bool) -> (TestWorld, EmailId) {
     let id = submit_deferred(&world, "again@dest.example").await;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("backup");
-    world.services.store.backup(&file, |_| {}).await.unwrap();
-    world.services.clock.advance(LATER);
+    world.server.store.backup(&file, |_| {}).await.unwrap();
+    world.server.clock.advance(LATER);
     delivered(&world, id).await;
     assert_eq!(world.sink.received().len(), 1);
     let mut config = world.config();
     config.data_dir = directory.path().to_owned();
     restore(&file, &store_options(&config), send).unwrap();
     let world = world.restart_in_directory(directory).await;
-    world.services.clock.advance(LATER);
+    world.server.clock.advance(LATER);
     (world, id)
 }
 
@@ -182,21 +182,21 @@ async fn a_restored_store_sends_nothing_until_the_hold_is_lifted() {
     let new = world.relay(&["new@dest.example"], "accepted all the same").await;
     // The hold survives restarts.
     let world = world.restart("").await;
-    world.services.clock.advance(LATER);
+    world.server.clock.advance(LATER);
     for id in [id, new] {
         assert_eq!(cause(&world, id).await, WaitCause::QueueHeld);
     }
-    let waiting = world.services.queue.delivery.holds.count_held(None).await.unwrap();
+    let waiting = world.server.queue.delivery.holds.count_held(None).await.unwrap();
     assert_eq!(waiting.recipients, 2);
     assert_eq!(waiting.oldest, Some(world.email(id).await.email.created_at));
     assert_eq!(world.sink.received().len(), 1, "nothing was sent again");
-    assert!(world.services.queue.delivery.holds.lift_queue_hold().await.unwrap().is_some());
+    assert!(world.server.queue.delivery.holds.lift_queue_hold().await.unwrap().is_some());
     for id in [id, new] {
         delivered(&world, id).await;
     }
     assert_eq!(world.sink.received().len(), 3);
     let world = world.restart("").await;
-    assert_eq!(world.services.queue.delivery.holds.queue_hold(), None, "lifting is permanent");
+    assert_eq!(world.server.queue.delivery.holds.queue_hold(), None, "lifting is permanent");
     world.end().await;
 }
 
@@ -213,9 +213,9 @@ async fn run_admin(world: &TestWorld, line: &str) -> Value {
 async fn only_a_release_of_everything_lifts_the_hold() {
     let (world, id) = restore_store(false).await;
     let config = world.config();
-    let permissions = serve::admin_permissions(&config, &world.services, world.listeners(), None);
+    let permissions = serve::admin_permissions(&config, &world.server, world.listeners(), None);
     let (socket, stop) = (admin::bind(&config.data_dir).unwrap(), world.listeners().stop.clone());
-    world.listeners().spawn(admin::serve(socket, world.services.clone(), permissions, stop));
+    world.listeners().spawn(admin::serve(socket, world.server.clone(), permissions, stop));
     for filter in ["--before 2199-01-01T00:00:00Z", "--older 1m", "--to dest.example"] {
         run_admin(&world, &format!("queue release {filter}")).await;
         assert_eq!(cause(&world, id).await, WaitCause::QueueHeld, "{filter}");

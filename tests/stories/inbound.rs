@@ -55,7 +55,7 @@ async fn mail_for_a_customer_is_stored_reported_and_readable() {
     let auth = serde_json::json!({"spf": "pass", "dkim": "none", "dmarc": "pass"});
     assert_eq!((&all[0]["auth"], &all[0]["spam_status"]), (&auth, &"not_spam".into()));
     let events =
-        store::event::list(&world.services.store, world.account, id.parse::<mail::id::ReceivedId>().unwrap(), 10);
+        store::event::list(&world.server.store, world.account, id.parse::<mail::id::ReceivedId>().unwrap(), 10);
     let events = events.await.unwrap();
     assert_eq!((events.len(), events[0].kind.name()), (1, "email.received"));
     assert_eq!(events[0].detail, all[0], "events and lists show the same");
@@ -132,7 +132,7 @@ async fn receiving_can_be_switched_on_and_off_without_delay() {
     // An unverified domain receives nothing.
     let name: DomainName = "new.example".parse().unwrap();
     let new = NewDomain { inbound_enabled: true, ..NewDomain::with_name(name) };
-    world.services.intake.domains().create(world.account, new, None).await.unwrap();
+    world.server.accounts.domains.create(world.account, new, None).await.unwrap();
     let rcpt = ["EHLO x", "MAIL FROM:<b@far.example>", "RCPT TO:<a@new.example>"];
     assert!(dialog(world.mx, &rcpt).await[3].starts_with("550 5.7.1"));
     world.end().await;
@@ -144,7 +144,7 @@ async fn a_host_name_is_verified_forward_and_reverse() {
                 8.2.0.192.in-addr.arpa PTR mx.far.example.";
     let world = start_receiving(zone).await;
     let addresses = ["192.0.2.9", "192.0.2.8", "192.0.2.7"].map(|ip| ip.parse().unwrap());
-    let hosts = world.services.intake.bounces().verified_host_names(addresses.to_vec()).await;
+    let hosts = world.server.accounts.bounces.verified_host_names(addresses.to_vec()).await;
     let name: DomainName = "mx.far.example".parse().unwrap();
     assert_eq!(hosts.into_iter().collect::<Vec<_>>(), [(addresses[0], name)]);
     world.end().await;
@@ -224,7 +224,7 @@ async fn received_mail_survives_a_restart_and_is_purged_after_its_retention() {
     assert_eq!((stored.len(), &stored[0]["envelope_from"]), (1, &Value::Null));
     let id = stored[0]["email_id"].as_str().unwrap().to_owned();
     assert_eq!(world.call("GET", &format!("/received-emails/{id}"), "").await.0, 200);
-    world.services.clock.advance(std::time::Duration::from_secs(31 * 24 * 3600));
+    world.server.clock.advance(std::time::Duration::from_secs(31 * 24 * 3600));
     let purged = async {
         while !list_received(&world, "").await.is_empty() {
             tokio::task::yield_now().await;
@@ -271,12 +271,12 @@ async fn a_reply_is_sent_to_reply_to_of_the_header_not_of_the_body() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_mailbox_refuses_mail_until_an_email_is_deleted() {
     let world = start_receiving("").await;
-    let account = store::account::get(&world.services.store, world.account).await.unwrap().unwrap();
+    let account = store::account::get(&world.server.store, world.account).await.unwrap().unwrap();
     let free = |account: &mut mail::account::Account| account.plan = mail::account::Plan::Free;
-    world.services.provisioning.change_account(&account.email.to_string(), free).await.unwrap();
+    world.server.provisioning.change_account(&account.email.to_string(), free).await.unwrap();
     let mut plans = mail::plan::Plans::default();
     plans.free.storage.set(mail::quota::Noun::ReceivedEmails, Some(1));
-    world.services.intake.set_plans(plans);
+    world.server.accounts.limits.plans.replace(plans);
     let submit = async || {
         let message = format_message("Ada <ada@far.example>", "");
         submit(&world, "ada@far.example", &["info@acme.example"], &message).await

@@ -9,7 +9,7 @@ use crate::world::sink::Behaviour;
 use crate::world::{TestWorld, ZONE};
 
 async fn top(world: &TestWorld, name: &str) -> TopDestination {
-    let top = world.services.queue.delivery.admin.top_destinations(10, |_| {}).await.unwrap();
+    let top = world.server.queue.delivery.admin.top_destinations(10, |_| {}).await.unwrap();
     let found = top.destinations.iter().find(|destination| destination.name.contains(name));
     found.unwrap_or_else(|| panic!("{name}: {top:#?}")).clone()
 }
@@ -32,11 +32,11 @@ async fn a_refused_connection_is_shown_as_the_limit_before_the_hosts_are_dead() 
         .await;
     // An untried email shows the error of other emails at these hosts.
     let untried = world.relay(&["two@dead.example"], "untried").await;
-    let trace = world.services.queue.delivery.admin.trace_email(untried).await.unwrap();
+    let trace = world.server.queue.delivery.admin.trace_email(untried).await.unwrap();
     let error = trace.waits[0].destination_error.clone().unwrap_or_else(|| panic!("{trace:#?}"));
     assert!(error.contains("refused"), "{error}");
     // `end` would wait until the untried message leaves memory, which takes 30 s.
-    world.services.close().await;
+    world.server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,7 +62,7 @@ async fn failing_dns_is_shown_as_the_limit() {
     assert_eq!(top_destination.last_reply, email.recipients[0].error);
     // Once DNS works again, the limit is lifted.
     world.names.set(&format!("{ZONE}lost.example. MX 10 mx.dest.example.\n"));
-    world.services.clock.advance(std::time::Duration::from_secs(120));
+    world.server.clock.advance(std::time::Duration::from_secs(120));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }
@@ -75,9 +75,9 @@ async fn a_local_error_is_not_shown_as_an_smtp_reply() {
     let recipient = &email.recipients[0];
     assert_eq!((recipient.state, &recipient.last_response), (RecipientState::Bounced, &None));
     assert!(recipient.error.as_deref().unwrap().contains("null MX"), "{recipient:?}");
-    let attempts = store::attempt::list(&world.services.store, world.account, id, 10).await.unwrap();
+    let attempts = store::attempt::list(&world.server.store, world.account, id, 10).await.unwrap();
     assert!(attempts[0].reply.is_none() && attempts[0].error.is_some(), "{attempts:?}");
-    let events = store::event::list(&world.services.store, world.account, id, 10).await.unwrap();
+    let events = store::event::list(&world.server.store, world.account, id, 10).await.unwrap();
     let bounced = events.iter().find(|event| event.kind == EventKind::Bounced).unwrap();
     assert!(bounced.detail["bounce"]["smtp_code"].is_null(), "{bounced:?}");
     assert!(bounced.detail["bounce"]["diagnostic"].as_str().unwrap().starts_with("x-postrider; "));

@@ -32,7 +32,7 @@ async fn start_with_own_domain() -> TestWorld {
     world.names.set(&format!("{}\n{OURS}", other_records.collect::<Vec<_>>().join("\n")));
     let certificates = ActiveCertificates::new(&Certificate::self_signed(&["localhost"]).unwrap()).unwrap();
     let mx_address = SocketAddr::from(([127, 0, 0, 9], world.sink.address.port()));
-    world.listeners().listen_mx(&world.config(), &world.services, mx_address, certificates.smtp()).unwrap();
+    world.listeners().listen_mx(&world.config(), &world.server, mx_address, certificates.smtp()).unwrap();
     world
 }
 

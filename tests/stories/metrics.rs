@@ -23,7 +23,7 @@ fn recorded() -> PrometheusHandle {
 }
 
 fn scrape(world: &TestWorld, recorded: &PrometheusHandle) -> String {
-    Scrape::new(world.services.clone(), recorded.clone(), world.config().data_dir).render()
+    Scrape::new(world.server.clone(), recorded.clone(), world.config().data_dir).render()
 }
 
 /// Value of a series.
@@ -167,7 +167,7 @@ async fn queued_recipients_are_counted_by_state_class_and_domain() {
     assert!(value(&text, "postrider_data_dir_free_bytes").unwrap() > 0.0);
     assert!(value(&text, "postrider_dns_lookups_total{outcome=\"records\"}").unwrap() >= 2.0);
     assert!(value(&text, "postrider_dns_lookup_seconds_count").unwrap() >= 2.0);
-    world.services.clock.advance(std::time::Duration::from_secs(30));
+    world.server.clock.advance(std::time::Duration::from_secs(30));
     let age = value(&scrape(&world, &recorded), "postrider_queue_oldest_age_seconds").unwrap();
     assert!((30.0..300.0).contains(&age), "{age}");
 
@@ -177,7 +177,7 @@ async fn queued_recipients_are_counted_by_state_class_and_domain() {
     world.sink.script("two@dest.example", &[Behaviour::AtRcpt("550 5.1.1 no such user")]);
     let bounced = world.relay(&["two@dest.example"], "nobody").await;
     world.wait(bounced, |e| e.recipients[0].state == RecipientState::Bounced).await;
-    world.services.clock.advance(std::time::Duration::from_secs(600));
+    world.server.clock.advance(std::time::Duration::from_secs(600));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     // The DSN about the bounce is delivered, too.
     let is_empty = |text: &str| value(text, "postrider_queue_oldest_age_seconds") == Some(0.0);

@@ -16,7 +16,7 @@ use crate::world::{PATIENCE, TestWorld};
 #[tokio::test(flavor = "multi_thread")]
 async fn hold_release_retry_and_drop() {
     let world = TestWorld::start().await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     world.sink.script("grey@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["grey@dest.example"], "later").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
@@ -58,7 +58,7 @@ async fn hold_release_retry_and_drop() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_senders_by_smtp_get_a_bounce_message_for_ended_delivery() {
     let world = TestWorld::start().await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     for name in ["api@dest.example", "smtp@dest.example"] {
         world.sink.script(name, &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     }
@@ -75,7 +75,7 @@ async fn only_senders_by_smtp_get_a_bounce_message_for_ended_delivery() {
     }
     let reports = world.sink.wait_for(1).await;
     assert!(reports[0].content.contains("Final-Recipient: rfc822; smtp@dest.example"), "{:?}", reports[0].content);
-    let emails = store::email::list(&world.services.store, world.account, None, 10).await.unwrap();
+    let emails = store::email::list(&world.server.store, world.account, None, 10).await.unwrap();
     assert_eq!(emails.len(), 3, "two emails and one report");
     world.end().await;
 }
@@ -107,7 +107,7 @@ pub(crate) async fn wait_for_command(handle: BulkCommandHandle) -> u64 {
 async fn wait_for_cause(world: &TestWorld, id: EmailId, expected: WaitCause) {
     let poll = async {
         loop {
-            let waiting = world.services.queue.delivery.admin.trace_email(id).await.unwrap().waits;
+            let waiting = world.server.queue.delivery.admin.trace_email(id).await.unwrap().waits;
             if waiting.first().is_some_and(|waiting| waiting.cause == expected) {
                 return;
             }
@@ -130,7 +130,7 @@ pub(crate) fn suspend(because: &str) -> impl Fn(&mut mail::destination::Destinat
 #[tokio::test(flavor = "multi_thread")]
 async fn bulk_commands_change_all_matching_recipients() {
     let world = TestWorld::start().await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     let mut ids = Vec::new();
     for name in ["a@dest.example", "b@dest.example", "c@other.example"] {
         world.sink.script(name, &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
@@ -187,7 +187,7 @@ async fn bulk_commands_change_all_matching_recipients() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_destination_waits_until_it_is_resumed() {
     let world = TestWorld::start().await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     for destination in
         [Destination::Domain("dest.example".parse().unwrap()), Destination::MailHost("dest.example".parse().unwrap())]
     {
@@ -221,20 +221,20 @@ async fn destination_overrides_survive_a_restart() {
     let world = TestWorld::start().await;
     let hosts = Destination::MailHost("dest.example".parse().unwrap());
     let pace = PaceOverride { connections_max: Some(1), messages_per_second: Some(0.5) };
-    world.services.queue.delivery.destinations.change(&hosts, |overrides| overrides.pace = pace).await.unwrap();
+    world.server.queue.delivery.destinations.change(&hosts, |overrides| overrides.pace = pace).await.unwrap();
     let domain = Destination::Domain("other.example".parse().unwrap());
-    world.services.queue.delivery.destinations.change(&domain, suspend("for now")).await.unwrap();
+    world.server.queue.delivery.destinations.change(&domain, suspend("for now")).await.unwrap();
     let id = world.relay(&["a@other.example"], "later").await;
-    let ordered = world.services.queue.delivery.destinations.list();
+    let ordered = world.server.queue.delivery.destinations.list();
     let world = world.restart("").await;
-    assert_eq!(world.services.queue.delivery.destinations.list(), ordered);
+    assert_eq!(world.server.queue.delivery.destinations.list(), ordered);
     let first = world.relay(&["a@dest.example"], "at once").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    let statuses = world.services.queue.delivery.queues.ready_queue_statuses();
+    let statuses = world.server.queue.delivery.queues.ready_queue_statuses();
     let site = statuses.iter().find(|site| site.name == "10 mx.dest.example").unwrap();
     assert_eq!(site.connections_max, 1);
     assert_eq!(world.email(id).await.recipients[0].attempts, 0);
-    world.services.queue.delivery.destinations.change(&domain, |overrides| overrides.suspension = None).await.unwrap();
+    world.server.queue.delivery.destinations.change(&domain, |overrides| overrides.suspension = None).await.unwrap();
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }
@@ -255,7 +255,7 @@ async fn smarthosts_by_domain_by_override_and_as_fail_over() {
         relay.address
     );
     let world = TestWorld::start_with(&smarthosts).await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     let sinks = [("relay", &relay), ("mx", &world.sink)];
     let send = async |to: &str| {
         let id = world.relay(&[to], "on its way").await;
@@ -305,7 +305,7 @@ async fn domains_behind_one_provider_share_its_connections() {
     let world = TestWorld::start_with(smarthosts).await;
     world.sink.script("slow@dest.example", &[Behaviour::StallAfterDot]);
     let slow = world.relay(&["slow@dest.example"], "takes its time").await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     wait_for_cause(&world, slow, WaitCause::Reply).await;
     // Another domain with other hosts of the same provider.
     let other = world.relay(&["a@other.example"], "waits for it").await;
@@ -327,8 +327,8 @@ async fn a_waiting_email_is_explained_after_its_dns_records_expired() {
     let busy = WaitCause::Connections { max: 1, slowed: None };
     wait_for_cause(&world, waiting_email, busy.clone()).await;
     // The zone's TTL is one minute.
-    world.services.clock.advance(Duration::from_secs(120));
-    let queue = &world.services.queue;
+    world.server.clock.advance(Duration::from_secs(120));
+    let queue = &world.server.queue;
     let waiting = queue.delivery.admin.trace_email(waiting_email).await.unwrap().waits.remove(0);
     assert_eq!((waiting.cause, waiting.position), (busy, Some(0)));
     assert_eq!(waiting.destination.as_deref(), Some("10 mx.dest.example"));
@@ -344,7 +344,7 @@ async fn a_bulk_command_waits_for_a_running_attempt_and_is_applied_once() {
     let world =
         TestWorld::start_with(&format!("[[delivery.smarthosts]]\nname = \"partner\"\nhosts = \"{}\"\n", relay.address))
             .await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     world.sink.script("c@other.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let other = world.relay(&["c@other.example"], "another").await;
     world.wait(other, |e| e.recipients[0].state == RecipientState::Deferred).await;

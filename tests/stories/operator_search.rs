@@ -20,9 +20,9 @@ impl Operator {
     fn of(world: &TestWorld) -> Self {
         let config = world.config();
         let listener = admin::bind(&config.data_dir).unwrap();
-        let permissions = serve::admin_permissions(&config, &world.services, world.listeners(), None);
+        let permissions = serve::admin_permissions(&config, &world.server, world.listeners(), None);
         let stop = world.listeners().stop.clone();
-        world.listeners().spawn(admin::serve(listener, world.services.clone(), permissions, stop));
+        world.listeners().spawn(admin::serve(listener, world.server.clone(), permissions, stop));
         Self(config.data_dir)
     }
 
@@ -205,7 +205,7 @@ async fn new_accounts_and_sessions_come_with_a_link_for_a_browser() {
         let (path, token) = url.as_str().unwrap().rsplit_once('/').unwrap();
         assert!(path.ends_with("/auth/link"), "{url}");
         let token = SignInLinkToken::parse(token).unwrap();
-        let link = store::sign_in_link::get(&world.services.store, &token).await.unwrap().unwrap();
+        let link = store::sign_in_link::get(&world.server.store, &token).await.unwrap().unwrap();
         assert_eq!(link.kind, kind);
         let shown: jiff::Timestamp = expires_at.as_str().unwrap().parse().unwrap();
         assert!(shown.duration_since(link.expires_at).abs() < jiff::SignedDuration::from_secs(60), "{expires_at}");

@@ -55,7 +55,7 @@ async fn wait_until(description: &str, mut condition: impl AsyncFnMut() -> bool)
 }
 
 async fn cause(node: &TestWorld, id: EmailId) -> Option<WaitCause> {
-    node.services
+    node.server
         .queue
         .delivery
         .admin
@@ -70,7 +70,7 @@ async fn cause(node: &TestWorld, id: EmailId) -> Option<WaitCause> {
 
 /// The node's share of the rate to the hosts of dest.example, in messages per second.
 fn messages_per_second(node: &TestWorld) -> Option<f64> {
-    let statuses = node.services.queue.delivery.queues.ready_queue_statuses();
+    let statuses = node.server.queue.delivery.queues.ready_queue_statuses();
     statuses.iter().find(|site| site.name == "10 mx.dest.example").and_then(|site| site.messages_per_second)
 }
 
@@ -99,7 +99,7 @@ async fn commands_given_to_one_node_apply_on_the_other_and_survive_the_first() {
     let (paced, suspended) = (hosts.clone(), domain.clone());
     let ordered = first
         .at(|node| async move {
-            let queue = &node.services.queue;
+            let queue = &node.server.queue;
             let pace = PaceOverride { connections_max: None, messages_per_second: Some(400.0) };
             queue.delivery.destinations.change(&paced, |overrides| overrides.pace = pace).await.unwrap();
             queue.delivery.destinations.change(&suspended, suspend("until we know")).await.unwrap();
@@ -111,7 +111,7 @@ async fn commands_given_to_one_node_apply_on_the_other_and_survive_the_first() {
         })
         .await;
     wait_until("the other node has the overrides", async || {
-        second.services.queue.delivery.destinations.list() == ordered
+        second.server.queue.delivery.destinations.list() == ordered
     })
     .await;
     wait_until("the email is held on the other node", async || cause(&second, at_two).await == Some(WaitCause::Held))
@@ -128,7 +128,7 @@ async fn commands_given_to_one_node_apply_on_the_other_and_survive_the_first() {
     let in_attempt = second.relay(&["two@slow.example"], "being tried").await;
     wait_until("the attempt runs", async || cause(&second, in_attempt).await == Some(WaitCause::Reply)).await;
     let handle = first.at(async |node| {
-        node.services.queue.delivery.admin.command_matching(to("slow.example"), &QueueCommand::Hold).await.is_ok()
+        node.server.queue.delivery.admin.command_matching(to("slow.example"), &QueueCommand::Hold).await.is_ok()
     });
     assert!(handle.await);
     let _dead = first.kill();
@@ -140,7 +140,7 @@ async fn commands_given_to_one_node_apply_on_the_other_and_survive_the_first() {
     assert_eq!(cause(&second, at_one).await, Some(WaitCause::Held));
     wait_until("the node has the whole rate", async || messages_per_second(&second) == Some(400.0)).await;
 
-    let queue = &second.services.queue;
+    let queue = &second.server.queue;
     queue.delivery.destinations.change(&domain, |overrides| overrides.suspension = None).await.unwrap();
     assert!(
         wait_for_command(

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use postrider::config::OnOff;
 use smtp::handler::{Hook, HookVerdict, SaslCredentials, SessionHandler as _};
-use smtp::sending_handlers::SubmissionHandler;
 
 use crate::world::TestWorld;
 
 /// Reply of submission to a further RCPT of an authenticated session.
 async fn recipient(world: &TestWorld) -> String {
     let recipient = Hook::RcptTo("a@dest.example".parse().unwrap());
-    let submission = SubmissionHandler::new(world.services.intake.clone(), "postrider".to_owned());
+    let submission = world.server.submission_handler("postrider");
     let mut visitor = None;
     let credentials =
         SaslCredentials { username: "postrider".to_owned(), password: world.password.expose().to_owned() };
@@ -32,7 +31,7 @@ async fn api_and_submission_share_one_rate_limit() {
         config.plans.dedicated.requests_per_second = 1;
     });
     assert_eq!(changes.applied, ["api.rate_limit", "plans.dedicated.requests_per_second"]);
-    let clock = &world.services.clock;
+    let clock = &world.server.clock;
     // A full bucket holds two requests, one from each side here.
     clock.advance(Duration::from_secs(3_600));
     assert_eq!(world.call("GET", "/emails", "").await.0, 200);

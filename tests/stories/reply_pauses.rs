@@ -19,7 +19,7 @@ const TOO_MUCH: &str = "421 4.7.28 an unusual rate of mail from you";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_destination_shows_its_reason_and_resumes() {
     let world = TestWorld::start_with(PAUSE).await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     world.sink.script("first@dest.example", &[Behaviour::AtRcpt(TOO_MUCH)]);
     let first = world.relay(&["first@dest.example"], "too much").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
@@ -30,7 +30,7 @@ async fn a_paused_destination_shows_its_reason_and_resumes() {
     let other = world.relay(&["one@other.example"], "not their business").await;
     world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
 
-    let now = world.services.clock.now();
+    let now = world.server.clock.now();
     for id in &waiting {
         let trace = queue.delivery.admin.trace_email(*id).await.unwrap();
         let description = trace.waits[0].cause.to_string();
@@ -44,7 +44,7 @@ async fn a_paused_destination_shows_its_reason_and_resumes() {
     assert!(matches!(suspended.as_slice(), [site] if site.name == "10 mx.dest.example"), "{statuses:#?}");
     assert_eq!(world.sink.received().len(), 1, "no attempt during the pause");
 
-    world.services.clock.advance(Duration::from_secs(16 * 60));
+    world.server.clock.advance(Duration::from_secs(16 * 60));
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
     for id in waiting {
         let email = world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -63,12 +63,12 @@ async fn a_retry_command_ends_a_pause_after_its_rule_was_removed() {
     world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let next = world.relay(&["next@dest.example"], "waits").await;
     world.reload("");
-    world.services.queue.delivery.admin.command_email(next, &QueueCommand::Retry).await.unwrap();
+    world.server.queue.delivery.admin.command_email(next, &QueueCommand::Retry).await.unwrap();
     world.wait(next, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    world.services.queue.delivery.admin.command_email(first, &QueueCommand::Retry).await.unwrap();
+    world.server.queue.delivery.admin.command_email(first, &QueueCommand::Retry).await.unwrap();
     world.wait(first, |e| e.recipients[0].attempts == 2).await;
-    let statuses = world.services.queue.delivery.queues.ready_queue_statuses();
-    let now = world.services.clock.now();
+    let statuses = world.server.queue.delivery.queues.ready_queue_statuses();
+    let now = world.server.clock.now();
     assert!(statuses.iter().all(|site| site.backoff_description(now).is_none()), "{statuses:#?}");
     world.end().await;
 }
@@ -87,22 +87,22 @@ async fn reply_rules_turn_permanent_into_temporary_and_back() {
     world.sink.script("gone@other.example", &[Behaviour::AtRcpt("450 4.2.1 account disabled, she has left")]);
     let expired = world.relay(&["gone@other.example"], "never").await;
     world.wait(expired, |e| e.recipients[0].state == RecipientState::Bounced).await;
-    let events = store::event::list(&world.services.store, world.account, expired, 10).await.unwrap();
+    let events = store::event::list(&world.server.store, world.account, expired, 10).await.unwrap();
     let bounce = &events.last().unwrap().detail["bounce"];
     assert_eq!((&bounce["type"], &bounce["category"]), (&"soft".into(), &"inactive".into()));
     let target = "gone@other.example".parse::<mail::suppression::SuppressionTarget>().unwrap();
-    let found = store::suppression::get(&world.services.store, world.account, &target).await.unwrap().unwrap();
+    let found = store::suppression::get(&world.server.store, world.account, &target).await.unwrap().unwrap();
     assert_eq!(found.suppression.reason, SuppressionReason::SoftBounce);
     assert!(found.suppression.expires_at.is_some(), "not permanent");
 
     world.sink.script("slow@slow.example", &[Behaviour::AtRcpt("450 4.2.0 less of it")]);
     let slow = world.relay(&["slow@slow.example"], "slowly").await;
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    let statuses = world.services.queue.delivery.queues.ready_queue_statuses();
+    let statuses = world.server.queue.delivery.queues.ready_queue_statuses();
     let slowed: Vec<_> = statuses.iter().filter(|site| site.messages_per_second.is_some()).collect();
     assert!(matches!(slowed.as_slice(), [site] if site.name == "10 mx.slow.example"), "{statuses:#?}");
 
-    world.services.clock.advance(Duration::from_secs(75));
+    world.server.clock.advance(Duration::from_secs(75));
     world.wait(busy, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Delivered).await;
     // The third message is the DSN about the bounce.
@@ -119,9 +119,9 @@ async fn a_refusal_in_the_greeting_suspends_the_host_at_once() {
     let email = world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
     assert_eq!(email.recipients[0].attempts, 1);
     let next = world.relay(&["next@dest.example"], "waits").await;
-    let trace = world.services.queue.delivery.admin.trace_email(next).await.unwrap();
+    let trace = world.server.queue.delivery.admin.trace_email(next).await.unwrap();
     assert!(trace.waits[0].cause.to_string().contains("in backoff until"), "{:?}", trace.waits);
-    world.services.clock.advance(Duration::from_secs(75));
+    world.server.clock.advance(Duration::from_secs(75));
     for id in [first, next] {
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
@@ -145,11 +145,11 @@ async fn a_reply_of_one_host_applies_to_all_hosts_of_its_provider() {
     let next = world.relay(&["next@two.example"], "the same provider").await;
     let other = world.relay(&["one@other.example"], "not their business").await;
     world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    let waiting = world.services.queue.delivery.admin.trace_email(next).await.unwrap().waits.remove(0);
+    let waiting = world.server.queue.delivery.admin.trace_email(next).await.unwrap().waits.remove(0);
     assert!(waiting.cause.to_string().ends_with("rate limited due to IP reputation."), "{}", waiting.cause);
     assert_eq!(world.sink.received().len(), 1, "no other attempt");
 
-    world.services.clock.advance(Duration::from_secs(75));
+    world.server.clock.advance(Duration::from_secs(75));
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.wait(next, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
@@ -164,7 +164,7 @@ async fn a_pace_override_for_one_name_of_a_provider_survives_a_site_of_another_n
          two.example MX 10 two-example.k-v1.mx.microsoft.\n\
          *.k-v1.mx.microsoft A 127.0.0.1\n",
     );
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     let hosts = Destination::MailHost("outlook.com".parse().unwrap());
     let pace = PaceOverride { connections_max: Some(1), messages_per_second: Some(0.001) };
     queue.delivery.destinations.change(&hosts, |overrides| overrides.pace = pace).await.unwrap();

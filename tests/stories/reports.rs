@@ -30,8 +30,8 @@ async fn notify_delay_sends_one_delay_dsn() {
     for attempts in 1..=10 {
         let email = world.wait(id, |email| email.recipients[0].attempts == attempts).await;
         let next = email.recipients[0].next_attempt_at.unwrap();
-        let wait = next.duration_since(world.services.clock.now());
-        world.services.clock.advance(Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1));
+        let wait = next.duration_since(world.server.clock.now());
+        world.server.clock.advance(Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1));
     }
     world.wait(id, |email| email.recipients[0].state == RecipientState::Delivered).await;
     // Ten deferrals, but only the first one after four hours causes a delay DSN.
@@ -59,7 +59,7 @@ async fn a_thousand_failures_are_reported_in_one_dsn() {
     assert_eq!((report.sender.as_str(), report.recipient.as_str()), ("", "ada@acme.example"));
     assert_eq!(report.content.matches("\r\nFinal-Recipient: rfc822; gone").count(), 1_000);
     assert_eq!(report.content.matches("Status: 5.1.1\r\n").count(), 1_000);
-    let emails = store::email::list(&world.services.store, world.account, None, 10).await.unwrap();
+    let emails = store::email::list(&world.server.store, world.account, None, 10).await.unwrap();
     assert_eq!(emails.len(), 2, "the message and one report");
     world.end().await;
 }
@@ -75,11 +75,11 @@ async fn a_dsn_waits_for_attempts_due_soon_and_no_longer() {
     let id = world.relay(&["gone@dest.example", "soon@other.example", "late@other.example"], "hello").await;
     // The second attempt is due in a minute: the DSN waits for it. The third is due five minutes later: it does not.
     world.wait(id, |email| email.recipients.iter().all(|r| r.attempts == 1)).await;
-    world.services.clock.advance(Duration::from_secs(75));
+    world.server.clock.advance(Duration::from_secs(75));
     world.wait(id, |email| email.recipients[1].state.is_terminal()).await;
     let first = world.sink.wait_for(1).await.remove(0).content;
     assert!(first.contains("rfc822; gone@") && first.contains("rfc822; soon@") && !first.contains("late@"));
-    world.services.clock.advance(Duration::from_secs(400));
+    world.server.clock.advance(Duration::from_secs(400));
     world.wait(id, |email| email.recipients[2].state.is_terminal()).await;
     let second = world.sink.wait_for(2).await.remove(1).content;
     assert!(second.contains("Final-Recipient: rfc822; late@other.example\r\n"), "{second}");
@@ -98,13 +98,13 @@ async fn a_pending_dsn_is_sent_once_after_a_restart() {
     world.wait(id, is_attempted).await;
     assert!(world.sink.received().is_empty(), "the report waits");
     let world = world.restart("").await;
-    world.services.clock.advance(Duration::from_secs(75));
+    world.server.clock.advance(Duration::from_secs(75));
     world.wait(id, |email| email.recipients.iter().all(|r| r.state.is_terminal())).await;
     let report = world.sink.wait_for(1).await.remove(0).content;
     assert!(report.contains("rfc822; gone@dest.example") && report.contains("rfc822; grey@other.example"));
     let world = world.restart("").await;
-    world.services.clock.advance(Duration::from_secs(3600));
-    let emails = store::email::list(&world.services.store, world.account, None, 10).await.unwrap();
+    world.server.clock.advance(Duration::from_secs(3600));
+    let emails = store::email::list(&world.server.store, world.account, None, 10).await.unwrap();
     assert_eq!((emails.len(), world.sink.received().len()), (2, 1), "one DSN");
     world.end().await;
 }

@@ -31,7 +31,7 @@ async fn deferred_mail_keeps_its_retry_time_over_a_restart() {
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let world = world.restart("").await;
     assert!(world.sink.received().is_empty());
-    world.services.clock.advance(Duration::from_secs(75));
+    world.server.clock.advance(Duration::from_secs(75));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }
@@ -58,16 +58,16 @@ async fn an_attempt_cut_after_the_final_dot_is_recorded_as_unconfirmed() {
     let id = world.relay(&["slow@dest.example"], "on its way").await;
     let untried = world.relay(&["stuck@slow.example"], "not yet").await;
     world.sink.wait_for(1).await;
-    world.services.queue.drain_within(Duration::ZERO).await;
+    world.server.queue.drain_within(Duration::ZERO).await;
     let world = world.restart("").await;
-    let attempts = store::attempt::list(&world.services.store, world.account, id, 10).await.unwrap();
+    let attempts = store::attempt::list(&world.server.store, world.account, id, 10).await.unwrap();
     assert_eq!(attempts.len(), 1, "{attempts:#?}");
     let error = attempts[0].error.as_deref().unwrap_or_default();
     assert!(error.starts_with("it may have arrived") && error.contains("shut down"), "{error}");
     assert_eq!(world.email(id).await.recipients[0].state, RecipientState::Deferred);
     let email = world.wait(untried, |e| e.recipients[0].state == RecipientState::Delivered).await;
     assert_eq!(email.recipients[0].attempts, 1, "an attempt cut before its content was sent does not count");
-    world.services.clock.advance(Duration::from_secs(75));
+    world.server.clock.advance(Duration::from_secs(75));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }
@@ -77,7 +77,7 @@ async fn a_corrupt_task_does_not_block_others() {
     let world = TestWorld::start_with("paused = true\n").await;
     let lost = world.relay(&["one@dest.example"], "damaged").await;
     let id = world.relay(&["one@dest.example"], "behind it").await;
-    let store = &world.services.store;
+    let store = &world.server.store;
     let slice = store::task::list_all(store, None, 10).await.unwrap();
     let (task, _) = slice.tasks.iter().find(|(task, _)| task.id.email == lost).unwrap();
     let mut batch = store::engine::Batch::progress();

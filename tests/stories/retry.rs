@@ -19,10 +19,10 @@ async fn a_4yz_is_retried_on_schedule() {
     let wait = recipient.next_attempt_at.unwrap().duration_since(email.email.created_at);
     assert!((60..=70).contains(&wait.as_secs()), "{wait:?}");
     assert!(world.sink.received().is_empty());
-    world.services.clock.advance(Duration::from_secs(75));
+    world.server.clock.advance(Duration::from_secs(75));
     let email = world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     assert_eq!(email.recipients[0].attempts, 2);
-    let events = store::event::list(&world.services.store, world.account, id, 10).await.unwrap();
+    let events = store::event::list(&world.server.store, world.account, id, 10).await.unwrap();
     let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::Sent, EventKind::DeliveryDelayed, EventKind::Delivered]);
     world.end().await;
@@ -34,11 +34,11 @@ async fn a_connection_cut_after_the_final_dot_is_recorded_as_unconfirmed() {
     world.sink.script("cut@dest.example", &[Behaviour::CutAfterDot]);
     let id = world.relay(&["cut@dest.example"], "maybe").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    let attempts = store::attempt::list(&world.services.store, world.account, id, 10).await.unwrap();
+    let attempts = store::attempt::list(&world.server.store, world.account, id, 10).await.unwrap();
     assert!(attempts[0].error.as_deref().unwrap().starts_with("it may have arrived"), "{attempts:?}");
-    let events = store::event::list(&world.services.store, world.account, id, 10).await.unwrap();
+    let events = store::event::list(&world.server.store, world.account, id, 10).await.unwrap();
     assert_eq!(events[1].detail["delay"]["unconfirmed"], true);
-    world.services.clock.advance(Duration::from_secs(75));
+    world.server.clock.advance(Duration::from_secs(75));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     assert_eq!(world.sink.received().len(), 2, "delivery over SMTP is at-least-once");
     world.end().await;

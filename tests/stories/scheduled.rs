@@ -14,7 +14,7 @@ use crate::world::TestWorld;
 const HOUR: Duration = Duration::from_secs(3600);
 
 async fn schedule(world: &TestWorld, to: &str, after: Duration) -> EmailId {
-    let at = world.services.clock.now() + after;
+    let at = world.server.clock.now() + after;
     let body = json!({
         "from": "Ada <ada@acme.example>", "to": to, "subject": "later", "text": "hello",
         "scheduled_at": at.to_string(),
@@ -29,28 +29,28 @@ async fn a_scheduled_email_is_sent_at_its_time_and_not_before() {
     let world = TestWorld::start().await;
     let id = schedule(&world, "b@dest.example", HOUR).await;
     let moved = schedule(&world, "c@dest.example", 3 * HOUR).await;
-    let at = (world.services.clock.now() + HOUR + HOUR / 2).to_string();
+    let at = (world.server.clock.now() + HOUR + HOUR / 2).to_string();
     let (status, _) = world.call("PATCH", &format!("/emails/{moved}"), &json!({"scheduled_at": at}).to_string()).await;
     assert_eq!(status, 200);
     // The schedule is stored.
     let world = world.restart("").await;
     assert_eq!(EmailRollup::from_recipients(&world.email(id).await.recipients).status, EmailStatus::Scheduled);
     assert!(world.sink.received().is_empty());
-    world.services.clock.advance(HOUR + Duration::from_secs(1));
+    world.server.clock.advance(HOUR + Duration::from_secs(1));
     let email = world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     assert_eq!(EmailRollup::from_recipients(&world.email(moved).await.recipients).status, EmailStatus::Scheduled);
     let received = world.sink.received();
     let message = received[0].content.clone();
     assert!(message.contains("DKIM-Signature:"), "{message}");
-    let date = mail::message::format_date(world.services.clock.now());
+    let date = mail::message::format_date(world.server.clock.now());
     assert!(message.contains(&format!("Date: {}", &date[..date.len() - 9])), "{date}: {message}");
     assert!(email.recipients[0].attempts == 1 && email.schedule.is_some());
-    let events = store::event::list(&world.services.store, world.account, id, 10).await.unwrap();
+    let events = store::event::list(&world.server.store, world.account, id, 10).await.unwrap();
     let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::Scheduled, EventKind::Sent, EventKind::Delivered]);
     let (_, view) = world.call("GET", &format!("/emails/{id}"), "").await;
     assert!(view["email"]["sent_at"].as_str() >= view["email"]["scheduled_at"].as_str(), "{view}");
-    world.services.clock.advance(HOUR / 2);
+    world.server.clock.advance(HOUR / 2);
     world.wait(moved, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }
@@ -60,16 +60,16 @@ async fn a_scheduled_email_of_a_suspended_account_is_held_and_then_fails() {
     let world = TestWorld::start().await;
     let id = schedule(&world, "b@dest.example", HOUR).await;
     world.suspend(true).await;
-    world.services.clock.advance(HOUR + Duration::from_secs(1));
+    world.server.clock.advance(HOUR + Duration::from_secs(1));
     let held = world.wait(id, |e| e.recipients[0].state == RecipientState::Held).await;
     assert_eq!(EmailRollup::from_recipients(&held.recipients).status, EmailStatus::Queued);
     world.suspend(false).await;
-    world.services.clock.advance(Duration::from_secs(301));
+    world.server.clock.advance(Duration::from_secs(301));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     // Delivery is given up after two days.
     let lost = schedule(&world, "c@dest.example", HOUR).await;
     world.suspend(true).await;
-    world.services.clock.advance(49 * HOUR);
+    world.server.clock.advance(49 * HOUR);
     let failed = world.wait(lost, |e| e.recipients[0].state.is_terminal()).await;
     let rollup = EmailRollup::from_recipients(&failed.recipients);
     assert_eq!((rollup.status, rollup.last_event), (EmailStatus::Failed, EventKind::Failed));
@@ -93,7 +93,7 @@ async fn a_concurrent_release_and_cancellation_have_one_result() {
     for n in 0..40 {
         ids.push(schedule(&world, &format!("r{n}@dest.example"), HOUR).await);
     }
-    world.services.clock.advance(HOUR + Duration::from_secs(1));
+    world.server.clock.advance(HOUR + Duration::from_secs(1));
     let cancelled = futures_util::future::join_all(ids.iter().map(|id| cancel(&world, *id))).await;
     for (id, cancelled) in ids.iter().zip(&cancelled) {
         let expected = if *cancelled { RecipientState::Cancelled } else { RecipientState::Delivered };

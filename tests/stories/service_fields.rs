@@ -117,7 +117,7 @@ async fn an_idempotency_key_sends_once() {
     delivered(&world, parse_id(done[0])).await;
     let world = world.restart("").await;
     assert_eq!(submit(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nhi\n").await, first);
-    world.services.clock.advance(Duration::from_secs(24 * 3600));
+    world.server.clock.advance(Duration::from_secs(24 * 3600));
     // The expired key may be purged at this very moment, which conflicts: retry, as the reply requests.
     let anew = loop {
         let reply = submit(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nhi\n").await;
@@ -134,7 +134,7 @@ async fn an_idempotency_key_sends_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn service_scheduled_at_schedules_the_email() {
     let world = TestWorld::start().await;
-    let at = world.services.clock.now() + Duration::from_secs(3600);
+    let at = world.server.clock.now() + Duration::from_secs(3600);
     let field = format!("Service-Scheduled-At: {at}\n");
     let id = parse_id(&submit(&world, "b@dest.example", &format!("Subject: later\n{field}\nhi\n")).await);
     assert_eq!(EmailRollup::from_recipients(&world.email(id).await.recipients).status, EmailStatus::Scheduled);
@@ -143,7 +143,7 @@ async fn service_scheduled_at_schedules_the_email() {
     assert!(reply.starts_with("550 5.6.0 Service-Scheduled-At: attachments"), "{reply}");
     let reply = submit(&world, "b@dest.example", "Service-Scheduled-At: 2000-01-01T00:00:00Z\n\nhi\n").await;
     assert_eq!(reply, "550 5.6.0 scheduled_at: must be in the future");
-    world.services.clock.advance(Duration::from_secs(3601));
+    world.server.clock.advance(Duration::from_secs(3601));
     let message = delivered(&world, id).await;
     assert!(message.contains("DKIM-Signature:") && !message.contains("Service-"), "{message}");
     world.end().await;
@@ -225,7 +225,7 @@ async fn envelope_parameters_schedule_expire_and_prioritize() {
         let mail = format!("MAIL FROM:<ada@acme.example> {parameter}");
         assert_eq!(dialog(world.relay, &["EHLO test", &mail]).await.pop().unwrap(), reply);
     }
-    world.services.clock.advance(Duration::from_secs(3601));
+    world.server.clock.advance(Duration::from_secs(3601));
     delivered(&world, held).await;
     world.end().await;
 }
@@ -233,19 +233,19 @@ async fn envelope_parameters_schedule_expire_and_prioritize() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_email_is_not_sent() {
     let world = TestWorld::start().await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     let destination = Destination::Domain("dest.example".parse().unwrap());
     let suspended = |now| OperatorSuspension { since: now, until: None, because: None };
-    let since = world.services.clock.now();
+    let since = world.server.clock.now();
     queue.delivery.destinations.change(&destination, |s| s.suspension = Some(suspended(since))).await.unwrap();
     let code = parse_id(&submit_with_parameters(&world, "BY=600;R").await);
     let patient = parse_id(&submit_with_parameters(&world, "MT-PRIORITY=0").await);
-    world.services.clock.advance(Duration::from_secs(900));
+    world.server.clock.advance(Duration::from_secs(900));
     queue.delivery.destinations.change(&destination, |overrides| overrides.suspension = None).await.unwrap();
     delivered(&world, patient).await;
     let email = world.wait(code, |e| e.recipients[0].state.is_terminal()).await;
     assert_eq!(email.recipients[0].state, RecipientState::Failed);
-    let events = store::event::list(&world.services.store, world.account, code, 10).await.unwrap();
+    let events = store::event::list(&world.server.store, world.account, code, 10).await.unwrap();
     assert_eq!(events.last().unwrap().detail["failure"]["reason"], "expired");
     // The other email, and the DSN about the expired one.
     let received = world.sink.wait_for(2).await;

@@ -39,10 +39,10 @@ fn sources(world: &TestWorld) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_leaves_from_the_pool_of_the_plan_or_of_the_account() {
     let world = TestWorld::start_with(TWO).await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     let first = world.relay(&["1@dest.example"], "by plan").await;
     delivered(&world, first).await;
-    let attempts = store::attempt::list(&world.services.store, world.account, first, 10).await.unwrap();
+    let attempts = store::attempt::list(&world.server.store, world.account, first, 10).await.unwrap();
     assert_eq!(attempts[0].source.map(|ip| ip.to_string()).as_deref(), Some("127.0.0.21"));
     assert_eq!(world.sink.received()[0].helo, "out2.postrider.example");
 
@@ -56,7 +56,7 @@ async fn mail_leaves_from_the_pool_of_the_plan_or_of_the_account() {
     let world = world.restart(TWO).await;
     delivered(&world, world.relay(&["3@dest.example"], "still by order").await).await;
     assert!(sources(&world)[2].starts_with("127.0.0.3"), "{:?}", sources(&world));
-    world.services.queue.delivery.pools.assign_pool(world.account, None).await.unwrap();
+    world.server.queue.delivery.pools.assign_pool(world.account, None).await.unwrap();
     delivered(&world, world.relay(&["4@dest.example"], "by plan again").await).await;
     assert_eq!(sources(&world)[3], "127.0.0.21");
     world.end().await;
@@ -65,12 +65,12 @@ async fn mail_leaves_from_the_pool_of_the_plan_or_of_the_account() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warm_up_limits_mail_and_explains_the_wait() {
     let world = TestWorld::start_with(WARMING).await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     delivered(&world, world.relay(&["1@dest.example"], "the first").await).await;
     let second = world.relay(&["2@dest.example"], "waits").await;
     delivered(&world, world.relay(&["3@other.example"], "another provider").await).await;
 
-    let now = world.services.clock.now();
+    let now = world.server.clock.now();
     let waiting = queue.delivery.admin.trace_email(second).await.unwrap().waits.remove(0);
     assert_eq!(waiting.cause, WaitCause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
     let wait = waiting.until.unwrap().duration_since(now).as_secs();
@@ -80,7 +80,7 @@ async fn a_warm_up_limits_mail_and_explains_the_wait() {
     assert_eq!((warm_up.day, warm_up.days, warm_up.per_day), (1, 2, 48));
     assert_eq!(warm_up.used_up[0].0, "dest.example");
 
-    world.services.clock.advance(Duration::from_secs(1_801));
+    world.server.clock.advance(Duration::from_secs(1_801));
     delivered(&world, second).await;
     let third = world.relay(&["4@dest.example"], "waits, too").await;
     queue.delivery.pools.warm_up_pool(pool("new"), Some(WarmUpOverride::Over)).await.unwrap();
@@ -99,7 +99,7 @@ async fn mail_over_the_warm_up_limit_spills_over_to_another_pool() {
         delivered(&world, world.relay(&[&format!("{n}@dest.example")], "some").await).await;
     }
     assert_eq!(sources(&world), ["127.0.0.41", "127.0.0.11", "127.0.0.11", "127.0.0.11"]);
-    world.services.clock.advance(Duration::from_secs(1_801));
+    world.server.clock.advance(Duration::from_secs(1_801));
     delivered(&world, world.relay(&["5@dest.example"], "half an hour later").await).await;
     assert_eq!(sources(&world)[4], "127.0.0.41");
     world.end().await;
@@ -111,7 +111,7 @@ async fn mail_waiting_for_a_warm_up_moves_to_a_newly_assigned_pool() {
     let world = TestWorld::start_with(&pools).await;
     delivered(&world, world.relay(&["1@dest.example"], "the first").await).await;
     let second = world.relay(&["2@dest.example"], "waits").await;
-    world.services.queue.delivery.pools.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
+    world.server.queue.delivery.pools.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
     delivered(&world, second).await;
     assert_eq!(sources(&world), ["127.0.0.41", "127.0.0.31"]);
     world.end().await;
@@ -132,16 +132,16 @@ async fn expiring_mail_is_sent_first_during_a_warm_up() {
         patient.push(world.relay(&[&format!("a@{domain}.example")], "has time").await);
     }
     let code = code_for(&world, "a@four.example", json!({"expires_in": 7_200})).await;
-    let queue = &world.services.queue;
+    let queue = &world.server.queue;
     for id in patient.iter().chain([&code]) {
         let waiting = queue.delivery.admin.trace_email(*id).await.unwrap().waits.remove(0);
         assert_eq!(waiting.cause, WaitCause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
     }
-    world.services.clock.advance(Duration::from_secs(1_801));
+    world.server.clock.advance(Duration::from_secs(1_801));
     delivered(&world, code).await;
     assert_eq!(world.sink.received().len(), 2, "the expiring email is sent first");
     for count in 3..=5 {
-        world.services.clock.advance(Duration::from_secs(1_801));
+        world.server.clock.advance(Duration::from_secs(1_801));
         world.sink.wait_for(count).await;
     }
     for id in patient {

@@ -23,19 +23,19 @@ async fn send_to_the_end(world: &TestWorld, to: &str) -> EmailId {
         if recipient.state.is_terminal() {
             return id;
         }
-        let wait = recipient.next_attempt_at.unwrap().duration_since(world.services.clock.now());
-        world.services.clock.advance(Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1));
+        let wait = recipient.next_attempt_at.unwrap().duration_since(world.server.clock.now());
+        world.server.clock.advance(Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1));
     }
 }
 
 async fn suppression(world: &TestWorld, of: &str) -> Option<Suppression> {
-    let found = store::suppression::get(&world.services.store, world.account, &of.parse().unwrap()).await;
+    let found = store::suppression::get(&world.server.store, world.account, &of.parse().unwrap()).await;
     found.unwrap().map(|found| found.suppression)
 }
 
 /// Detail of the last event of an email.
 async fn last_event(world: &TestWorld, id: EmailId) -> serde_json::Value {
-    let events = store::event::list(&world.services.store, world.account, id, 100).await.unwrap();
+    let events = store::event::list(&world.server.store, world.account, id, 100).await.unwrap();
     events.last().unwrap().detail.clone()
 }
 
@@ -56,8 +56,8 @@ async fn an_unknown_user_is_suppressed_permanently_and_the_event_says_so() {
     assert_eq!(event["suppression_id"], one.id.to_string());
     assert!(event["suppressed_until"].is_null() && event["bounce"]["type"] == "hard");
     let to = "GONE@dest.example".parse().unwrap();
-    let (now, destinations) = (world.services.clock.now(), [&to]);
-    let stopped = find_blocked(&world.services.store, world.account, Category::Transactional, &destinations, now);
+    let (now, destinations) = (world.server.clock.now(), [&to]);
+    let stopped = find_blocked(&world.server.store, world.account, Category::Transactional, &destinations, now);
     let reason = BlockReason::Suppressed { id: one.id, reason: SuppressionReason::HardBounce };
     assert_eq!(stopped.await.unwrap()[0].reason, reason);
     world.end().await;
@@ -76,7 +76,7 @@ async fn soft_bounces_suppress_for_a_day_a_week_and_a_month() {
         let event = last_event(&world, id).await;
         assert_eq!(event["suppression_id"], one.id.to_string());
         assert_eq!(event["suppressed_until"], format!("{:.3}", one.expires_at.unwrap()));
-        world.services.clock.advance(held);
+        world.server.clock.advance(held);
     }
     world.end().await;
 }
@@ -123,7 +123,7 @@ async fn concurrent_failures_are_all_recorded() {
 async fn a_list_is_imported_by_the_running_server() {
     let world = TestWorld::start().await;
     let mut batch = store::engine::Batch::intake();
-    let now = world.services.clock.now();
+    let now = world.server.clock.now();
     let import = mail::import::SuppressionImport {
         id: mail::id::ImportId::new(now, 1),
         account: world.account,
@@ -135,12 +135,12 @@ async fn a_list_is_imported_by_the_running_server() {
         completed_at: None,
     };
     store::suppression_import::create(&mut batch, &import, b"a@example.net\n".to_vec().into());
-    world.services.store.commit(batch).await.unwrap();
+    world.server.store.commit(batch).await.unwrap();
     // The import was queued when the server stopped; the next start runs it.
     let world = world.restart("").await;
     let read = async {
         loop {
-            let found = store::suppression_import::get(&world.services.store, world.account, import.id).await.unwrap();
+            let found = store::suppression_import::get(&world.server.store, world.account, import.id).await.unwrap();
             if found.unwrap().import.status == mail::import::ImportStatus::Completed {
                 return;
             }

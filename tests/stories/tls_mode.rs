@@ -11,11 +11,11 @@ use crate::world::{DOMAIN, TestWorld};
 
 async fn set_tls_mode(world: &TestWorld, mode: TlsMode) {
     let name = DOMAIN.parse().unwrap();
-    let domain = store::domain::find_by_name(&world.services.store, &name).await.unwrap().unwrap();
+    let domain = store::domain::find_by_name(&world.server.store, &name).await.unwrap().unwrap();
     let change = |domain: &mut mail::domain::SendingDomain| domain.delivery.tls_mode = mode;
-    world.services.intake.domains().change(domain.account, domain.id, change).await.unwrap();
+    world.server.accounts.domains.change(domain.account, domain.id, change).await.unwrap();
     // The sending identity is cached for one second.
-    world.services.clock.advance(Duration::from_secs(2));
+    world.server.clock.advance(Duration::from_secs(2));
 }
 
 fn count_received(sink: &Sink, recipient: &str) -> usize {
@@ -31,7 +31,7 @@ async fn mail_that_requires_tls_is_deferred_and_fails_rather_than_sent_in_clear_
     let error = email.recipients[0].error.clone().unwrap();
     assert!(error.contains("does not offer TLS"), "{error}");
     assert_eq!(email.recipients[0].last_response, None, "it is not an SMTP reply");
-    let attempts = store::attempt::list(&world.services.store, world.account, secret, 10).await.unwrap();
+    let attempts = store::attempt::list(&world.server.store, world.account, secret, 10).await.unwrap();
     assert_eq!(attempts[0].phase, AttemptPhase::Tls);
 
     // Plain mail of the same domain is not blocked by the waiting email, which still requires TLS.
@@ -43,9 +43,9 @@ async fn mail_that_requires_tls_is_deferred_and_fails_rather_than_sent_in_clear_
         (0, 1)
     );
 
-    world.services.clock.advance(Duration::from_secs(49 * 3600));
+    world.server.clock.advance(Duration::from_secs(49 * 3600));
     world.wait(secret, |e| e.recipients[0].state == RecipientState::Failed).await;
-    let events = store::event::list(&world.services.store, world.account, secret, 10).await.unwrap();
+    let events = store::event::list(&world.server.store, world.account, secret, 10).await.unwrap();
     let last = events.last().unwrap();
     assert_eq!(last.detail["failure"]["reason"], "tls_required", "{last:?}");
     assert_eq!(count_received(&world.sink, "secret@dest.example"), 0);

@@ -27,19 +27,19 @@ fn zone() -> String {
 }
 
 async fn stats_of_day(world: &TestWorld, domain: &str, day: Day) -> Option<StoredTlsStats> {
-    store::tls_daily_stats::get(&world.services.store, day, &domain.parse().unwrap()).await.unwrap()
+    store::tls_daily_stats::get(&world.server.store, day, &domain.parse().unwrap()).await.unwrap()
 }
 
 fn advance_clock_to(world: &TestWorld, time: Timestamp) {
-    let clock = &world.services.clock;
+    let clock = &world.server.clock;
     clock.advance(Duration::try_from(time.duration_since(clock.now())).unwrap());
 }
 
 /// Advances the clock to noon of the next day, so that the day does not end during the test.
 fn advance_to_noon(world: &TestWorld) -> Day {
-    let tomorrow = Day::containing(world.services.clock.now()).ends_at();
+    let tomorrow = Day::containing(world.server.clock.now()).ends_at();
     advance_clock_to(world, tomorrow + Duration::from_secs(12 * 3600));
-    Day::containing(world.services.clock.now())
+    Day::containing(world.server.clock.now())
 }
 
 /// A time at which all reports of the day are due.
@@ -81,7 +81,7 @@ async fn a_day_is_counted_and_reported_once() {
     world.names.set(&zone());
     let day = advance_to_noon(&world);
     deliver(&world, "one@dest.example").await;
-    world.services.clock.advance(Duration::from_secs(60));
+    world.server.clock.advance(Duration::from_secs(60));
     deliver(&world, "two@dest.example").await;
     deliver(&world, "three@other.example").await;
     // Counts survive a restart.
@@ -127,8 +127,8 @@ async fn a_day_is_counted_and_reported_once() {
     let reports =
         |received: &[ReceivedMessage]| received.iter().filter(|t| t.recipient == "tls@reports.example").count();
     assert_eq!(reports(&world.sink.received()), 1);
-    world.services.queue.drain().await;
-    assert!(stats_of_day(&world, "reports.example", Day::containing(world.services.clock.now())).await.is_none());
+    world.server.queue.drain().await;
+    assert!(stats_of_day(&world, "reports.example", Day::containing(world.server.clock.now())).await.is_none());
     world.end().await;
 }
 
@@ -140,11 +140,11 @@ async fn without_a_contact_days_are_counted_and_nothing_is_sent() {
     deliver(&world, "one@dest.example").await;
     advance_clock_to(&world, the_day_after(day));
     deliver(&world, "two@other.example").await;
-    world.services.queue.drain().await;
+    world.server.queue.drain().await;
     let found = stats_of_day(&world, "dest.example", day).await.expect("a stored count");
     assert_eq!(found.stats.book, None);
     assert_eq!(world.sink.received().len(), 2);
-    assert!(found.day.ends_at() < world.services.clock.now() && found.day.ends_at() > Timestamp::UNIX_EPOCH);
+    assert!(found.day.ends_at() < world.server.clock.now() && found.day.ends_at() > Timestamp::UNIX_EPOCH);
     world.end().await;
 }
 
@@ -177,10 +177,9 @@ async fn invalid_dnssec_signatures_are_counted_for_the_tls_report() {
     let world = TestWorld::start_with("dane = \"on\"\n").await;
     let waits = world.relay(&["one@dest.example"], "hello").await;
     world.wait(waits, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    world.services.queue.drain().await;
-    let found = stats_of_day(&world, "dest.example", Day::containing(world.services.clock.now()))
-        .await
-        .expect("a stored count");
+    world.server.queue.drain().await;
+    let found =
+        stats_of_day(&world, "dest.example", Day::containing(world.server.clock.now())).await.expect("a stored count");
     let [policy] = found.stats.counts.policies.as_slice() else { panic!("{:?}", found.stats.counts) };
     assert_eq!((&policy.applied, policy.failed), (&AppliedTlsPolicy::unverifiable_tlsa(), 1));
     let failure = &policy.details[0].failure;

@@ -33,9 +33,9 @@ pub(crate) async fn end_nodes([first, second]: [TestWorld; 2]) {
 async fn keys_rotated_on_one_node_sign_on_the_other() {
     let server = Server::start(&[]);
     let [first, second] = nodes(&server, |_, _| {}).await;
-    let domains = first.services.intake.domains();
+    let domains = &first.server.accounts.domains;
     let name = DOMAIN.parse().unwrap();
-    let old = store::domain::find_by_name(&second.services.store, &name).await.unwrap().unwrap();
+    let old = store::domain::find_by_name(&second.server.store, &name).await.unwrap().unwrap();
     let of_old = [old.dkim.selector.clone(), old.dkim.ed25519_selector()];
     assert_eq!(selectors(&second, &first.sink, "before").await, of_old);
 
@@ -50,7 +50,7 @@ async fn keys_rotated_on_one_node_sign_on_the_other() {
     first.names.set(&zone);
     domains.verify(old.account, old.id).await.unwrap();
     // The other node caches a sending identity for one second.
-    second.services.clock.advance(Duration::from_secs(2));
+    second.server.clock.advance(Duration::from_secs(2));
     let of_new = [next.selector.clone(), next.ed25519_selector()];
     assert_eq!(selectors(&second, &first.sink, "after").await, of_new);
     end_nodes([first, second]).await;
@@ -77,7 +77,7 @@ async fn clock_skew_between_nodes_does_no_harm() {
             let subject = format!("at once {n}-{number}");
             at_once[n].push(node.relay(&["a@dest.example"], &subject).await);
             // By the clock of the node that receives the request.
-            let due = node.services.clock.now() + Duration::from_secs(3);
+            let due = node.server.clock.now() + Duration::from_secs(3);
             let mail = json!({
                 "from": format!("a@{DOMAIN}"), "to": "b@dest.example", "text": "t",
                 "subject": format!("later {n}-{number}"), "scheduled_at": due.to_string(),
@@ -91,7 +91,7 @@ async fn clock_skew_between_nodes_does_no_harm() {
         delivered_once(node, ids).await;
     }
     for node in &nodes {
-        node.services.clock.advance(Duration::from_secs(4));
+        node.server.clock.advance(Duration::from_secs(4));
     }
     for (node, ids) in nodes.iter().zip(&later) {
         delivered_once(node, ids).await;
@@ -127,7 +127,7 @@ async fn the_rate_limit_holds_across_both_nodes() {
         config.plans.dedicated.requests_per_second = RATE;
     })
     .await;
-    let clock = &nodes[0].services.clock;
+    let clock = &nodes[0].server.clock;
     let started_at = clock.now();
     let count_accepted = count_accepted(&nodes, 40).await;
     // Bound in docs/CLUSTER.md: rate · t, plus the larger of twice the rate and the number of nodes.
@@ -156,7 +156,7 @@ async fn the_plan_cap_holds_across_both_nodes() {
     let server = Server::start(&[]);
     let nodes = nodes(&server, |_, config| config.plans.free.emails_per_day = Some(CAP)).await;
     let free = |account: &mut mail::account::Account| account.plan = Plan::Free;
-    nodes[0].services.provisioning.change_account(OWNER, free).await.unwrap();
+    nodes[0].server.provisioning.change_account(OWNER, free).await.unwrap();
     for _ in 0..FIRST {
         assert!(send(&nodes[0]).await);
     }

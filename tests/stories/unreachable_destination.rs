@@ -29,7 +29,7 @@ async fn mail_for_a_dead_host_is_delivered_when_it_is_back() {
         .await;
     let address = SocketAddr::new([127, 0, 0, 2].into(), world.sink.address.port());
     let back = Sink::start_on(address).await;
-    world.services.clock.advance(Duration::from_secs(600));
+    world.server.clock.advance(Duration::from_secs(600));
     for id in ids {
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
@@ -39,7 +39,7 @@ async fn mail_for_a_dead_host_is_delivered_when_it_is_back() {
 
 /// Kinds of an email's events, oldest first.
 async fn events(world: &TestWorld, id: EmailId) -> Vec<EventKind> {
-    let events = store::event::list(&world.services.store, world.account, id, 100).await.unwrap();
+    let events = store::event::list(&world.server.store, world.account, id, 100).await.unwrap();
     events.into_iter().map(|event| event.kind).collect()
 }
 
@@ -59,10 +59,10 @@ async fn relay_many(world: &TestWorld, domain: &str, count: usize, parameters: &
 async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
     let world = TestWorld::start().await;
     let ids = relay_many(&world, "dead.example", 20, " NOTIFY=FAILURE,DELAY").await;
-    let clock = &world.services.clock;
+    let clock = &world.server.clock;
     // Probe the host until all mail is deferred: it has then been dead for longer than the first retry delay.
     loop {
-        let changed = world.services.queue.services.next_outcome();
+        let changed = world.server.queue.services.next_outcome();
         let mut emails = Vec::new();
         for id in &ids {
             emails.push(world.email(*id).await);
@@ -71,7 +71,7 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
             break;
         }
         let dead_until =
-            world.services.queue.delivery.queues.ready_queue_statuses().iter().filter_map(|site| site.dead_until).max();
+            world.server.queue.delivery.queues.ready_queue_statuses().iter().filter_map(|site| site.dead_until).max();
         if let Some(until) = dead_until.filter(|until| *until > clock.now()) {
             clock.advance(Duration::try_from(until.duration_since(clock.now())).unwrap() + Duration::from_millis(1));
         }
@@ -83,8 +83,8 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
     }
     clock.advance(Duration::from_secs(4 * 3600));
     loop {
-        let changed = world.services.queue.services.next_outcome();
-        let page = store::task::list_all(&world.services.store, None, 100).await.unwrap();
+        let changed = world.server.queue.services.next_outcome();
+        let page = store::task::list_all(&world.server.store, None, 100).await.unwrap();
         if page.tasks.iter().all(|(task, _)| !task.notify.delay) {
             break;
         }
@@ -121,7 +121,7 @@ async fn all_mail_for_a_host_in_backoff_ends_at_its_deadline() {
     let world = TestWorld::start().await;
     world.sink.script_all_greetings(Some("421 4.3.2 not now"));
     let ids = relay_many(&world, "dest.example", 20, " NOTIFY=NEVER").await;
-    world.services.clock.advance(Duration::from_secs(176_400));
+    world.server.clock.advance(Duration::from_secs(176_400));
     world.sink.script_all_greetings(None);
     for id in &ids {
         let email = world.wait(*id, |e| e.recipients[0].state.is_terminal()).await;

@@ -23,7 +23,7 @@ use postrider::certificate::Certificate;
 use postrider::config::{self, Config, SecretString, StoreEngine};
 use postrider::reload;
 use postrider::serve::Listeners;
-use postrider::services::Services;
+use postrider::services::Server;
 use queue::domains::NewDomain;
 use sink::Sink;
 use store::email::EmailWithRecipients;
@@ -54,7 +54,7 @@ mx.dead.example. A 127.0.0.2
 /// A running postrider.
 pub struct TestWorld {
     /// The services that the listeners share.
-    pub services: Services,
+    pub server: Server,
     /// Mail host of all domains in the zone.
     pub sink: Sink,
     pub names: NameServer,
@@ -113,7 +113,7 @@ impl TestWorld {
     /// Shuts down as on SIGTERM. Returns the data directory.
     pub async fn close(self) -> Option<tempfile::TempDir> {
         self.listeners.shut_down().await;
-        self.services.close().await;
+        self.server.close().await;
         self._directory
     }
 
@@ -138,12 +138,12 @@ impl TestWorld {
         PROVIDER.call_once(|| {
             let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         });
-        let services = Services::build(config).await.unwrap();
+        let server = Server::build(config).await.unwrap();
         let listeners = Listeners::new(config, 1);
-        let provisioning = &services.provisioning;
+        let provisioning = &server.provisioning;
         let provisioned = match provisioning.create_account(OWNER.parse().unwrap(), Plan::Dedicated, true).await {
             Ok(provisioned) => {
-                let (domains, name) = (services.intake.domains(), DOMAIN.parse::<DomainName>().unwrap());
+                let (domains, name) = (&server.accounts.domains, DOMAIN.parse::<DomainName>().unwrap());
                 let new = NewDomain::with_name(name.clone());
                 domains.create(provisioned.account.id, new, None).await.unwrap();
                 domains.force_verify(&name).await.unwrap();
@@ -153,11 +153,11 @@ impl TestWorld {
         };
         let certificates = ActiveCertificates::new(&Certificate::self_signed(&["localhost"]).unwrap()).unwrap();
         let any_port = "127.0.0.1:0".parse().unwrap();
-        let submission = listeners.listen_submission(config, &services, any_port, certificates.smtp(), false).unwrap();
-        let relay = listeners.listen_relay(&services, &config.relay[0], any_port).unwrap();
-        let api = listeners.listen_api(&services, any_port, config, None).await.unwrap();
-        let mx = listeners.listen_mx(config, &services, any_port, certificates.smtp()).unwrap();
-        services.start();
+        let submission = listeners.listen_submission(config, &server, any_port, certificates.smtp(), false).unwrap();
+        let relay = listeners.listen_relay(&server, &config.relay[0], any_port).unwrap();
+        let api = listeners.listen_api(&server, any_port, config, None).await.unwrap();
+        let mx = listeners.listen_mx(config, &server, any_port, certificates.smtp()).unwrap();
+        server.start();
         Self {
             sink,
             names,
@@ -169,7 +169,7 @@ impl TestWorld {
             password: provisioned.smtp_password,
             api_key: provisioned.api_key,
             listeners,
-            services,
+            server,
             running: parking_lot::Mutex::new(config.clone()),
             _directory: directory,
         }
@@ -189,7 +189,7 @@ impl TestWorld {
 
     async fn reopen(self, directory: tempfile::TempDir, extra: &str) -> Self {
         self.listeners.shut_down().await;
-        self.services.close().await;
+        self.server.close().await;
         let config = configuration(directory.path(), self.names.address, self.sink.address.port(), extra);
         Self::open(&config, self.sink, self.names, Some(directory)).await
     }
@@ -207,7 +207,7 @@ impl TestWorld {
         let mut new = running.clone();
         change(&mut new);
         let changes = reload::apply_changes(&mut running, &new);
-        self.services.reload(&running);
+        self.server.reload(&running);
         self.listeners.reload(&running);
         changes
     }
@@ -225,11 +225,11 @@ impl TestWorld {
     /// Suspends the account or lifts the suspension.
     pub async fn suspend(&self, suspended: bool) {
         let change = |account: &mut mail::account::Account| account.suspended = suspended;
-        self.services.provisioning.change_account(&self.account.to_string(), change).await.unwrap();
+        self.server.provisioning.change_account(&self.account.to_string(), change).await.unwrap();
     }
 
     pub async fn email(&self, id: EmailId) -> EmailWithRecipients {
-        store::email::get(&self.services.store, self.account, id).await.unwrap().unwrap()
+        store::email::get(&self.server.store, self.account, id).await.unwrap().unwrap()
     }
 
     /// Waits until an email satisfies the condition.
@@ -237,7 +237,7 @@ impl TestWorld {
         let poll = async {
             loop {
                 // Subscribe before reading, so that no change in between is missed.
-                let outcome = self.services.queue.services.next_outcome();
+                let outcome = self.server.queue.services.next_outcome();
                 let email = self.email(id).await;
                 if condition(&email) {
                     return email;
@@ -255,8 +255,8 @@ impl TestWorld {
     pub async fn wait_for_emails(&self, condition: impl Fn(&[EmailWithRecipients]) -> bool) {
         let poll = async {
             loop {
-                let outcome = self.services.queue.services.next_outcome();
-                let emails = store::email::list(&self.services.store, self.account, None, 100).await.unwrap();
+                let outcome = self.server.queue.services.next_outcome();
+                let emails = store::email::list(&self.server.store, self.account, None, 100).await.unwrap();
                 if condition(&emails) {
                     return;
                 }
@@ -268,7 +268,7 @@ impl TestWorld {
 
     /// Shuts down and checks for leaks: tasks in memory that are not stored, message bodies, connections.
     pub async fn end(self) {
-        let queue = std::sync::Arc::clone(&self.services.queue);
+        let queue = std::sync::Arc::clone(&self.server.queue);
         let poll = async {
             loop {
                 let outcome = queue.services.next_outcome();
@@ -282,7 +282,7 @@ impl TestWorld {
         self.listeners.shut_down().await;
         queue.drain().await;
         // A DSN may have been queued since then: its task is stored, too.
-        let on_disk = store::task::list_all(&self.services.store, None, 1_000).await.unwrap().tasks.len();
+        let on_disk = store::task::list_all(&self.server.store, None, 1_000).await.unwrap().tasks.len();
         let (in_memory, body_bytes, _) = queue.delivery.memory_load();
         assert!(in_memory <= on_disk, "{in_memory} tasks in memory, {on_disk} on disk");
         assert!(in_memory > 0 || body_bytes == 0, "{body_bytes} bytes of bodies left over");
@@ -290,6 +290,6 @@ impl TestWorld {
             queue.delivery.queues.ready_queue_statuses().iter().all(|site| site.connections == 0),
             "connections left over"
         );
-        self.services.close().await;
+        self.server.close().await;
     }
 }

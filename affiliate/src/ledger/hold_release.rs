@@ -7,7 +7,6 @@ use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::commission::ReconciliationState;
 use mail::event::EventKind;
 use mail::id::{AccountId, CommissionId};
-use queue::intake::Intake;
 use store::affiliate::commission::{self, DueCommission};
 use store::engine::Batch;
 use store::retry_on_conflict;
@@ -95,27 +94,27 @@ impl HoldRelease {
 
     /// Releases the holds of this node's partitions until dropped, each at its time by the service's clock. New holds
     /// and failed ones are picked up within a minute.
-    pub(crate) fn run<'a>(&'a self, intake: &'a Intake) -> BoxFuture<'a, ()> {
+    pub(crate) fn run(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
                 let now = self.context.now();
-                for partitions in intake.partition_ranges() {
+                for partitions in self.context.leases.owned_ranges() {
                     match self.release_holds(partitions, now).await {
                         Ok(HoldReleaseCounts { earned: 0, .. }) => {}
                         Ok(HoldReleaseCounts { earned, .. }) => tracing::debug!(earned, "holds released"),
                         Err(fault) => tracing::warn!(%fault, "cannot list holds to release"),
                     }
                 }
-                intake.clock().sleep_until(next_due(&self.context, intake, now).await).await;
+                self.context.clock.sleep_until(next_due(&self.context, now).await).await;
             }
         })
     }
 }
 
 /// Returns the time of the next due line after `now`, at most one minute later.
-pub(crate) async fn next_due(context: &Context, intake: &Intake, now: Timestamp) -> Timestamp {
+pub(crate) async fn next_due(context: &Context, now: Timestamp) -> Timestamp {
     let mut next = now.checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
-    for partitions in intake.partition_ranges() {
+    for partitions in context.leases.owned_ranges() {
         match commission::next_due(&context.store, partitions, now).await {
             Ok(found) => next = found.map_or(next, |found| next.min(found)),
             Err(error) => tracing::warn!(%error, "cannot read the time of the next hold to release"),

@@ -8,6 +8,8 @@
 //!
 //! Either way it is an email of the account: its plan quota, suppression list and suspension apply.
 
+use std::sync::Arc;
+
 use mail::account::{AccessLevel, Account};
 use mail::address::{Address, DomainName};
 use mail::affiliate::partner::{Partner, PartnerSource};
@@ -15,7 +17,7 @@ use mail::affiliate::partner_email::{PartnerEmail, PartnerEmailKind};
 use mail::affiliate::program::AffiliateProgram;
 use mail::domain::DomainState;
 use mail::id::{AccountId, EventId, PartnerId};
-use queue::intake::Intake;
+use queue::sender_authorization::SenderAuthorization;
 use store::affiliate::partner_email;
 use store::engine::{Batch, ReadError};
 
@@ -46,7 +48,7 @@ pub(crate) struct SenderQuery<'a> {
 #[derive(Clone)]
 pub struct SenderRouting {
     pub(crate) context: Context,
-    pub(crate) intake: Intake,
+    pub(crate) senders: Arc<SenderAuthorization>,
 }
 
 impl SenderRouting {
@@ -84,7 +86,7 @@ impl SenderRouting {
         {
             return Ok(Ok(SenderChoice::Program(from.clone())));
         }
-        let service = self.intake.service_address(LOCAL_PARTS).filter(|_| routed.is_requested);
+        let service = self.senders.service_address(LOCAL_PARTS).filter(|_| routed.is_requested);
         Ok(match (service, own_sender) {
             (Some(from), _) => Ok(SenderChoice::Service(from)),
             (None, Some(_)) => Err(MailBlockReason::NoProduction),

@@ -1,5 +1,8 @@
 //! Partners: creation, changes, status transitions, deletion and payout destination.
 
+use std::sync::Arc;
+
+use dns::secrets::Vault;
 use mail::address::Address;
 use mail::affiliate::money::BasisPoints;
 use mail::affiliate::partner::{
@@ -11,8 +14,7 @@ use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
 use mail::event::EventKind;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use mail::quota::Noun as Quota;
-use queue::intake::Intake;
-use queue::storage_quota::StorageReservation;
+use queue::storage_quota::{StorageQuotaTracker, StorageReservation};
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::payout_job::PayoutJob;
 use store::affiliate::{partner, partner_link, payout, portal_link};
@@ -162,7 +164,8 @@ pub struct PartnerChange {
 #[derive(Clone)]
 pub struct Partners {
     pub(crate) context: Context,
-    pub(crate) intake: Intake,
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) storage_quotas: Arc<StorageQuotaTracker>,
     pub(crate) lookup: PartnerLookup,
     pub(crate) campaigns: Campaigns,
     pub senders: SenderRouting,
@@ -240,7 +243,7 @@ impl Partners {
         let Some(account) = store::account::get(&self.context.store, account).await? else { return Ok(Vec::new()) };
         let mut reservations = Vec::with_capacity(2);
         for quota in [Quota::Affiliates, Quota::AffiliateLinks] {
-            let reserved = self.intake.storage_quotas().reserve(&account, quota, 1).await;
+            let reserved = self.storage_quotas.reserve(&account, quota, 1).await;
             reservations.push(reserved?);
         }
         Ok(reservations)
@@ -279,7 +282,7 @@ impl Partners {
             payouts_failed: 0,
             notes: draft.notes.clone(),
             postback_url: None,
-            postback_secret: secrets::seal(&self.intake, &id.to_bytes(), &secret)?,
+            postback_secret: secrets::seal(&self.vault, &id.to_bytes(), &secret)?,
             email_opt_out: false,
             commission_override: None,
             primary_link,
@@ -368,8 +371,8 @@ impl Partners {
         set(&mut partner.commission_override, change.commission_override.as_ref());
         if let Some(url) = &change.postback_url {
             if let Some(url) = url {
-                self.intake
-                    .webhooks()
+                self.processor
+                    .webhooks
                     .check_webhook_url(url)
                     .map_err(|reason| AffiliateError::field("postback_url", reason))?;
             }
@@ -603,6 +606,6 @@ impl Partners {
     /// Returns the signing secret of a partner's postbacks; `None` if it cannot be unsealed.
     #[must_use]
     pub fn postback_secret(&self, partner: &Partner) -> Option<String> {
-        secrets::open(&self.intake, &partner.id.to_bytes(), &partner.postback_secret)
+        secrets::open(&self.vault, &partner.id.to_bytes(), &partner.postback_secret)
     }
 }

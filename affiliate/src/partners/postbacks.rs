@@ -6,14 +6,16 @@
 //!                                                            └─► the log
 //! ```
 
+use std::sync::Arc;
+
+use dns::secrets::Vault;
 use jiff::Timestamp;
 use mail::affiliate::partner::Partner;
 use mail::affiliate::postback;
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, DeliveryId, EventId, PartnerId, ReferralId};
 use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt};
-use queue::intake::Intake;
-use queue::webhooks::WebhookError;
+use queue::webhooks::{WebhookError, WebhookService};
 use serde_json::json;
 use store::affiliate::partner;
 use store::engine::Batch;
@@ -37,7 +39,8 @@ pub struct PostbackDelivery {
 #[derive(Clone)]
 pub struct Postbacks {
     pub(crate) context: Context,
-    pub(crate) intake: Intake,
+    pub(crate) webhooks: Arc<WebhookService>,
+    pub(crate) vault: Arc<Vault>,
     pub(crate) lookup: PartnerLookup,
 }
 
@@ -51,7 +54,7 @@ impl Postbacks {
         before: Option<DeliveryId>,
         limit: usize,
     ) -> Result<(Vec<PostbackDelivery>, Option<DeliveryId>)> {
-        let (found, next) = self.intake.webhooks().list_postbacks(account, partner, before, limit).await?;
+        let (found, next) = self.webhooks.list_postbacks(account, partner, before, limit).await?;
         let mut sent = Vec::with_capacity(found.len());
         for delivery in found {
             let attempts = store::webhook_delivery::list_attempts(&self.context.store, &delivery).await?;
@@ -73,7 +76,7 @@ impl Postbacks {
         let now = self.context.now();
         let event = example_event(account, program.id, id, now, self.context.random());
         let body = postback::postback_body(&event, program.settings.share_customer_email).unwrap_or_default();
-        let attempt = self.intake.webhooks().send_test_postback(account, id, event.id, event.kind.name(), &body).await;
+        let attempt = self.webhooks.send_test_postback(account, id, event.id, event.kind.name(), &body).await;
         attempt.map_err(|error| match error {
             WebhookError::Read(error) => AffiliateError::Read(error),
             WebhookError::Commit(error) => AffiliateError::Commit(error),
@@ -90,7 +93,7 @@ impl Postbacks {
             let PartnerView { partner: before, links, program, .. } = self.lookup.get_partner_view(account, id).await?;
             let secret = mail::webhook::format_secret(&self.context.entropy.secret());
             let after = Partner {
-                postback_secret: secrets::seal(&self.intake, &id.to_bytes(), &secret)?,
+                postback_secret: secrets::seal(&self.vault, &id.to_bytes(), &secret)?,
                 rev: before.rev.saturating_add(1),
                 updated_at: self.context.now(),
                 ..before.clone()

@@ -6,7 +6,6 @@ use std::ops::RangeInclusive;
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use mail::id::{AccountId, PayoutId, PayoutRunId};
-use queue::intake::Intake;
 use store::affiliate::payout_job::{self, PayoutJob, QueuedPayoutJob};
 use store::affiliate::payout_run;
 use store::engine::Batch;
@@ -141,13 +140,13 @@ impl<'a> PayoutJobs<'a> {
     }
 
     /// Runs the due jobs of this node until dropped.
-    pub(crate) fn run(&self, intake: &'a Intake) -> BoxFuture<'_, ()> {
+    pub(crate) fn run(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let mut lanes = FairExecutor::new(CONCURRENT_JOBS_MAX, CONCURRENT_JOBS_PER_ACCOUNT_MAX);
             loop {
                 let now = self.context.now();
                 let mut due = Vec::new();
-                for partitions in intake.partition_ranges() {
+                for partitions in self.context.leases.owned_ranges() {
                     match self.due_jobs(partitions, now).await {
                         Ok(further) => due.extend(further),
                         Err(fault) => {
@@ -157,9 +156,9 @@ impl<'a> PayoutJobs<'a> {
                 }
                 let next = now.checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
                 let begin = |job| self.run_job(job);
-                lanes.run(due, begin, intake.clock().sleep_until(next)).await;
+                lanes.run(due, begin, self.context.clock.sleep_until(next)).await;
                 if lanes.is_idle() {
-                    intake.clock().sleep_until(next).await;
+                    self.context.clock.sleep_until(next).await;
                 }
             }
         })

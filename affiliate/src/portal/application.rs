@@ -8,6 +8,7 @@ use mail::affiliate::partner::{Partner, PartnerAction, PartnerLinkToken, Partner
 use mail::affiliate::program::AffiliateProgram;
 use mail::id::CampaignId;
 use mail::owner_alert::AlertSubject;
+use queue::owner_alert_queue::OwnerAlertQueue;
 use store::affiliate::campaign;
 use store::engine::Batch;
 
@@ -32,6 +33,7 @@ pub struct PartnerApplication {
 pub struct Applications {
     pub(crate) partners: Partners,
     pub(crate) sessions: PortalSessions,
+    pub(crate) owner_alerts: OwnerAlertQueue,
 }
 
 impl Applications {
@@ -87,17 +89,17 @@ impl Applications {
             send_invite: true,
             ..application.draft.clone()
         };
-        let partition = self.partners.intake.owner_alerts().choose_partition();
+        let partition = self.owner_alerts.choose_partition();
         let alert_owner = |batch: &mut Batch, view: &PartnerView| {
             let Partner { id: affiliate, email, status, .. } = &view.partner;
             if *status == PartnerStatus::Pending {
                 let subject = AlertSubject::Application { affiliate: *affiliate, applicant: email.clone() };
-                self.partners.intake.owner_alerts().put(batch, partition, account, subject);
+                self.owner_alerts.put(batch, partition, account, subject);
             }
         };
         match self.partners.create_partner(account, &draft, &alert_owner).await {
             Ok(_) => {
-                self.partners.intake.owner_alerts().notify(partition);
+                self.owner_alerts.notify(partition);
                 Ok(())
             }
             Err(AffiliateError::Conflict(ConflictReason::EmailTaken)) => {

@@ -3,6 +3,8 @@
 //! The host is checked when it is set and at each use. It stops working when the domain is deleted, loses its records
 //! or moves to another account, and works again when the domain does.
 
+use std::sync::Arc;
+
 use mail::address::DomainName;
 use mail::affiliate::partner::PartnerLink;
 use mail::affiliate::program::AffiliateProgram;
@@ -10,7 +12,9 @@ use mail::affiliate::web_origin;
 use mail::domain::{DomainState, SendingDomain};
 use mail::domain_setup::RETURN_PATH_LABEL;
 use mail::id::AccountId;
-use queue::intake::Intake;
+use queue::domains::SendingDomains;
+use queue::sender_authorization::SenderAuthorization;
+use queue::service_links::ServiceLinks;
 use store::affiliate::program;
 use store::engine::ReadError;
 use url::Url;
@@ -27,7 +31,9 @@ const POLICY_LABEL: &str = "mta-sts";
 #[derive(Clone)]
 pub struct PortalHosts {
     pub(crate) context: Context,
-    pub(crate) intake: Intake,
+    pub(crate) links: ServiceLinks,
+    pub(crate) domains: Arc<SendingDomains>,
+    pub(crate) senders: Arc<SenderAuthorization>,
 }
 
 impl PortalHosts {
@@ -61,10 +67,10 @@ impl PortalHosts {
 
     /// True if the host is one of the service's own, for mail, API or pages.
     fn is_of_service(&self, host: &DomainName) -> bool {
-        let base = self.intake.base_url().and_then(web_origin::host_of);
+        let base = self.links.base_url().and_then(web_origin::host_of);
         base.is_some_and(|base| base.eq_ignore_ascii_case(host.as_str()))
-            || self.intake.domains().facts().is_service_host(host)
-            || self.intake.service_domain().as_ref() == Some(host)
+            || self.domains.facts().is_service_host(host)
+            || self.senders.service_domain() == Some(host)
     }
 
     /// Returns the host of a program's portal, if it is usable.
@@ -95,7 +101,7 @@ impl PortalHosts {
     /// Returns the origin of a program's portal, without a trailing slash: its own host, if usable, with scheme and
     /// port of the service; else the service's base URL. `None` while the base URL is unknown.
     pub async fn portal_origin(&self, program: &AffiliateProgram) -> Result<Option<String>, ReadError> {
-        let Some(base) = self.intake.base_url() else { return Ok(None) };
+        let Some(base) = self.links.base_url() else { return Ok(None) };
         let Some(host) = self.portal_host(program).await? else { return Ok(Some(base.to_owned())) };
         let Ok(url) = Url::parse(base) else { return Ok(None) };
         let port = url.port().map_or_else(String::new, |port| format!(":{port}"));

@@ -6,7 +6,9 @@
 //! ```
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use dns::secrets::Vault;
 use jiff::Timestamp;
 use mail::address::Address;
 use mail::affiliate::partner::{Partner, PartnerStatus};
@@ -17,7 +19,6 @@ use mail::affiliate::portal::{
 use mail::affiliate::program::AffiliateProgram;
 use mail::domain::SealedSecret;
 use mail::id::{AccountId, PartnerId, SessionId};
-use queue::intake::Intake;
 use serde::{Deserialize, Serialize};
 use store::affiliate::{partner, portal_link, portal_session, self_referral_guard};
 use store::engine::Batch;
@@ -66,7 +67,7 @@ pub struct LoginTarget {
 #[derive(Clone)]
 pub struct PortalSessions {
     pub(crate) context: Context,
-    pub(crate) intake: Intake,
+    pub(crate) vault: Arc<Vault>,
     pub(crate) lookup: PartnerLookup,
     pub(crate) hosts: PortalHosts,
 }
@@ -110,7 +111,7 @@ impl PortalSessions {
     /// The link cannot be sealed.
     pub fn seal_login_link(&self, id: PartnerId, login_link: &NewLink) -> Result<String> {
         let text = serde_json::to_string(login_link).map_err(|_| AffiliateError::Seal)?;
-        Ok(secrets::seal(&self.intake, &id.to_bytes(), &text)?.0)
+        Ok(secrets::seal(&self.vault, &id.to_bytes(), &text)?.0)
     }
 
     /// Unseals such a link, if it is still valid.
@@ -118,8 +119,8 @@ impl PortalSessions {
     /// # Errors
     /// `Seal` if it cannot be opened; `LoginLinkExpired` if it was used, replaced or has expired.
     pub async fn open_login_link(&self, id: PartnerId, sealed: &str) -> Result<NewLink> {
-        let text = secrets::open(&self.intake, &id.to_bytes(), &SealedSecret(sealed.to_owned()))
-            .ok_or(AffiliateError::Seal)?;
+        let text =
+            secrets::open(&self.vault, &id.to_bytes(), &SealedSecret(sealed.to_owned())).ok_or(AffiliateError::Seal)?;
         let login_link: NewLink = serde_json::from_str(&text).map_err(|_| AffiliateError::Seal)?;
         let secret = login_link.url.rsplit('/').next().and_then(PortalLinkSecret::parse);
         match secret {

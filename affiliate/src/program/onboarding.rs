@@ -4,13 +4,15 @@
 //! enable ─► setup ─[ processor, default campaign ]─► go live ⇄ pause
 //! ```
 
+use std::sync::Arc;
+
+use dns::secrets::Vault;
 use mail::address::{Address, DomainName};
 use mail::affiliate::money::Currency;
 use mail::affiliate::program::{
     AffiliateProgram, PaymentProcessor, ProcessorMode, ProgramSettings, ProgramStatus, WEBHOOK_SECRETS_MAX,
 };
 use mail::id::{AccountId, ProgramId};
-use queue::intake::Intake;
 use store::affiliate::program;
 use store::engine::{Batch, Key};
 use store::retry_on_conflict;
@@ -74,7 +76,7 @@ pub fn parse_origin(text: &str) -> Result<String, String> {
 #[derive(Clone)]
 pub struct Onboarding {
     pub(crate) context: Context,
-    pub(crate) intake: Intake,
+    pub(crate) vault: Arc<Vault>,
     pub(crate) programs: Programs,
     pub(crate) hosts: PortalHosts,
     pub(crate) processor: StripeProcessor,
@@ -232,7 +234,7 @@ impl Onboarding {
             Some(key) => Some(self.processor.fetch_account(account, &connection.api_base, key).await?),
             None => None,
         };
-        let seal = |text: &String| secrets::seal(&self.intake, &id, text);
+        let seal = |text: &String| secrets::seal(&self.vault, &id, text);
         let processor = PaymentProcessor {
             api_base: connection.api_base.clone(),
             restricted_key: connection.restricted_key.as_ref().map(seal).transpose()?,
@@ -261,7 +263,7 @@ impl Onboarding {
             let id = processor.account_id.clone().unwrap_or_default();
             return Ok(StripeAccount { id, livemode: processor.livemode });
         };
-        let key = secrets::open(&self.intake, &program.id.to_bytes(), sealed).ok_or(AffiliateError::Seal)?;
+        let key = secrets::open(&self.vault, &program.id.to_bytes(), sealed).ok_or(AffiliateError::Seal)?;
         self.processor.fetch_account(account, &processor.api_base, &key).await
     }
 

@@ -32,7 +32,6 @@ use mail::affiliate::commission::Commission;
 use mail::affiliate::program::AffiliateProgram;
 use mail::id::{AccountId, BackfillId};
 use queue::client::http::ResponsePermit;
-use queue::intake::Intake;
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{backfill, commission, program};
 use store::engine::{Batch, Key, ReadError};
@@ -156,7 +155,6 @@ struct BackfillWindow {
 pub struct Backfills {
     pub(crate) context: Context,
     pub(crate) processor: StripeProcessor,
-    pub(crate) intake: Intake,
 }
 
 impl Backfills {
@@ -207,7 +205,7 @@ impl Backfills {
                 let work = pin!(self.run_backfill_loop(&process));
                 select(work, pin!(stop)).await;
             }
-            for partitions in self.intake.partition_ranges() {
+            for partitions in self.context.leases.owned_ranges() {
                 if let Err(refusal) = self.release_backfills(partitions, &process).await {
                     store::warn_unless_away!(self.context.store, %refusal, "cannot release the running back-fills");
                 }
@@ -220,7 +218,7 @@ impl Backfills {
         loop {
             let now = self.context.now();
             let mut due = Vec::new();
-            for partitions in self.intake.partition_ranges() {
+            for partitions in self.context.leases.owned_ranges() {
                 match self.due_backfills(partitions, now).await {
                     Ok(further) => due.extend(further),
                     Err(error) => {
@@ -351,7 +349,7 @@ impl Backfills {
         let mut permit = client.permit();
         let window = WindowReader::for_backfill(&client, backfill, self.context.now()).read(&mut permit).await?;
         let context = if backfill.silent { self.context.clone().without_events() } else { self.context.clone() };
-        let ingest = FactIngest::new(&context, Some(Enrichment::new(&self.processor, &self.intake)));
+        let ingest = FactIngest::new(&context, Some(Enrichment::new(&self.processor)));
         let mut ingestion = WindowIngest { client, ingest, program, backfill, read: WindowResult::default() };
         ingestion.ingest_all(&window).await?;
         drop(permit);

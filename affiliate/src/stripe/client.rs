@@ -9,9 +9,11 @@
 //! pays for the response bytes from the first one on; the caller holds it as long as the objects.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use dns::secrets::Vault;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::affiliate::program::AffiliateProgram;
@@ -19,7 +21,7 @@ use mail::affiliate::sale::SaleLine;
 use mail::id::AccountId;
 use queue::client::http::{HttpClientError, HttpGet, HttpResponse, ResponseBudgetError, ResponsePermit};
 use queue::clock::Clock;
-use queue::intake::Intake;
+use queue::webhooks::WebhookService;
 use thiserror::Error;
 
 use crate::context::Context;
@@ -126,7 +128,7 @@ impl StripeList {
 
 /// API client of one program's processor; authenticates with the program's restricted key.
 pub(crate) struct StripeClient {
-    pub(crate) intake: Intake,
+    pub(crate) webhooks: Arc<WebhookService>,
     clock: Clock,
     account: AccountId,
     /// Without a trailing slash.
@@ -146,26 +148,23 @@ pub struct StripeAccount {
 #[derive(Clone)]
 pub struct StripeProcessor {
     pub(crate) context: Context,
-    intake: Intake,
+    pub(crate) webhooks: Arc<WebhookService>,
+    pub(crate) vault: Arc<Vault>,
 }
 
 impl StripeProcessor {
-    pub(crate) fn new(context: &Context, intake: &Intake) -> Self {
-        Self { context: context.clone(), intake: intake.clone() }
-    }
-
     /// Checks `api_base` against the rules for webhook addresses.
     ///
     /// # Errors
     /// A field error on `api_base`.
     pub(crate) fn check_api_base(&self, api_base: &str) -> Result<()> {
-        self.intake.webhooks().check_webhook_url(api_base).map_err(|reason| AffiliateError::field("api_base", reason))
+        self.webhooks.check_webhook_url(api_base).map_err(|reason| AffiliateError::field("api_base", reason))
     }
 
     /// Returns the client of a program's processor; `None` without an API key, or if the key cannot be unsealed.
     pub(crate) fn client_of(&self, program: &AffiliateProgram) -> Option<StripeClient> {
         let processor = program.processor.as_ref()?;
-        let key = secrets::open(&self.intake, &program.id.to_bytes(), processor.restricted_key.as_ref()?)?;
+        let key = secrets::open(&self.vault, &program.id.to_bytes(), processor.restricted_key.as_ref()?)?;
         Some(self.client_with(program.account, &processor.api_base, key))
     }
 
@@ -203,15 +202,15 @@ impl StripeProcessor {
 
     /// Returns the client of an API key.
     fn client_with(&self, account: AccountId, api_base: &str, key: String) -> StripeClient {
-        let (intake, clock) = (self.intake.clone(), self.context.clock.clone());
-        StripeClient { intake, clock, account, api_base: api_base.trim_end_matches('/').to_owned(), key }
+        let (webhooks, clock) = (Arc::clone(&self.webhooks), self.context.clock.clone());
+        StripeClient { webhooks, clock, account, api_base: api_base.trim_end_matches('/').to_owned(), key }
     }
 }
 
 impl StripeClient {
     /// Returns an empty memory permit for responses.
     pub(crate) fn permit(&self) -> ResponsePermit {
-        self.intake.webhooks().response_permit(self.account)
+        self.webhooks.response_permit(self.account)
     }
 
     pub(crate) fn headers(&self) -> Vec<(&'static str, String)> {
@@ -233,7 +232,7 @@ impl StripeClient {
         permit: &'a mut ResponsePermit,
     ) -> BoxFuture<'a, Result<HttpResponse, HttpClientError>> {
         let get = HttpGet { url: self.url(path), headers: self.headers(), timeout: TIMEOUT, response_bytes_max };
-        Box::pin(async move { self.intake.webhooks().fetch_url_with_permit(get, permit).await })
+        Box::pin(async move { self.webhooks.fetch_url_with_permit(get, permit).await })
     }
 
     /// Fetches one object as JSON.

@@ -14,7 +14,6 @@ use std::time::Duration;
 use mail::affiliate::program::AffiliateProgram;
 use mail::id::AccountId;
 use queue::client::http::ResponsePermit;
-use queue::intake::Intake;
 use tokio::time::Instant;
 
 use crate::error::LedgerResult as Result;
@@ -47,12 +46,11 @@ impl EnrichedFact {
 #[derive(Clone)]
 pub struct Enrichment {
     processor: StripeProcessor,
-    intake: Intake,
 }
 
 impl Enrichment {
-    pub(crate) fn new(processor: &StripeProcessor, intake: &Intake) -> Self {
-        Self { processor: processor.clone(), intake: intake.clone() }
+    pub(crate) fn new(processor: &StripeProcessor) -> Self {
+        Self { processor: processor.clone() }
     }
 
     /// Adds the facts that the event's fact needs and does not contain.
@@ -97,7 +95,7 @@ impl Enrichment {
     /// # Errors
     /// The memory is not free in time.
     pub(crate) async fn reserve_memory(&self, account: AccountId, bytes: usize) -> Result<ResponsePermit> {
-        let mut permit = self.intake.webhooks().response_permit(account);
+        let mut permit = self.processor.webhooks.response_permit(account);
         permit.grow_until(bytes, Instant::now() + MEMORY_WAIT).await?;
         Ok(permit)
     }

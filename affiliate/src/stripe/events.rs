@@ -1,9 +1,12 @@
 //! Events that the processor sends: received by webhook, replayed, and listed for the owner with their results.
 
+use std::sync::Arc;
+
+use dns::secrets::Vault;
 use mail::domain::SealedSecret;
 use mail::id::{AccountId, ProgramId};
 use mail::quota::Noun as Quota;
-use queue::intake::Intake;
+use queue::storage_quota::StorageQuotaTracker;
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, ProcessorEventCursor};
 use store::affiliate::program;
 
@@ -35,7 +38,8 @@ const EVENT_ROW_BYTES: u64 = 300;
 #[derive(Clone)]
 pub struct ProcessorEvents {
     pub(crate) context: Context,
-    pub(crate) intake: Intake,
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) storage_quotas: Arc<StorageQuotaTracker>,
     pub(crate) ingest: FactIngest,
 }
 
@@ -49,7 +53,7 @@ impl ProcessorEvents {
         let Some(program) = found else { return Ok(IngestOutcome::Unknown) };
         let Some(processor) = &program.processor else { return Ok(IngestOutcome::Unknown) };
         let id = program.id.to_bytes();
-        let open = |secret: &SealedSecret| secrets::open(&self.intake, &id, secret).ok_or(AffiliateError::Seal);
+        let open = |secret: &SealedSecret| secrets::open(&self.vault, &id, secret).ok_or(AffiliateError::Seal);
         let secrets: Vec<String> = processor.webhook_secrets.iter().map(open).collect::<Result<_, _>>()?;
         // An unsigned request must not consume the account's quota, nor reveal whether it has any.
         if let Err(error) = signature::verify(header, body, &secrets, self.context.now()) {
@@ -57,7 +61,7 @@ impl ProcessorEvents {
         }
         let reservation = match store::account::get(&self.context.store, program.account).await? {
             Some(account) => {
-                let quotas = self.intake.storage_quotas();
+                let quotas = &self.storage_quotas;
                 Some(quotas.reserve(&account, Quota::AffiliateEventBytes, EVENT_ROW_BYTES).await?)
             }
             None => None,
@@ -68,7 +72,7 @@ impl ProcessorEvents {
             (IngestOutcome::Failed(_), Some(reservation)) => {
                 reservation.confirm();
                 // The body of a failed event is stored for a replay.
-                self.intake.storage_quotas().record(program.account, Quota::AffiliateEventBytes, body.len() as u64);
+                self.storage_quotas.record(program.account, Quota::AffiliateEventBytes, body.len() as u64);
             }
             (IngestOutcome::Duplicate | IngestOutcome::Unknown | IngestOutcome::BadSignature(_), _) | (_, None) => {}
         }

@@ -125,7 +125,7 @@ async fn fetch_page(
         timeout: TIMEOUT,
         response_bytes_max: PAGE_BYTES_MAX,
     };
-    match client.intake.webhooks().fetch_url_with_permit(get, &mut permit).await {
+    match client.webhooks.fetch_url_with_permit(get, &mut permit).await {
         Ok(HttpResponse { status: 200, is_complete: true, body, .. }) => Ok((body, permit)),
         Ok(HttpResponse { status, .. }) => {
             Err(TransferResponse::NoResponse(format!("the processor answered /v1/transfers with status {status}")))
@@ -221,7 +221,7 @@ impl PayoutGateway for StripeProcessor {
                 timeout: TIMEOUT,
                 idempotency: RequestIdempotency::Idempotent,
             };
-            match client.intake.webhooks().post_url(post, OBJECT_BYTES_MAX).await {
+            match client.webhooks.post_url(post, OBJECT_BYTES_MAX).await {
                 Ok(HttpResponse { status, body, .. }) => read_response(status, &body),
                 Err(error) => response_of_error(&error),
             }

@@ -7,7 +7,6 @@ use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::partner::PartnerLink;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use mail::metric::Hour;
-use queue::intake::Intake;
 use store::affiliate::click;
 use store::affiliate::click_count::{self, DailyLinkClicks};
 use store::engine::Batch;
@@ -54,16 +53,16 @@ impl ClickCounter {
     }
 
     /// Counts the clicks of this node's partitions until dropped.
-    pub(crate) fn run<'a>(&'a self, intake: &'a Intake) -> BoxFuture<'a, ()> {
+    pub(crate) fn run(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
-                for partitions in intake.partition_ranges() {
+                for partitions in self.context.leases.owned_ranges() {
                     if let Err(fault) = self.count_clicks(partitions).await {
                         store::warn_unless_away!(self.context.store, %fault, "cannot count clicks");
                     }
                 }
                 let next = self.context.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
-                intake.clock().sleep_until(next).await;
+                self.context.clock.sleep_until(next).await;
             }
         })
     }

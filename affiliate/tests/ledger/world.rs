@@ -23,6 +23,7 @@ use mail::event::Subject;
 use mail::id::{AccountId, CampaignId, PartnerId, PartnerLinkId, ProgramId, ReferralId};
 use queue::clock::Clock;
 use queue::entropy::Entropy;
+use queue::services::Services;
 use serde_json::Value;
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{campaign, commission, partner, partner_link, program, referral};
@@ -128,7 +129,7 @@ impl World {
         };
         campaign::create(&mut batch, &campaign);
         store.commit(batch).await.unwrap();
-        let ledger = Ledger::new(Context::new(store, clock.clone(), entropy, Arc::new(|| {})));
+        let ledger = Ledger::new(Context::new(&Services::new(store, clock.clone(), entropy), Arc::new(|| {})));
         let bob = partner_named(&ledger, &campaign, "bob", None).await;
         let ada = partner_named(&ledger, &campaign, "ada", Some(bob)).await;
         let start = now.as_second();
@@ -141,7 +142,8 @@ impl World {
 
     /// Returns the ledger of another node on the same store.
     pub(crate) fn other_node(&self) -> Ledger {
-        Ledger::new(Context::new(self.store().clone(), self.clock.clone(), Entropy::default(), Arc::new(|| {})))
+        let services = Services::new(self.store().clone(), self.clock.clone(), Entropy::default());
+        Ledger::new(Context::new(&services, Arc::new(|| {})))
     }
 
     /// Creates a lead of Ada's.

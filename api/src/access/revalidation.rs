@@ -14,13 +14,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue::intake::Intake;
+use queue::clock::Clock;
+use queue::credential_auth::CredentialAuthenticator;
+use queue::services::Services;
 use store::access::AuthProof;
-use store::engine::ReadError;
+use store::engine::{ReadError, Store};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
+use crate::background_work::BackgroundWork;
 use crate::response::{BodyStream, BodyStreamError};
 
 /// Upper bound on how late a change made on another node takes effect.
@@ -34,11 +36,11 @@ const END_COMMENT: Bytes = Bytes::from_static(b": ended: the API key or session 
 
 /// Rechecks the access of open streaming responses while they run.
 pub struct AccessRevalidator {
-    intake: Intake,
+    store: Store,
+    clock: Clock,
+    credentials: Arc<CredentialAuthenticator>,
     /// Runs the streams and the revalidation.
-    tasks: TaskTracker,
-    /// Cancelled at shutdown; ends the revalidation.
-    shutdown: CancellationToken,
+    background: BackgroundWork,
     streams: Mutex<StreamRegistry>,
 }
 
@@ -51,8 +53,13 @@ struct StreamRegistry {
 }
 
 impl AccessRevalidator {
-    pub(crate) fn new(intake: Intake, tasks: TaskTracker, shutdown: CancellationToken) -> Arc<Self> {
-        Arc::new(Self { intake, tasks, shutdown, streams: Mutex::default() })
+    pub(crate) fn new(
+        services: &Services,
+        credentials: Arc<CredentialAuthenticator>,
+        background: BackgroundWork,
+    ) -> Arc<Self> {
+        let (store, clock) = (services.store.clone(), services.clock.clone());
+        Arc::new(Self { store, clock, credentials, background, streams: Mutex::default() })
     }
 
     /// Forwards the response stream until its proof of access is revoked. An event stream then ends with a comment;
@@ -65,7 +72,7 @@ impl AccessRevalidator {
     ) -> BodyStream {
         let registration = self.register(proof);
         let (send, stream) = mpsc::channel(1);
-        self.tasks.spawn(async move {
+        self.background.tasks.spawn(async move {
             loop {
                 let chunk = tokio::select! {
                     biased;
@@ -96,7 +103,7 @@ impl AccessRevalidator {
         watched.streams.insert(id, (proof, ended.clone()));
         if !watched.reader_running {
             watched.reader_running = true;
-            self.tasks.spawn(Arc::clone(self).run());
+            self.background.tasks.spawn(Arc::clone(self).run());
         }
         StreamRegistration { revalidator: Arc::clone(self), id, ended }
     }
@@ -105,7 +112,7 @@ impl AccessRevalidator {
     async fn run(self: Arc<Self>) {
         loop {
             // Subscribe before reading, so that a change during the read triggers another check.
-            let changed = self.intake.credentials().next_access_change();
+            let changed = self.credentials.next_access_change();
             let Some(proofs) = self.live_proofs() else { return };
             if let Err(error) = self.revalidate_proofs(&proofs).await {
                 tracing::warn!(%error, "cannot revalidate access of open streams; retrying");
@@ -113,7 +120,7 @@ impl AccessRevalidator {
             tokio::select! {
                 () = changed => tokio::time::sleep(DEBOUNCE).await,
                 () = tokio::time::sleep(RECHECK_INTERVAL) => {}
-                () = self.shutdown.cancelled() => return,
+                () = self.background.shutdown.cancelled() => return,
             }
         }
     }
@@ -121,8 +128,8 @@ impl AccessRevalidator {
     async fn revalidate_proofs(&self, proofs: &[(u64, AuthProof)]) -> Result<(), ReadError> {
         for chunk in proofs.chunks(PROOFS_PER_READ_MAX) {
             let chunk_proofs: Vec<AuthProof> = chunk.iter().map(|(_, proof)| proof.clone()).collect();
-            let (store, now) = (self.intake.store(), self.intake.clock().now());
-            let still_valid = store::access::revalidate_proofs(store, &chunk_proofs, now).await?;
+            let now = self.clock.now();
+            let still_valid = store::access::revalidate_proofs(&self.store, &chunk_proofs, now).await?;
             for ((id, _), _) in chunk.iter().zip(still_valid).filter(|(_, still_valid)| !still_valid) {
                 self.end_stream(*id);
             }

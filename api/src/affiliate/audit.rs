@@ -51,7 +51,10 @@ impl FromRequest for AuditQuery {
 /// There is no program; the store cannot be read.
 pub async fn get(state: Arc<AppState>, owner: Owner, request: ReadRequest<AuditQuery>) -> Result<AuditReport, Problem> {
     let request = request.require_program(&state, owner.tenant()).await?;
-    let report =
-        state.audits.audit(state.affiliate.ledger.context.clone(), request.program.account, request.input.wait).await;
+    let report = state
+        .affiliate
+        .audits
+        .audit(state.affiliate.ledger.context.clone(), request.program.account, request.input.wait)
+        .await;
     report.map_err(|fault| refusal_problem(&state, fault))
 }

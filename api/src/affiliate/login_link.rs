@@ -86,7 +86,7 @@ pub async fn create(
         RequestDecision::Replay(sealed) => return again(&String::from_utf8_lossy(&sealed)).await,
         RequestDecision::Proceed(guard) => guard,
     };
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     let store_response = |batch: &mut Batch, link: &NewLink| {
         let Some(guard) = &guard else { return };
         match state.affiliate.portal.sessions.seal_login_link(partner, link) {
@@ -102,7 +102,7 @@ pub async fn create(
     };
     // Another node may have completed the same key first: replay its link.
     if let Some(guard) = &guard
-        && let Some(sealed) = guard.concurrent_result(state.intake.store()).await?
+        && let Some(sealed) = guard.concurrent_result(&state.services.store).await?
     {
         return again(&sealed).await;
     }

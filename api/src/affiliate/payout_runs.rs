@@ -213,7 +213,7 @@ async fn stream_run<const DRAFTED: bool>(
         }
     }
     let (sender, stream) = mpsc::channel(CHUNKS_BUFFERED);
-    state.tasks.spawn(async move {
+    state.background.tasks.spawn(async move {
         loop {
             let chunk = match writer.next_chunk().await {
                 Ok(None) => return,
@@ -281,7 +281,7 @@ async fn begin_draft(
     cutoff: Option<Timestamp>,
     guard: Option<&IdempotencyGuard>,
 ) -> Result<Result<PayoutRunId, Bytes>, Problem> {
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     let record_run = |batch: &mut Batch, run: &PayoutRunId| {
         if let Some(guard) = guard {
             let partial = PartialResult { answer: run.to_string(), open: vec![0] };
@@ -293,7 +293,7 @@ async fn begin_draft(
         Err(refusal) => refusal,
     };
     if let Some(guard) = guard
-        && let Some(stored) = guard.concurrent_result(state.intake.store()).await?
+        && let Some(stored) = guard.concurrent_result(&state.services.store).await?
     {
         return Ok(Err(stored.into()));
     }
@@ -332,8 +332,8 @@ async fn store_draft_response(
         return;
     };
     let mut batch = Batch::intake();
-    guard.record_outcome(&mut batch, idempotency::stored_outcome(&stored), state.intake.clock().now());
-    if let Err(error) = state.intake.store().commit(batch).await {
+    guard.record_outcome(&mut batch, idempotency::stored_outcome(&stored), state.services.clock.now());
+    if let Err(error) = state.services.store.commit(batch).await {
         tracing::warn!(%error, "cannot store the draft's response under its idempotency key");
     }
 }

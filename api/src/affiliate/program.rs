@@ -83,7 +83,7 @@ pub async fn enable(
 ) -> Result<VersionedResponse<CreatedResponse<ProgramResponse>>, Problem> {
     let EnableProgram { website_url, currency, mode } = input;
     let account = owner.tenant().account().id;
-    if !state.intake.plans().of(owner.tenant().account().plan).affiliates {
+    if !state.accounts.limits.plans.of(owner.tenant().account().plan).affiliates {
         let text = "Your plan does not include an affiliate program; upgrade your plan";
         return Err(Problem::new(ErrorCode::PLAN_FULL, text)
             .with_upgrade_url(state.upgrade_url())

@@ -144,7 +144,7 @@ pub async fn begin_for_tenant<S: ResponseObject>(
 ) -> Result<BeginDecision<S>, Problem> {
     Ok(match idempotency::begin(state, tenant, operation, claim).await? {
         RequestDecision::Proceed(guard) => {
-            BeginDecision::Proceed(OperationInProgress { slot: guard, now: state.intake.clock().now() })
+            BeginDecision::Proceed(OperationInProgress { slot: guard, now: state.services.clock.now() })
         }
         RequestDecision::Replay(stored) => BeginDecision::Replay(VersionedResponse::from_stored(&stored)?),
     })
@@ -200,7 +200,7 @@ impl OperationInProgress {
             Err(refusal) => refusal,
         };
         if let Some(guard) = &self.slot
-            && let Some(stored) = guard.concurrent_result(state.intake.store()).await?
+            && let Some(stored) = guard.concurrent_result(&state.services.store).await?
         {
             return VersionedResponse::from_stored(stored.as_bytes());
         }

@@ -172,8 +172,8 @@ fn rate_limited_problem(status: RateLimitStatus) -> Problem {
 /// The page's origin is not allowed; a rate limit is exceeded; the store cannot be used.
 pub async fn record_visit(state: Arc<AppState>, report: ReportReferralVisit) -> Result<VisitResponse, Problem> {
     let ReportReferralVisit { caller, key, hint: source, visitor, url, referrer, sub_id, domain } = report;
-    let now = state.intake.clock().now();
-    state.click_limits.check_address(caller.client_ip, now).map_err(rate_limited_problem)?;
+    let now = state.services.clock.now();
+    state.visits.referrals.check_address(caller.client_ip, now).map_err(rate_limited_problem)?;
     let found = state.affiliate.programs.find_program_by_key(&key).await;
     let Some(program) = found.map_err(|refusal| refusal_problem(&state, refusal))? else {
         return Ok(VisitResponse::none(caller.cors_headers(false)));
@@ -186,7 +186,7 @@ pub async fn record_visit(state: Arc<AppState>, report: ReportReferralVisit) -> 
     let Some(source) = source.filter(|_| !caller.is_bot()) else {
         return Ok(VisitResponse::none(headers));
     };
-    state.click_limits.check_site(program.account, now).map_err(rate_limited_problem)?;
+    state.visits.referrals.check_site(program.account, now).map_err(rate_limited_problem)?;
     let arrival =
         VisitRequest { brought: source, visitor, url, referrer, sub_id: Some(sub_id), from: caller.client_ip };
     match state.affiliate.ledger.visits.capture(program.account, &arrival).await {

@@ -13,7 +13,7 @@ use crate::state::AppState;
 /// The cipher fails.
 pub(crate) fn seal(state: &AppState, id: ApprovalId, content: &HeldContent) -> Result<Vec<u8>, Problem> {
     let plain = serde_json::to_vec(content).map_err(Problem::internal)?;
-    state.intake.vault().seal(&content_context(id), &plain).map_err(Problem::internal)
+    state.accounts.vault.seal(&content_context(id), &plain).map_err(Problem::internal)
 }
 
 /// Reads and decrypts the content of an approval; `None` once it was deleted.
@@ -21,8 +21,8 @@ pub(crate) fn seal(state: &AppState, id: ApprovalId, content: &HeldContent) -> R
 /// # Errors
 /// The store cannot be read, or the content cannot be decrypted.
 pub(crate) async fn open(state: &AppState, approval: &Approval) -> Result<Option<HeldContent>, Problem> {
-    let sealed = store::approval::get_content(state.intake.store(), approval.account, approval.id).await?;
+    let sealed = store::approval::get_content(&state.services.store, approval.account, approval.id).await?;
     let Some(sealed) = sealed else { return Ok(None) };
-    let plain = state.intake.vault().open(&content_context(approval.id), &sealed).map_err(Problem::internal)?;
+    let plain = state.accounts.vault.open(&content_context(approval.id), &sealed).map_err(Problem::internal)?;
     serde_json::from_slice(&plain).map(Some).map_err(Problem::internal)
 }

@@ -76,9 +76,9 @@ pub(crate) async fn hold(
     };
     let emails = check(state, tenant, operation, call).await?;
     let content = HeldContent { body, emails, response: String::new() };
-    let (account, now) = (tenant.account().id, state.intake.clock().now());
+    let (account, now) = (tenant.account().id, state.services.clock.now());
     let held = Approval {
-        id: ApprovalId::new(now, state.intake.entropy().unique_bits()),
+        id: ApprovalId::new(now, state.services.entropy.unique_bits()),
         account,
         client,
         kind,
@@ -127,7 +127,7 @@ async fn check(
     let drafts = resolve(Arc::clone(state), tenant.clone(), call).await?;
     let mut emails = Vec::with_capacity(drafts.len());
     for draft in &drafts {
-        let checked = state.intake.check_draft(tenant, draft).await;
+        let checked = state.accounts.intake.check_draft(tenant, draft).await;
         checked.map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
         let email = HeldEmail::from_draft(draft);
         emails.push(email.ok_or_else(|| Problem::internal("a held email is not composed of fields"))?);
@@ -144,7 +144,7 @@ async fn store_held(
     (sealed, sends): (&[u8], u32),
     replaced: Option<ApprovalId>,
 ) -> Result<bool, Problem> {
-    let (store, account, now) = (state.intake.store(), held.account, held.created_at);
+    let (store, account, now) = (&state.services.store, held.account, held.created_at);
     let usage = store::approval::usage(store, account, held.client, now).await?;
     check_limits(&usage, sealed.len() as u64, now)?;
     let mut batch = Batch::intake();
@@ -165,18 +165,18 @@ async fn store_held(
     store::approval::create(&mut batch, &held, sealed.to_vec(), replaced, &usage);
     let an_hour_ago = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN);
     let pending_lately = usage.pending_since.iter().filter(|since| **since > an_hour_ago).count();
-    let alert = (pending_lately < MAILED_PENDING_MAX).then(|| state.intake.owner_alerts().choose_partition());
+    let alert = (pending_lately < MAILED_PENDING_MAX).then(|| state.queue.events.owner_alerts.choose_partition());
     if let Some(partition) = alert {
         let about = AlertSubject::Approval {
             approval: held.id,
             operation: held.request.operation.clone(),
             approval_url: approval_url(state, held.id),
         };
-        state.intake.owner_alerts().put(&mut batch, partition, account, about);
+        state.queue.events.owner_alerts.put(&mut batch, partition, account, about);
     }
     match store.commit(batch).await {
         Ok(()) => {
-            alert.into_iter().for_each(|partition| state.intake.owner_alerts().notify(partition));
+            alert.into_iter().for_each(|partition| state.queue.events.owner_alerts.notify(partition));
             Ok(true)
         }
         Err(CommitError::Conflict { .. }) => Ok(false),
@@ -286,7 +286,7 @@ async fn find_by_key(
     request: &HeldRequest,
 ) -> Result<KeyUse, Problem> {
     let Some(used) = &request.idempotency_key else { return Ok(KeyUse::Free { before: None }) };
-    let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
+    let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     let found = store::approval::find_by_idempotency_key(store, account, client, &request.operation, used).await?;
     Ok(match found {
         None => KeyUse::Free { before: None },
@@ -301,7 +301,7 @@ async fn repeated(state: &AppState, found: &Approval, request_hash: &str) -> Res
         let text = "The idempotency key was used for a different request; use a new one";
         return Err(Problem::new(ErrorCode::IDEMPOTENCY_CONFLICT, text));
     }
-    let status = found.status(state.intake.clock().now());
+    let status = found.status(state.services.clock.now());
     match &found.state {
         ApprovalState::Executed { result, .. } => {
             let content = content::open(state, found).await?;

@@ -184,7 +184,7 @@ impl ApprovalView {
         let (body, emails) = content.map(|content| (content.body, content.emails)).unzip();
         Self {
             id: approval.id,
-            status: approval.status(state.intake.clock().now()).word().to_owned(),
+            status: approval.status(state.services.clock.now()).word().to_owned(),
             kind: ApprovalKind::word(approval.kind).to_owned(),
             client_id: approval.client.to_string(),
             operation: request.operation.clone(),

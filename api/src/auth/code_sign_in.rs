@@ -273,17 +273,17 @@ async fn verify_code(
     request: CodeSignIn,
 ) -> Result<WithSessionCookie<SessionResponse>, CodeSignInError> {
     let CodeSignIn { challenge, code, client_ip: from, user_agent, .. } = request;
-    let now = state.intake.clock().now();
-    let attempt = state.sign_in_limiter.try_token(from, now)?;
+    let now = state.services.clock.now();
+    let attempt = state.sign_in.limiter.try_token(from, now)?;
     let Some((token, challenge, method, user)) = find_challenge(state, challenge).await? else {
-        state.login_log.failed(LoginKind::SignInChallenge, from, "used_or_expired", now);
+        state.sign_in.log.failed(LoginKind::SignInChallenge, from, "used_or_expired", now);
         return Err(CodeSignInError::Expired);
     };
     attempt.discard();
-    let (users, email) = (UserService::from_intake(&state.intake), user.email.to_string());
-    let attempt = state.sign_in_limiter.try_code(from, &email, now)?;
+    let (users, email) = (UserService::new(&state.services), user.email.to_string());
+    let attempt = state.sign_in.limiter.try_code(from, &email, now)?;
     let accepted = match SecondFactorCode::parse(&code) {
-        Some(code) => users.accept_code(state.intake.vault(), &user, &code).map_err(user_error_problem)?,
+        Some(code) => users.accept_code(&state.accounts.vault, &user, &code).map_err(user_error_problem)?,
         None => None,
     };
     let Some(after) = accepted else {
@@ -300,7 +300,7 @@ async fn verify_code(
         started => started?,
     };
     attempt.succeed();
-    state.sign_in_limiter.remember_user_network(from, &email, now);
+    state.sign_in.limiter.remember_user_network(from, &email, now);
     Ok(session)
 }
 
@@ -309,7 +309,7 @@ async fn find_challenge(
     state: &AppState,
     token: Option<SignInLinkToken>,
 ) -> Result<Option<(SignInLinkToken, SignInLink, SignInMethod, User)>, Problem> {
-    let (store, now) = (state.intake.store(), state.intake.clock().now());
+    let (store, now) = (&state.services.store, state.services.clock.now());
     let Some(token) = token.filter(|token| now < token.expires_at) else { return Ok(None) };
     let Some(challenge) = store::sign_in_link::get(store, &token).await? else { return Ok(None) };
     let SignInLinkKind::SecondFactor(method) = challenge.kind else { return Ok(None) };

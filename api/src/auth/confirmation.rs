@@ -77,12 +77,12 @@ impl Confirmation {
     /// 403 when the password or the code is wrong; 429 after too many attempts; 503 when too many passwords are
     /// verified at once.
     pub async fn verify(self, state: &AppState, user: &User) -> Result<User, Problem> {
-        let (email, now) = (user.email.to_string(), state.intake.clock().now());
+        let (email, now) = (user.email.to_string(), state.services.clock.now());
         match self.proof {
             ConfirmationProof::Password(password) => {
                 let Some(hash) = user.password.clone() else { return Err(no_password_problem(user)) };
-                let attempt = state.sign_in_limiter.try_password(self.client_ip, &email, now)?;
-                match state.password_hasher.verify(password, Some(hash)).await {
+                let attempt = state.sign_in.limiter.try_password(self.client_ip, &email, now)?;
+                match state.sign_in.passwords.verify(password, Some(hash)).await {
                     Ok(true) => attempt.succeed(),
                     Ok(false) => {
                         login_log::wrong_password(self.client_ip, &email);
@@ -96,10 +96,10 @@ impl Confirmation {
                 Ok(user.clone())
             }
             ConfirmationProof::Code(code) => {
-                let attempt = state.sign_in_limiter.try_code(self.client_ip, &email, now)?;
-                let users = UserService::from_intake(&state.intake);
+                let attempt = state.sign_in.limiter.try_code(self.client_ip, &email, now)?;
+                let users = UserService::new(&state.services);
                 let accepted = match SecondFactorCode::parse(&code) {
-                    Some(code) => users.accept_code(state.intake.vault(), user, &code).map_err(user_error_problem)?,
+                    Some(code) => users.accept_code(&state.accounts.vault, user, &code).map_err(user_error_problem)?,
                     None => None,
                 };
                 let Some(after) = accepted else {

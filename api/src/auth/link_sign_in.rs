@@ -62,9 +62,9 @@ impl FromRequest for RequestLoginLink {
 pub async fn request_link(state: Arc<AppState>, request: RequestLoginLink) -> Result<OkResponse, Problem> {
     let RequestLoginLink { email, from } = request;
     login_links::sender_address(&state)?;
-    state.sign_in_limiter.count_link_request(from, &email.to_string(), state.intake.clock().now())?;
+    state.sign_in.limiter.count_link_request(from, &email.to_string(), state.services.clock.now())?;
     let task_state = Arc::clone(&state);
-    state.tasks.spawn(async move {
+    state.background.tasks.spawn(async move {
         if let Err(problem) = mail_link(&task_state, &email).await {
             let cause = problem.cause().unwrap_or_default();
             tracing::warn!(code = problem.code().word, cause, "cannot mail a sign-in link");
@@ -75,10 +75,10 @@ pub async fn request_link(state: Arc<AppState>, request: RequestLoginLink) -> Re
 
 /// Mails a link to the address's user; without a user, to its open invitations.
 async fn mail_link(state: &Arc<AppState>, email: &Address) -> Result<(), Problem> {
-    if let Some(user) = UserService::from_intake(&state.intake).by_email(email).await.map_err(user_error_problem)? {
+    if let Some(user) = UserService::new(&state.services).by_email(email).await.map_err(user_error_problem)? {
         return login_links::send_link(state, &user, login_links::LinkPurpose::SignIn).await;
     }
-    let store = state.intake.store();
+    let store = &state.services.store;
     for user in store::user::list_invitations(store, &email.to_string(), INVITATIONS_MAX).await? {
         login_links::send_link(state, &user, login_links::LinkPurpose::Invitation).await?;
     }
@@ -173,18 +173,18 @@ impl IntoResponse for UseLinkResponse {
 /// 401 for a link that is malformed, used, expired, or created before the password was changed or reset; 409 for an
 /// invitation of an address that signs in to another account.
 pub async fn use_link(state: Arc<AppState>, link: LoginLinkPath) -> Result<UseLinkResponse, Problem> {
-    let (from, wants_page, now) = (link.client_ip, link.wants_page, state.intake.clock().now());
-    let attempt = state.sign_in_limiter.try_token(from, now)?;
+    let (from, wants_page, now) = (link.client_ip, link.wants_page, state.services.clock.now());
+    let attempt = state.sign_in.limiter.try_token(from, now)?;
     match redeem_link(&state, link).await {
         Ok((signed_in, user)) => {
             attempt.succeed();
             if matches!(signed_in, SignInResponse::Session(_)) {
-                state.sign_in_limiter.remember_user_network(from, &user.email.to_string(), now);
+                state.sign_in.limiter.remember_user_network(from, &user.email.to_string(), now);
             }
             Ok(if wants_page { UseLinkResponse::Redirect(signed_in) } else { UseLinkResponse::Json(signed_in) })
         }
         Err(problem) if problem.code() == ErrorCode::UNAUTHORIZED => {
-            state.login_log.failed(LoginKind::SignInLink, from, "used_or_expired", now);
+            state.sign_in.log.failed(LoginKind::SignInLink, from, "used_or_expired", now);
             if wants_page { Ok(UseLinkResponse::ExpiredPage) } else { Err(problem) }
         }
         Err(problem) => {
@@ -195,7 +195,7 @@ pub async fn use_link(state: Arc<AppState>, link: LoginLinkPath) -> Result<UseLi
 }
 
 async fn redeem_link(state: &AppState, link: LoginLinkPath) -> Result<(SignInResponse, User), Problem> {
-    let (store, now) = (state.intake.store(), state.intake.clock().now());
+    let (store, now) = (&state.services.store, state.services.clock.now());
     let expired = || Problem::new(ErrorCode::UNAUTHORIZED, "The link was used or has expired; request a new one");
     let token = link.token.filter(|token| now < token.expires_at).ok_or_else(expired)?;
     let found = store::sign_in_link::get(store, &token).await?;
@@ -205,12 +205,12 @@ async fn redeem_link(state: &AppState, link: LoginLinkPath) -> Result<(SignInRes
     let user = store::user::get(store, found.account, found.user).await?;
     let user = user.filter(|user| found.is_valid_for(user)).ok_or_else(expired)?;
     let user = match user.invited {
-        true => UserService::from_intake(&state.intake).accept_invitation(&user).await.map_err(user_error_problem)?,
+        true => UserService::new(&state.services).accept_invitation(&user).await.map_err(user_error_problem)?,
         false => user,
     };
     let mut batch = Batch::progress();
     store::sign_in_link::consume(&mut batch, &token, &found);
-    let users = UserService::from_intake(&state.intake);
+    let users = UserService::new(&state.services);
     let signed_in = match found.kind {
         SignInLinkKind::SignIn => {
             let start = SessionStart::new(SignInMethod::Link, link.client_ip, link.user_agent.as_deref());

@@ -11,6 +11,7 @@ use mail::account::Account;
 use mail::address::Address;
 use mail::system_email::SystemEmail;
 use mail::user::{SignInLink, SignInLinkKind, SignInLinkToken, User, UserRole};
+use queue::services::Services;
 use queue::system_mailer::{self, SystemMailer, SystemMailerError};
 use store::engine::Batch;
 
@@ -52,14 +53,14 @@ pub fn sender_address(state: &AppState) -> Result<Address, Problem> {
 /// # Errors
 /// The service cannot send email, or the store is unavailable.
 pub async fn send_link(state: &Arc<AppState>, user: &User, purpose: LinkPurpose) -> Result<(), Problem> {
-    let (intake, mailer) = (&state.intake, system_mailer(state).await?);
-    let store = intake.store();
+    let mailer = system_mailer(state).await?;
+    let Services { store, clock, entropy, .. } = &state.services;
     let lifetime = match purpose {
         LinkPurpose::SignIn => REQUESTED_LINK_TTL,
         LinkPurpose::Invitation => INVITATION_LINK_TTL,
     };
-    let expires_at = intake.clock().now().checked_add(lifetime).map_err(Problem::internal)?;
-    let token = SignInLinkToken::new(expires_at, intake.entropy().secret());
+    let expires_at = clock.now().checked_add(lifetime).map_err(Problem::internal)?;
+    let token = SignInLinkToken::new(expires_at, entropy.secret());
     let link = SignInLink::new(user, &token, SignInLinkKind::SignIn);
     let mut batch = Batch::progress();
     store::sign_in_link::create(&mut batch, &token, &link);
@@ -69,14 +70,14 @@ pub async fn send_link(state: &Arc<AppState>, user: &User, purpose: LinkPurpose)
     let account = account.ok_or_else(|| Problem::not_found("account"))?;
     let (subject, text) = link_text(purpose, &url, &account.email);
     let email = SystemEmail::new(user.email.clone(), subject, text);
-    mailer.send(intake, email).await.map_err(|refusal| unavailable_problem(&refusal))
+    mailer.send(&state.accounts.intake, email).await.map_err(|refusal| unavailable_problem(&refusal))
 }
 
 /// Notifies the user by email, after the response, that their password was changed. An attacker who changed it does not
 /// read this mailbox.
 pub fn notify_password_changed(state: &Arc<AppState>, user: &User) {
     let (task_state, to) = (Arc::clone(state), user.email.clone());
-    state.tasks.spawn(async move {
+    state.background.tasks.spawn(async move {
         let text = format!(
             "The password of {to} at {} was changed, and all other sessions were ended.\n\n\
              If this was not you: request a sign-in link for this address, sign in with it, and set a new password \
@@ -90,7 +91,7 @@ pub fn notify_password_changed(state: &Arc<AppState>, user: &User) {
 /// Notifies the user by email, after the response, that their one-time passwords were set up or removed.
 pub fn notify_totp_changed(state: &Arc<AppState>, user: &User, active: bool) {
     let (task_state, to) = (Arc::clone(state), user.email.clone());
-    state.tasks.spawn(async move {
+    state.background.tasks.spawn(async move {
         let (subject, change) = match active {
             true => ("One-time passwords were set up", "set up"),
             false => ("One-time passwords were removed", "removed"),
@@ -147,12 +148,12 @@ impl AccessGrant {
 /// in a row, then one an hour.
 pub fn notify_access_granted(state: &Arc<AppState>, account: &Account, grant: AccessGrant) {
     if sender_address(state).is_err()
-        || state.sign_in_limiter.count_notice(account.id, grant.kind(), state.intake.clock().now()).is_err()
+        || state.sign_in.limiter.count_notice(account.id, grant.kind(), state.services.clock.now()).is_err()
     {
         return;
     }
     let (task_state, account) = (Arc::clone(state), account.clone());
-    state.tasks.spawn(async move {
+    state.background.tasks.spawn(async move {
         let (subject, sentence) = grant.notice_text(&account.email);
         let text = format!(
             "{sentence} at {}.\n\n\
@@ -160,7 +161,7 @@ pub fn notify_access_granted(state: &Arc<AppState>, account: &Account, grant: Ac
              credentials and users of the account, and change your password, which ends your other sessions.\n",
             task_state.options.base_url,
         );
-        let users = match store::user::list(task_state.intake.store(), account.id).await {
+        let users = match store::user::list(&task_state.services.store, account.id).await {
             Ok(users) => users,
             Err(error) => return tracing::warn!(%error, "cannot read the owners to notify of new account access"),
         };
@@ -179,7 +180,11 @@ pub fn notify_access_granted(state: &Arc<AppState>, account: &Account, grant: Ac
 /// Mails a notice; failures are only logged.
 async fn send_notice(state: &AppState, email: SystemEmail) {
     let sending = async {
-        system_mailer(state).await?.send(&state.intake, email).await.map_err(|refusal| unavailable_problem(&refusal))
+        system_mailer(state)
+            .await?
+            .send(&state.accounts.intake, email)
+            .await
+            .map_err(|refusal| unavailable_problem(&refusal))
     };
     if let Err(problem) = sending.await {
         tracing::warn!(code = problem.code().word, "cannot mail a security notice");
@@ -192,7 +197,7 @@ fn unavailable_problem(cause: &dyn std::fmt::Display) -> Problem {
 }
 
 async fn system_mailer(state: &AppState) -> Result<SystemMailer, Problem> {
-    SystemMailer::for_service(&state.intake, sender_address(state)?).await.map_err(|error| match error {
+    SystemMailer::for_service(&state.services.store, sender_address(state)?).await.map_err(|error| match error {
         SystemMailerError::Read(error) => error.into(),
         error => unavailable_problem(&error),
     })

@@ -85,15 +85,15 @@ pub async fn set_password(
 ) -> Result<SetPasswordResponse, Problem> {
     let SetPassword { current, password, from } = request;
     let user = signed_in.user();
-    let is_by_link = signed_in.session().has_fresh_sign_in_link(state.intake.clock().now());
+    let is_by_link = signed_in.session().has_fresh_sign_in_link(state.services.clock.now());
     if user.password.is_none() && !is_by_link {
         // A first password would otherwise let an old session prove what it is not.
         access::require_recent_authentication(signed_in.tenant())?;
     }
     if user.password.is_some() && !is_by_link {
         let email = user.email.to_string();
-        let attempt = state.sign_in_limiter.try_password(from, &email, state.intake.clock().now())?;
-        match state.password_hasher.verify(current.unwrap_or_default(), user.password.clone()).await {
+        let attempt = state.sign_in.limiter.try_password(from, &email, state.services.clock.now())?;
+        match state.sign_in.passwords.verify(current.unwrap_or_default(), user.password.clone()).await {
             Ok(true) => attempt.succeed(),
             Ok(false) => {
                 let text = "`current_password` is wrong. If you have forgotten it, sign in by a mailed link and set a \
@@ -106,9 +106,9 @@ pub async fn set_password(
             }
         }
     }
-    let salt = state.intake.entropy().u128().to_ne_bytes();
-    let hash = state.password_hasher.hash(password, salt).await?;
-    let users = UserService::from_intake(&state.intake);
+    let salt = state.services.entropy.u128().to_ne_bytes();
+    let hash = state.sign_in.passwords.hash(password, salt).await?;
+    let users = UserService::new(&state.services);
     let sessions_ended = users.set_password(user, hash, signed_in.session().id).await.map_err(user_error_problem)?;
     login_links::notify_password_changed(&state, user);
     Ok(SetPasswordResponse { ok: true, sessions_ended })

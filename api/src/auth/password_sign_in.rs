@@ -63,9 +63,9 @@ impl FromRequest for PasswordSignIn {
 pub async fn sign_in(state: Arc<AppState>, request: PasswordSignIn) -> Result<SignInResponse, Problem> {
     let PasswordSignIn { email, password, client_ip: from, user_agent } = request;
     let text = email.to_string();
-    let now = state.intake.clock().now();
-    let attempt = state.sign_in_limiter.try_password(from, &text, now)?;
-    let users = UserService::from_intake(&state.intake);
+    let now = state.services.clock.now();
+    let attempt = state.sign_in.limiter.try_password(from, &text, now)?;
+    let users = UserService::new(&state.services);
     let user = match verify_credentials(&state, &users, &email, password).await {
         Ok(user) => user,
         Err(problem) => {
@@ -81,7 +81,7 @@ pub async fn sign_in(state: Arc<AppState>, request: PasswordSignIn) -> Result<Si
     let start = SessionStart::new(SignInMethod::Password, from, user_agent.as_deref());
     let signed_in = finish_first_step(&users, &user, start, Batch::progress()).await?;
     if matches!(signed_in, SignInResponse::Session(_)) {
-        state.sign_in_limiter.remember_user_network(from, &text, now);
+        state.sign_in.limiter.remember_user_network(from, &text, now);
     }
     Ok(signed_in)
 }
@@ -95,6 +95,6 @@ async fn verify_credentials(
 ) -> Result<Option<User>, Problem> {
     let user = users.by_email(email).await.map_err(user_error_problem)?;
     let hash = user.as_ref().and_then(|user| user.password.clone());
-    let is_correct = state.password_hasher.verify(password, hash).await?;
+    let is_correct = state.sign_in.passwords.verify(password, hash).await?;
     Ok(user.filter(|_| is_correct))
 }

@@ -23,7 +23,7 @@ pub async fn reauthenticate(
 ) -> Result<SessionResponse, Problem> {
     let user = signed_in.user();
     let after = request.verify(&state, user).await?;
-    let users = UserService::from_intake(&state.intake);
+    let users = UserService::new(&state.services);
     let stamped = users.reauthenticate(signed_in.session(), user, &after).await;
     let session = stamped.map_err(user_error_problem)?;
     Ok(SessionResponse { session: SessionView::from_session(&session, &after, signed_in.token()) })

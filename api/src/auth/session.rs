@@ -44,7 +44,7 @@ pub async fn sign_out(
 ) -> Result<WithSessionCookie<OkResponse>, Problem> {
     let mut batch = Batch::progress();
     store::session::delete(&mut batch, user.session());
-    state.intake.store().commit(batch).await.map_err(Problem::outage)?;
+    state.services.store.commit(batch).await.map_err(Problem::outage)?;
     Ok(WithSessionCookie { reply: OkResponse::OK, cookie: cookie::clear_cookie() })
 }
 
@@ -109,8 +109,8 @@ pub struct SessionList {
 /// # Errors
 /// The store cannot be read.
 pub async fn list(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) -> Result<SessionList, Problem> {
-    let (user, now) = (signed_in.user(), state.intake.clock().now());
-    let found = store::session::list_by_user(state.intake.store(), user.account, user.id).await?;
+    let (user, now) = (signed_in.user(), state.services.clock.now());
+    let found = store::session::list_by_user(&state.services.store, user.account, user.id).await?;
     let live_sessions = found.iter().rev().filter(|session| session.is_live(now));
     let sessions =
         live_sessions.map(|session| SessionListItem::from_session(session, signed_in.session().id)).collect();
@@ -141,7 +141,7 @@ pub async fn end(
     signed_in: SignedInUser,
     SessionPath(id): SessionPath,
 ) -> Result<OkResponse, Problem> {
-    let (user, store) = (signed_in.user(), state.intake.store());
+    let (user, store) = (signed_in.user(), &state.services.store);
     let found = store::session::list_by_user(store, user.account, user.id).await?;
     let session = found.iter().find(|session| session.id == id).ok_or_else(|| Problem::not_found("session"))?;
     let mut batch = Batch::progress();
@@ -165,6 +165,6 @@ pub struct EndSessionsResponse {
 /// # Errors
 /// The store cannot be written.
 pub async fn end_others(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<EndSessionsResponse, Problem> {
-    let ended = UserService::from_intake(&state.intake).end_other_sessions(user.user(), user.session().id).await;
+    let ended = UserService::new(&state.services).end_other_sessions(user.user(), user.session().id).await;
     Ok(EndSessionsResponse { ok: true, sessions_ended: ended.map_err(user_error_problem)? })
 }

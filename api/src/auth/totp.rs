@@ -51,9 +51,9 @@ impl RecoveryCodesResponse {
 /// # Errors
 /// 409 when one-time passwords are active.
 pub async fn begin(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) -> Result<BeginTotpResponse, Problem> {
-    let users = UserService::from_intake(&state.intake);
+    let users = UserService::new(&state.services);
     let user = signed_in.user();
-    let secret = users.begin_totp(state.intake.vault(), user).await.map_err(user_error_problem)?;
+    let secret = users.begin_totp(&state.accounts.vault, user).await.map_err(user_error_problem)?;
     // An authenticator app shows the service's host above the code.
     let base_url = &state.options.base_url;
     let issuer = base_url.split_once("://").map_or(base_url.as_str(), |(_, host)| host);
@@ -103,11 +103,11 @@ pub async fn confirm(
 ) -> Result<RecoveryCodesResponse, Problem> {
     let ConfirmTotp { code, client_ip } = request;
     let user = signed_in.user();
-    let now = state.intake.clock().now();
-    let attempt = state.sign_in_limiter.try_code(client_ip, &user.email.to_string(), now)?;
+    let now = state.services.clock.now();
+    let attempt = state.sign_in.limiter.try_code(client_ip, &user.email.to_string(), now)?;
     let code = mail::totp::SecondFactorCode::parse(&code).ok_or(queue::users::UserError::WrongCode);
     let confirmed = match code {
-        Ok(code) => UserService::from_intake(&state.intake).confirm_totp(state.intake.vault(), user, &code).await,
+        Ok(code) => UserService::new(&state.services).confirm_totp(&state.accounts.vault, user, &code).await,
         Err(error) => Err(error),
     };
     let codes = confirmed.map_err(user_error_problem)?;
@@ -128,7 +128,7 @@ pub async fn disable(
     let user = signed_in.user();
     // The user's row is written as it was read: a recovery code that confirmed this disappears with the others.
     request.verify(&state, user).await?;
-    UserService::from_intake(&state.intake).disable_totp(user).await.map_err(user_error_problem)?;
+    UserService::new(&state.services).disable_totp(user).await.map_err(user_error_problem)?;
     login_links::notify_totp_changed(&state, user, false);
     Ok(OkResponse::OK)
 }
@@ -142,6 +142,6 @@ pub async fn replace_recovery_codes(
     signed_in: SignedInUser,
     _: NoInput,
 ) -> Result<RecoveryCodesResponse, Problem> {
-    let replaced = UserService::from_intake(&state.intake).replace_recovery_codes(signed_in.user()).await;
+    let replaced = UserService::new(&state.services).replace_recovery_codes(signed_in.user()).await;
     Ok(RecoveryCodesResponse::from_codes(&replaced.map_err(user_error_problem)?))
 }

@@ -22,7 +22,7 @@ const NO_SMS_PROVIDER: &str = "no SMS provider is configured (`[sms]`)";
 /// # Errors
 /// No SMS provider is configured.
 pub fn check_text_messages(state: &AppState, definition: &AutomationDefinition) -> Result<(), Problem> {
-    if state.intake.automations().has_sms_provider() || !definition.has_sms() {
+    if state.accounts.automations.engine.has_sms_provider() || !definition.has_sms() {
         return Ok(());
     }
     let mut errors = FieldErrors::default();
@@ -78,7 +78,7 @@ async fn event_error(state: &AppState, tenant: &Tenant, event: &str) -> Result<O
         return Ok(None);
     }
     let filter = ProductEventFilter { name: Some(event.to_owned()), ..ProductEventFilter::default() };
-    let sent = store::product_event::list(state.intake.store(), tenant.account().id, &filter, 1).await?;
+    let sent = store::product_event::list(&state.services.store, tenant.account().id, &filter, 1).await?;
     Ok(sent.events.is_empty().then(|| {
         format!(
             "is unknown: it is not an event of the service ({}), and your product has not sent it yet",
@@ -104,7 +104,9 @@ pub async fn check_definition(
     for (n, step) in definition.steps.iter().enumerate() {
         let missing = match &step.action {
             StepAction::SendEmail(email) => email_error(state, tenant, email).await?,
-            StepAction::Sms(_) if !state.intake.automations().has_sms_provider() => Some(NO_SMS_PROVIDER.to_owned()),
+            StepAction::Sms(_) if !state.accounts.automations.engine.has_sms_provider() => {
+                Some(NO_SMS_PROVIDER.to_owned())
+            }
             _ => None,
         };
         if let Some(text) = missing {
@@ -112,7 +114,7 @@ pub async fn check_definition(
         }
     }
     let event = &definition.trigger.event;
-    let triggered = store::automation::list_triggered(state.intake.store(), tenant.account().id, event).await?;
+    let triggered = store::automation::list_triggered(&state.services.store, tenant.account().id, event).await?;
     let others = triggered.iter().filter(|(role, id)| *role == TriggerRole::Starts && *id != automation.id).count();
     if others >= STARTED_MAX {
         errors.add("trigger.event", format!("already starts {STARTED_MAX} automations, which is the maximum"));
@@ -124,8 +126,8 @@ async fn email_error(state: &AppState, tenant: &Tenant, email: &SendEmailStep) -
     let mut author = None;
     if let Some(named) = &email.template {
         let reference = TemplateRef { key: TemplateKey::parse(&named.name), version: named.version };
-        let (store, account) = (state.intake.store(), tenant.account().id);
-        let found = state.intake.templates().resolve(store, account, &reference).await?;
+        let (store, account) = (&state.services.store, tenant.account().id);
+        let found = state.accounts.templates.cache.resolve(store, account, &reference).await?;
         let Some(template) = found else {
             return Ok(Some(format!("template `{}` does not exist or has no published version", named.name)));
         };
@@ -146,7 +148,7 @@ async fn email_error(state: &AppState, tenant: &Tenant, email: &SendEmailStep) -
             None => return Ok(Some("`from` is required: neither the step nor its template has one".to_owned())),
         },
     };
-    let refused = state.intake.authorize_sender(tenant, &author.address).await.err();
+    let refused = state.accounts.intake.authorize_sender(tenant, &author.address).await.err();
     match refused {
         Some(refusal) if refusal.is_transient() => Err(Problem::from_refusal(refusal, state.upgrade_url())),
         refused => Ok(refused.map(|refusal| format!("`from`: {refusal}"))),

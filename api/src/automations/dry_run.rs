@@ -100,9 +100,9 @@ pub async fn dry_run(
     let DryRunAutomation { definition, user_id, email, data } = request;
     let (automation, definition) = definition.load(&state, &tenant, path).await?;
     let incoming = IncomingProductEvent { name: definition.trigger.event.clone(), user_id, email, data };
-    let event = state.intake.product_events().with_id_and_time(&tenant, incoming);
+    let event = state.accounts.product_events.with_id_and_time(&tenant, incoming);
     let (signal, mode) = (TriggerEvent::from(&event), RunMode::DryRun);
-    let dry_run = DryRun { tenant: &tenant, mode, now: state.intake.clock().now() };
-    let run = state.automation_runner.dry_run_definition(&dry_run, &automation, &definition, &signal).await;
+    let dry_run = DryRun { tenant: &tenant, mode, now: state.services.clock.now() };
+    let run = state.accounts.automations.dry_run_definition(&dry_run, &automation, &definition, &signal).await;
     Ok(AutomationRunResponse { run: AutomationRunView::from_run_in_mode(&run, mode) })
 }

@@ -43,6 +43,6 @@ pub(crate) fn automation_not_found() -> Problem {
 }
 
 pub(crate) async fn find(state: &AppState, tenant: &Tenant, path: AutomationPath) -> Result<StoredAutomation, Problem> {
-    let found = store::automation::get(state.intake.store(), tenant.account().id, path.id()?).await?;
+    let found = store::automation::get(&state.services.store, tenant.account().id, path.id()?).await?;
     found.ok_or_else(automation_not_found)
 }

@@ -250,9 +250,9 @@ pub async fn replay(
             .with_header(http::header::RETRY_AFTER, TIME_MAX.as_secs().to_string())
     })?;
     let newest =
-        store::automation_run::list_newest(state.intake.store(), automation.account, automation.id, RUNS_MAX).await?;
+        store::automation_run::list_newest(&state.services.store, automation.account, automation.id, RUNS_MAX).await?;
     let replay = Replay {
-        begun_at: state.intake.clock().now(),
+        begun_at: state.services.clock.now(),
         past_runs: newest.iter().map(|run| (run.source.clone(), PastRun::from_run(run))).collect(),
         state,
         tenant,
@@ -311,7 +311,7 @@ impl Replay {
             before: *before,
         };
         let account = self.automation.account;
-        let page = store::product_event::list(self.state.intake.store(), account, &filter, PAGE.min(left)).await?;
+        let page = store::product_event::list(&self.state.services.store, account, &filter, PAGE.min(left)).await?;
         *before = page.next;
         Ok(page.events)
     }
@@ -361,7 +361,7 @@ impl Replay {
 
     /// A person's last run, if it began before another one.
     async fn find_run_before(&self, person: PersonKey, before: RunId) -> Result<EarlierRun, Problem> {
-        let (store, automation) = (self.state.intake.store(), &self.automation);
+        let (store, automation) = (&self.state.services.store, &self.automation);
         let last = run_indexes::find_last(store, automation.account, automation.id, person).await?;
         let Some(id) = last.run.filter(|id| *id < before) else { return Ok(EarlierRun::None) };
         let found = store::automation_run::get(store, (automation.account, automation.id, id)).await?;
@@ -374,7 +374,7 @@ impl Replay {
         if self.definition.trigger.reentry == Reentry::Once {
             self.repeated = self.find_repeated().await?;
         }
-        let clock = self.state.intake.clock();
+        let clock = &self.state.services.clock;
         let (mut totals, mut results, mut before) = (ReplayTotals::default(), Vec::new(), None);
         while results.len() < self.limit {
             for event in self.read_page(&mut before, self.limit - results.len()).await? {
@@ -403,7 +403,7 @@ impl Replay {
             ReplayEffect::Run => {
                 let signal = TriggerEvent::from(&event);
                 let dry_run = DryRun { tenant: &self.tenant, mode: RunMode::DryRun, now: self.begun_at };
-                let runner = &self.state.automation_runner;
+                let runner = &self.state.accounts.automations;
                 Some(runner.dry_run_definition(&dry_run, &self.automation, &self.definition, &signal).await)
             }
             ReplayEffect::Filtered | ReplayEffect::Repeated => None,

@@ -66,7 +66,7 @@ pub async fn list(
 ) -> Result<AutomationRunList, Problem> {
     let automation = find(&state, &tenant, path).await?.automation;
     let before = page.before_id(KIND_RUN)?.map(RunId::from_bytes);
-    let (store, account, id) = (state.intake.store(), automation.account, automation.id);
+    let (store, account, id) = (&state.services.store, automation.account, automation.id);
     let (runs, next) = store::automation_run::list(store, account, id, &filter, before, page.limit).await?;
     let next_cursor = next.map(|id| paging::after_id(KIND_RUN, id.to_bytes()));
     Ok(AutomationRunList {
@@ -106,7 +106,7 @@ pub async fn get(
 ) -> Result<AutomationRunResponse, Problem> {
     let automation = find(&state, &tenant, path).await?.automation;
     let run_key = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
-    let found = store::automation_run::get(state.intake.store(), run_key).await?.ok_or_else(run_not_found)?;
+    let found = store::automation_run::get(&state.services.store, run_key).await?.ok_or_else(run_not_found)?;
     Ok(AutomationRunResponse { run: AutomationRunView::from_run(&found.run) })
 }
 
@@ -121,6 +121,6 @@ pub async fn cancel(
 ) -> Result<AutomationRunResponse, Problem> {
     let automation = find(&state, &tenant, path).await?.automation;
     let run_key = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
-    let run = state.automation_runner.cancel_run(run_key).await?.ok_or_else(run_not_found)?;
+    let run = state.accounts.automations.cancel_run(run_key).await?.ok_or_else(run_not_found)?;
     Ok(AutomationRunResponse { run: AutomationRunView::from_run(&run) })
 }

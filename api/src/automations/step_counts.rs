@@ -118,7 +118,7 @@ pub async fn get(
     (path, query): (AutomationPath, StepCountsQuery),
 ) -> Result<StepCountsResponse, Problem> {
     let automation = find(&state, &tenant, path).await?.automation;
-    let (store, account, id) = (state.intake.store(), automation.account, automation.id);
+    let (store, account, id) = (&state.services.store, automation.account, automation.id);
     let version = query.version.unwrap_or(automation.version);
     let found = store::automation::get_version(store, account, id, version).await?;
     let definition = found.ok_or_else(|| Problem::not_found("version"))?.definition;

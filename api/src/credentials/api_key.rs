@@ -22,9 +22,9 @@ impl CredentialKind for ApiKey {
     const HAS_SCOPE: bool = true;
 
     fn new(state: &AppState, tenant: &Tenant, request: CreateCredential<Self>, hint: String) -> Self {
-        let now = state.intake.clock().now();
+        let now = state.services.clock.now();
         Self {
-            id: ApiKeyId::new(now, state.intake.entropy().unique_bits()),
+            id: ApiKeyId::new(now, state.services.entropy.unique_bits()),
             account: tenant.account().id,
             name: request.name,
             scope: request.scope,

@@ -22,9 +22,9 @@ impl CredentialKind for SmtpCredential {
     const HAS_SCOPE: bool = false;
 
     fn new(state: &AppState, tenant: &Tenant, request: CreateCredential<Self>, hint: String) -> Self {
-        let now = state.intake.clock().now();
+        let now = state.services.clock.now();
         Self {
-            id: SmtpCredentialId::new(now, state.intake.entropy().unique_bits()),
+            id: SmtpCredentialId::new(now, state.services.entropy.unique_bits()),
             account: tenant.account().id,
             name: request.name,
             hint,

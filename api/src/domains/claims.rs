@@ -73,8 +73,8 @@ struct ClaimView {
 
 impl ClaimView {
     fn from_claim(state: &AppState, claim: DomainClaim, finding: Option<&RecordFinding>) -> Self {
-        let record = state.intake.domains().facts().ownership_record(claim.account, &claim.name);
-        let status = claim.status_at(state.intake.clock().now());
+        let record = state.accounts.domains.facts().ownership_record(claim.account, &claim.name);
+        let status = claim.status_at(state.services.clock.now());
         let is_open = claim.is_open() && status != ClaimStatus::Expired;
         Self {
             id: claim.id,
@@ -175,7 +175,7 @@ pub async fn create(
     tenant: Tenant,
     CreateClaim { name }: CreateClaim,
 ) -> Result<ClaimResponse, Problem> {
-    let (domains, account) = (state.intake.domains(), tenant.account().id);
+    let (domains, account) = (&state.accounts.domains, tenant.account().id);
     let refused = |error| claim_error_problem(error, &state, &tenant);
     // An open claim is returned and an impossible claim is rejected even if the storage quota is exhausted.
     let reserved = match domains.check_can_claim(account, &name).await.map_err(refused)? {
@@ -194,7 +194,7 @@ pub async fn create(
 pub async fn list(state: Arc<AppState>, tenant: Tenant, ListClaims(page): ListClaims) -> Result<ClaimList, Problem> {
     let before = page.before_id(KIND_CLAIM)?.map(ClaimId::from_bytes);
     let account = tenant.account().id;
-    let mut claims = store::domain_claim::list(state.intake.store(), account, before, page.limit + 1).await?;
+    let mut claims = store::domain_claim::list(&state.services.store, account, before, page.limit + 1).await?;
     let has_more = claims.len() > page.limit;
     claims.truncate(page.limit);
     let last = claims.last().filter(|_| has_more).map(|claim| after_id(KIND_CLAIM, claim.id.to_bytes()));
@@ -207,7 +207,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, ListClaims(page): ListCl
 /// # Errors
 /// The claim does not exist or has ended otherwise; the store cannot be used.
 pub async fn cancel(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
-    let cancelled = state.intake.domains().cancel_claim(tenant.account().id, id).await;
+    let cancelled = state.accounts.domains.cancel_claim(tenant.account().id, id).await;
     let claim = cancelled.map_err(|error| claim_error_problem(error, &state, &tenant))?;
     Ok(ClaimResponse::from_claim(&state, claim, None))
 }
@@ -217,7 +217,7 @@ pub async fn cancel(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPa
 /// # Errors
 /// The claim does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
-    let found = store::domain_claim::get(state.intake.store(), tenant.account().id, id).await?;
+    let found = store::domain_claim::get(&state.services.store, tenant.account().id, id).await?;
     Ok(ClaimResponse::from_claim(&state, found.ok_or_else(claim_not_found)?, None))
 }
 
@@ -228,7 +228,7 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath)
 /// error.
 pub async fn verify(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
     let limit = domain_limit(&state, &tenant);
-    let verified = state.intake.domains().verify_claim(tenant.account().id, id, limit).await;
+    let verified = state.accounts.domains.verify_claim(tenant.account().id, id, limit).await;
     let claimed = verified.map_err(|error| claim_error_problem(error, &state, &tenant))?;
     Ok(ClaimResponse::from_claim(&state, claimed.claim, claimed.finding.as_ref()))
 }

@@ -221,9 +221,9 @@ pub struct DmarcResponse {
 /// # Errors
 /// The domain does not exist; the range is too long; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, request: DmarcQuery) -> Result<DmarcResponse, Problem> {
-    let hours = request.hour_range(state.intake.clock().now())?;
+    let hours = request.hour_range(state.services.clock.now())?;
     let domain = super::lookup::find(&state, &tenant, &request.domain_key).await?;
-    let (store, domain_key) = (state.intake.store(), (domain.account, domain.id));
+    let (store, domain_key) = (&state.services.store, (domain.account, domain.id));
     let reports = store::dmarc::list_reports(store, domain_key, hours.clone()).await?;
     let (sources, by_day) = store::dmarc::source_totals(store, domain_key, hours.clone()).await?;
     let sent = sent_by_day(&state, &domain, hours.clone()).await?;
@@ -233,8 +233,8 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, request: DmarcQuery) -> R
     let addresses: Vec<IpAddr> = sources.iter().filter_map(|source| source.ip).collect();
     // Reverse lookups are rate-limited: reports from third parties choose the addresses and thus the name servers
     // asked.
-    let hosts = match state.intake.domains().try_acquire_queries(domain.account, addresses.len()) {
-        true => state.intake.bounces().verified_host_names(addresses).await,
+    let hosts = match state.accounts.domains.try_acquire_queries(domain.account, addresses.len()) {
+        true => state.accounts.bounces.verified_host_names(addresses).await,
         false => HashMap::new(),
     };
     let latest = reports.iter().max_by_key(|report| report.ends_at);
@@ -308,8 +308,8 @@ async fn sent_by_day(
     domain: &SendingDomain,
     hours: Range<Hour>,
 ) -> Result<Option<BTreeMap<Hour, u64>>, Problem> {
-    state.intake.outbox().dispatch_within(OUTBOX_WAIT_MAX).await;
-    let (store, by_domain) = (state.intake.store(), Some(Dimension::Domain));
+    state.queue.events.outbox.dispatch_within(OUTBOX_WAIT_MAX).await;
+    let (store, by_domain) = (&state.services.store, Some(Dimension::Domain));
     let rows = store::metric::read(store, domain.account, by_domain, hours, READ_MAX).await?;
     Ok(rows.map(|rows| {
         let mut sent: BTreeMap<Hour, u64> = BTreeMap::new();

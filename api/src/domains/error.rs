@@ -20,7 +20,7 @@ pub(super) fn domain_error_problem(error: DomainError, state: &AppState, tenant:
                 .with_details(json!({"domain": name}))
         }
         DomainError::Taken(name) => {
-            let record = state.intake.domains().facts().ownership_record(tenant.account().id, &name);
+            let record = state.accounts.domains.facts().ownership_record(tenant.account().id, &name);
             let text = format!(
                 "Another account has {name}. If you control its DNS, publish this record and call POST /domains/claims"
             );

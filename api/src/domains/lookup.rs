@@ -11,7 +11,7 @@ use crate::state::AppState;
 
 /// Finds a domain of the tenant by id or name. A key that is restricted to another domain gets 404.
 pub(super) async fn find(state: &AppState, tenant: &Tenant, domain_key: &DomainKey) -> Result<SendingDomain, Problem> {
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let found = match domain_key {
         DomainKey::Id(id) => store::domain::get(store, account, *id).await?,
         DomainKey::Name(name) => store::domain::find_by_name(store, name).await?,
@@ -24,5 +24,5 @@ pub(super) async fn find(state: &AppState, tenant: &Tenant, domain_key: &DomainK
 
 /// Number of domains that the tenant's plan includes; `None` is unlimited.
 pub(super) fn domain_limit(state: &AppState, tenant: &Tenant) -> Option<u32> {
-    state.intake.plans().of(tenant.account().plan).domains
+    state.accounts.limits.plans.of(tenant.account().plan).domains
 }

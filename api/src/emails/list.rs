@@ -146,7 +146,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Re
         domains = vec![bound_domain];
     }
     let before = page.before_email()?;
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     for id in &domains {
         filter.domains.extend(store::domain::get(store, account, *id).await?.map(|domain| domain.name));
     }
@@ -162,7 +162,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Re
         let next = found.last().filter(|_| has_more).map(|last| paging::after_email(last.email.id));
         return list_response(&state, &tenant, found, next).await;
     }
-    let as_of = state.intake.outbox().dispatch_within(OUTBOX_WAIT_MAX).await.map(JsonTimestamp);
+    let as_of = state.queue.events.outbox.dispatch_within(OUTBOX_WAIT_MAX).await.map(JsonTimestamp);
     let found = store::email_index::search::search(store, account, &filter, before, page.limit).await?;
     let is_short = found.emails.len() < page.limit;
     let searched_until = found.next.filter(|_| is_short).map(|next| JsonTimestamp(next.born_at()));
@@ -177,7 +177,7 @@ async fn list_response(
     next_cursor: Option<String>,
 ) -> Result<EmailList, Problem> {
     let recipient_counts = found.iter().map(|found| (found.email.id, found.recipients.len()));
-    let tallies = store::tracking::list_tallies(state.intake.store(), tenant.account().id, recipient_counts).await?;
+    let tallies = store::tracking::list_tallies(&state.services.store, tenant.account().id, recipient_counts).await?;
     let emails = found.iter().zip(&tallies).map(|(found, tally)| EmailView::from_email(found, tally)).collect();
     Ok(EmailList { emails, has_more: next_cursor.is_some(), next_cursor, searched_until: None, as_of: None })
 }

@@ -373,8 +373,8 @@ fn too_many_rows(name: &str) -> Problem {
 /// # Errors
 /// The range is too long or yields too many rows; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, request: MetricsQuery) -> Result<MetricsResponse, Problem> {
-    let hours = request.period.hour_range(state.intake.clock().now())?;
-    state.intake.outbox().dispatch_within(OUTBOX_WAIT_MAX).await;
+    let hours = request.period.hour_range(state.services.clock.now())?;
+    state.queue.events.outbox.dispatch_within(OUTBOX_WAIT_MAX).await;
     let by_period = sum_by_period(&state, &tenant, &request, None, hours.clone()).await?;
     let mut all = MetricCounts::default();
     by_period.values().for_each(|counts| all.add_all(counts));
@@ -420,7 +420,7 @@ async fn periods_with_overflow(
     if request.filter.domain.is_none() {
         return Ok(BTreeSet::new());
     }
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let values = pairs_with(OTHER);
     let found = store::metric::read_values(store, account, Dimension::CategoryAndDomain, hours, &values).await?;
     Ok(found.into_iter().map(|(hour, ..)| request.period.granularity.period_start(hour)).collect())
@@ -455,7 +455,7 @@ async fn sum_by_period(
     dimension: Option<Dimension>,
     hours: Range<Hour>,
 ) -> Result<BTreeMap<(Hour, String), MetricCounts>, Problem> {
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let rows = request.filter.read(store, account, dimension, hours).await?;
     let mut sums: BTreeMap<(Hour, String), MetricCounts> = BTreeMap::new();
     for (hour, value, counts) in rows.ok_or_else(|| too_many_rows("from"))? {

@@ -37,14 +37,14 @@ pub(super) fn email_not_found() -> Problem {
 }
 
 pub(super) async fn find(state: &AppState, tenant: &Tenant, id: EmailId) -> Result<EmailWithRecipients, Problem> {
-    let found = store::email::get(state.intake.store(), tenant.account().id, id).await?;
+    let found = store::email::get(&state.services.store, tenant.account().id, id).await?;
     let found = found.ok_or_else(email_not_found)?;
     check_key_access(state, tenant, &found.email).await?;
     Ok(found)
 }
 
 pub(super) async fn find_without_recipients(state: &AppState, tenant: &Tenant, id: EmailId) -> Result<Email, Problem> {
-    let found = store::email::get_without_recipients(state.intake.store(), tenant.account().id, id).await?;
+    let found = store::email::get_without_recipients(&state.services.store, tenant.account().id, id).await?;
     let email = found.ok_or_else(email_not_found)?;
     check_key_access(state, tenant, &email).await?;
     Ok(email)
@@ -57,7 +57,7 @@ async fn check_key_access(state: &AppState, tenant: &Tenant, email: &Email) -> R
         return Err(email_not_found());
     }
     let Some(bound_domain) = tenant.bound_to() else { return Ok(()) };
-    let domain = store::domain::get(state.intake.store(), tenant.account().id, bound_domain).await?;
+    let domain = store::domain::get(&state.services.store, tenant.account().id, bound_domain).await?;
     match domain {
         Some(domain) if email.domain.as_ref() == Some(&domain.name) => Ok(()),
         _ => Err(email_not_found()),

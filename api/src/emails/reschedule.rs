@@ -87,8 +87,8 @@ pub async fn reschedule(
     let RescheduleEmail { email: EmailPath(id), change } = input;
     find_without_recipients(&state, &tenant, id).await?;
     let outcome = match change {
-        ScheduleChange::SendAt(at) => state.intake.reschedule(&tenant, id, at).await,
-        ScheduleChange::Cancel => state.intake.cancel(&tenant, id).await,
+        ScheduleChange::SendAt(at) => state.accounts.scheduled_emails.reschedule(&tenant, id, at).await,
+        ScheduleChange::Cancel => state.accounts.scheduled_emails.cancel(&tenant, id).await,
     };
     outcome.map_err(|error| reschedule_error_problem(error, &state))?;
     let found = find(&state, &tenant, id).await?;

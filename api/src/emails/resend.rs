@@ -107,7 +107,7 @@ async fn load_contents(
     email: &Email,
     keeps_attachments: bool,
 ) -> Result<(ParsedBody, Vec<Attachment>), Problem> {
-    let raw = store::email::get_body(state.intake.store(), email.account, email.id).await?;
+    let raw = store::email::get_body(&state.services.store, email.account, email.id).await?;
     let raw = raw.ok_or_else(|| {
         Problem::new(ErrorCode::NOT_FOUND, "The content of this message is no longer stored; it cannot be resent")
     })?;
@@ -158,7 +158,7 @@ async fn draft_from_stored(
         reply_to: email.header.reply_to,
         subject: email.header.subject,
         // Restores the original links, so that the new email is tracked under its own id.
-        html: contents.html.map(|html| restore_html(&html, state.intake.link_key())),
+        html: contents.html.map(|html| restore_html(&html, &state.accounts.links.key)),
         text,
         headers,
         attachments,

@@ -78,7 +78,7 @@ impl SendEmail {
     ) -> Result<Draft, Problem> {
         if let Some(template_use) = self.template.take() {
             let own_subject = self.subject.is_some();
-            let template_result = state.intake.render_template(tenant, template_use, own_subject).await;
+            let template_result = state.accounts.templates.render(tenant, template_use, own_subject).await;
             let (compiled, rendered) = template_result.map_err(|error| match error {
                 RenderTemplateError::NotFound => Problem::not_found("template"),
                 RenderTemplateError::Unpublished => {

@@ -34,7 +34,7 @@ pub async fn send_idempotent(
         RequestDecision::Proceed(guard) => guard,
     };
     let (draft, warnings) = draft.await?;
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     let store_response = |outcome: IdempotentResult, batch: &mut Batch| {
         if let Some(guard) = &guard {
             guard.record_outcome(batch, outcome, now);
@@ -43,7 +43,7 @@ pub async fn send_idempotent(
     let sent = |accepted: &SubmitReceipt| SendResponse::from_accepted(accepted, &warnings);
     let record_outcome =
         |accepted: &SubmitReceipt, batch: &mut Batch| store_response(stored_outcome(&sent(accepted)), batch);
-    let result = state.intake.submit_with(tenant, draft, &record_outcome).await;
+    let result = state.accounts.intake.submit_with(tenant, draft, &record_outcome).await;
     if let Err(SubmitError::Unconfirmed { id }) = &result {
         let mut batch = Batch::progress();
         store_response(IdempotentResult::Unconfirmed(*id), &mut batch);

@@ -54,7 +54,7 @@ pub async fn get(
         return Err(attachment_not_found());
     }
     let permit = LargeResponsePermit::acquire(email.size_bytes).await?;
-    let raw = store::email::get_body(state.intake.store(), email.account, email.id).await?;
+    let raw = store::email::get_body(&state.services.store, email.account, email.id).await?;
     let raw = raw.ok_or_else(attachment_not_found)?;
     let found = tokio::task::spawn_blocking(move || parse_attachment(&raw, index)).await.map_err(Problem::internal)?;
     let (file, data) = found.ok_or_else(attachment_not_found)?;

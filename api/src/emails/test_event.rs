@@ -127,15 +127,15 @@ pub async fn send_test_event(
 ) -> Result<TestEventResponse, Problem> {
     let email = input.email()?;
     let TestEvent { event: ExampleEvent(kind), deliver, .. } = input;
-    let now = state.intake.clock().now();
-    let event_id = EventId::new(now, state.intake.entropy().unique_bits());
+    let now = state.services.clock.now();
+    let event_id = EventId::new(now, state.services.entropy.unique_bits());
     let mut created_at = now;
     let mut example = example_for(kind);
     let mut data = match email {
         None => example.data(event_id),
         Some(id) => {
             let found = find(&state, &tenant, id).await?;
-            let events = store::event::list(state.intake.store(), tenant.account().id, id, TIMELINE_MAX).await?;
+            let events = store::event::list(&state.services.store, tenant.account().id, id, TIMELINE_MAX).await?;
             let newest = events.into_iter().rfind(|entry| entry.kind == kind);
             created_at = newest.as_ref().map_or(now, |entry| entry.created_at);
             if let Some(first) = found.recipients.first() {
@@ -163,14 +163,14 @@ async fn queue_test_deliveries(
     tenant: &Tenant,
     payload: &TestEventPayload,
 ) -> Result<Vec<QueuedTestDelivery>, Problem> {
-    let all = store::webhook::list(state.intake.store(), tenant.account().id).await?;
+    let all = store::webhook::list(&state.services.store, tenant.account().id).await?;
     let kind = EventKind::from_name(payload.r#type);
     let is_subscribed = |entry: &Webhook| entry.enabled && kind.is_some_and(|kind| entry.subscribes_to(kind));
     let subscribed: Vec<Webhook> = all.into_iter().filter(is_subscribed).collect();
     let text = serde_json::to_string(payload).map_err(Problem::internal)?;
     let id = payload.data.get("event_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     let id = id.ok_or_else(|| Problem::internal("test payload has no event id"))?;
-    let queued_deliveries = state.intake.webhooks().send_test_deliveries(&subscribed, id, payload.r#type, &text).await;
+    let queued_deliveries = state.accounts.webhooks.send_test_deliveries(&subscribed, id, payload.r#type, &text).await;
     let queued_deliveries =
         queued_deliveries.map_err(|error| crate::webhooks::error::webhook_error_problem(error, state))?;
     let queued = queued_deliveries.into_iter().zip(subscribed).map(|(delivery, endpoint)| QueuedTestDelivery {

@@ -190,12 +190,12 @@ impl EmailDetail {
         let email = &found.email;
         let raw = match tenant.scope() {
             _ if email.is_confidential() => None,
-            ApiKeyScope::Full => store::email::get_body(state.intake().store(), email.account, email.id).await?,
+            ApiKeyScope::Full => store::email::get_body(&state.services.store, email.account, email.id).await?,
             // A sending-only key may not read content, neither here nor by `GET /emails/{id}/raw`.
             ApiKeyScope::Sending => None,
         };
         let raw = raw.unwrap_or_default();
-        let (links, length) = (state.intake().link_key().clone(), raw.len());
+        let (links, length) = (state.accounts.links.key.clone(), raw.len());
         let is_managed = email.unsubscribe;
         let read = move || {
             // Shows the author's HTML without the recipient's tracking and unsubscribe links.
@@ -212,8 +212,8 @@ impl EmailDetail {
             tokio::task::spawn_blocking(read).await.map_err(Problem::internal)?
         };
         let recipient_counts = std::iter::once((email.id, found.recipients.len()));
-        let tallies = store::tracking::list_tallies(state.intake().store(), email.account, recipient_counts).await?;
-        let waits = state.queue_admin.explain_waits(found).await?;
+        let tallies = store::tracking::list_tallies(&state.services.store, email.account, recipient_counts).await?;
+        let waits = state.queue.delivery.admin.explain_waits(found).await?;
         Ok(Self::from_contents(found, contents, &tallies.into_iter().next().unwrap_or_default(), &waits))
     }
 

@@ -179,7 +179,7 @@ pub struct ConversionList {
 pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListConversions) -> Result<ConversionList, Problem> {
     let cursor = query.page.before_id(KIND_CONVERSION)?.map(ProductEventId::from_bytes);
     super::aggregation::wait_until_counted(&state).await;
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let mut before = cursor.into_iter().chain(query.before).min();
     let (mut conversions, mut scanned) = (Vec::new(), 0);
     // The position of the next page, if there is one.

@@ -136,8 +136,8 @@ pub async fn get(
     tenant: Tenant,
     request: EventCountsQuery,
 ) -> Result<EventCountsResponse, Problem> {
-    let hours = request.period.hour_range(state.intake.clock().now())?;
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let hours = request.period.hour_range(state.services.clock.now())?;
+    let (store, account) = (&state.services.store, tenant.account().id);
     super::aggregation::wait_until_counted(&state).await;
     let names = match request.names.is_empty() {
         true => product_event_count::list_names(store, account).await?.into_iter().map(|(name, _)| name).collect(),

@@ -166,11 +166,11 @@ pub struct FunnelResponse {
 /// # Errors
 /// The range is too long or contains more than [`PEOPLE_MAX`] people; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, request: FunnelQuery) -> Result<FunnelResponse, Problem> {
-    let range = request.time_range(state.intake.clock().now())?;
+    let range = request.time_range(state.services.clock.now())?;
     super::aggregation::wait_until_counted(&state).await;
     let mut funnel = Funnel::new(&request.steps, range.clone(), request.group_by);
     let first = request.steps.first().map(String::as_str).unwrap_or_default();
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let all = store::person::for_each_person_with_event(store, account, first, range.clone(), PEOPLE_MAX, |person| {
         funnel.add(person)
     })

@@ -275,13 +275,13 @@ pub async fn send(
         RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
         RequestDecision::Proceed(guard) => guard,
     };
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     if let Some(dry_run_request) = dry_run_request {
         let accepted = dry_run(&state, &tenant, event, dry_run_request).await?;
         if let Some(guard) = &guard {
             let mut batch = Batch::progress();
             guard.record_outcome(&mut batch, stored_outcome(&accepted), now);
-            let stored = state.intake.store().commit(batch).await.map_err(SubmitError::from);
+            let stored = state.services.store.commit(batch).await.map_err(SubmitError::from);
             return finish(Some(guard), &state, stored.map(|()| accepted)).await;
         }
         return IdempotentResponse::fresh(accepted);
@@ -291,7 +291,7 @@ pub async fn send(
             guard.record_outcome(batch, stored_outcome(&SendEventResponse::from_accepted_event(ingested)), now);
         }
     };
-    let ingested = state.intake.product_events().ingest(&tenant, event, &record_outcome).await;
+    let ingested = state.accounts.product_events.ingest(&tenant, event, &record_outcome).await;
     finish(guard.as_deref(), &state, ingested.map(|ingested| SendEventResponse::from_accepted_event(&ingested))).await
 }
 
@@ -303,8 +303,8 @@ async fn dry_run(
     DryRunRequest { mode, automation }: DryRunRequest,
 ) -> Result<SendEventResponse, Problem> {
     let automation = automation.parse().map_err(|_| automation_not_found())?;
-    let event = state.intake.product_events().with_id_and_time(tenant, incoming);
-    let run = state.automation_runner.dry_run(tenant, automation, &TriggerEvent::from(&event), mode).await;
+    let event = state.accounts.product_events.with_id_and_time(tenant, incoming);
+    let run = state.accounts.automations.dry_run(tenant, automation, &TriggerEvent::from(&event), mode).await;
     let run = run.map_err(|error| match error {
         DryRunError::NotFound => automation_not_found(),
         DryRunError::Read(error) => error.into(),

@@ -198,8 +198,8 @@ pub async fn decide(
         return Ok(AuthorizationResult { redirect_to });
     }
     let scopes = approved_scopes(&decision, request.scopes, &user)?;
-    let expires_at = state.intake.clock().now().checked_add(CODE_TTL).map_err(Problem::internal)?;
-    let secret = OAuthSecret::new(OAuthSecretKind::AuthorizationCode, expires_at, state.intake.entropy().secret());
+    let expires_at = state.services.clock.now().checked_add(CODE_TTL).map_err(Problem::internal)?;
+    let secret = OAuthSecret::new(OAuthSecretKind::AuthorizationCode, expires_at, state.services.entropy.secret());
     let code = AuthorizationCode {
         grantor: grantor(&user),
         client: request.client.reference,
@@ -211,7 +211,7 @@ pub async fn decide(
     };
     let mut batch = Batch::progress();
     store::oauth::code::create(&mut batch, &secret, &code);
-    state.intake.store().commit(batch).await.map_err(Problem::outage)?;
+    state.services.store.commit(batch).await.map_err(Problem::outage)?;
     let code = secret.text();
     let redirect_to = response_uri(&state, &request.redirect_uri, request.state.as_deref(), &[("code", &code)]);
     Ok(AuthorizationResult { redirect_to })

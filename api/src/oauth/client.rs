@@ -41,15 +41,15 @@ pub async fn resolve(state: &AppState, client_id: &str) -> Result<ResolvedClient
         });
     }
     if client_id.contains("://") {
-        let (http, now) = (state.intake.http_client(), state.intake.clock().now());
-        return state.client_documents.client(http, client_id, now).await.map_err(ClientError::Unknown);
+        let (http, now) = (state.queue.events.webhooks.client(), state.services.clock.now());
+        return state.oauth.documents.client(http, client_id, now).await.map_err(ClientError::Unknown);
     }
     let Ok(id) = client_id.parse::<OAuthClientId>() else {
         return unknown("The client id is unknown; register the client again");
     };
-    let found = store::oauth::client::get(state.intake.store(), id).await;
+    let found = store::oauth::client::get(&state.services.store, id).await;
     match found.map_err(|error| ClientError::Problem(error.into()))? {
-        Some(client) if state.intake.clock().now() < client.expires_at => Ok(ResolvedClient {
+        Some(client) if state.services.clock.now() < client.expires_at => Ok(ResolvedClient {
             reference: ClientReference { id: client_id.to_owned(), name: client.name },
             identity: ClientIdentity::Registered,
             redirect_uris: client.redirect_uris,
@@ -70,9 +70,9 @@ pub(super) async fn note_use(
     client: &ClientReference,
 ) -> Result<(), store::engine::ReadError> {
     let Ok(id) = client.id.parse::<OAuthClientId>() else { return Ok(()) };
-    let found: Option<OAuthClient> = store::oauth::client::get(state.intake.store(), id).await?;
+    let found: Option<OAuthClient> = store::oauth::client::get(&state.services.store, id).await?;
     let Some(before) = found else { return Ok(()) };
-    if let Some(after) = before.extended(state.intake.clock().now()) {
+    if let Some(after) = before.extended(state.services.clock.now()) {
         store::oauth::client::update(batch, &before, &after);
     }
     Ok(())

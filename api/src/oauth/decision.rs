@@ -119,7 +119,7 @@ pub(super) async fn kept_policy(
     user: &SignedInUser,
     client: &ResolvedClient,
 ) -> Result<Value, Problem> {
-    let (store, id) = (state.intake.store(), &client.reference.id);
+    let (store, id) = (&state.services.store, &client.reference.id);
     Ok(policy_view(&store::oauth::grant::latest_policy(store, grantor(user), id).await?))
 }
 

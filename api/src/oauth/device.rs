@@ -78,8 +78,8 @@ pub async fn begin(
 }
 
 async fn begin_form(state: &AppState, form: &OAuthForm<DeviceFields>) -> Result<DeviceResponse, OAuthFailure> {
-    let now = state.intake.clock().now();
-    state.sign_in_limiter.count_oauth_request(form.client_ip, "device", now)?;
+    let now = state.services.clock.now();
+    state.sign_in.limiter.count_oauth_request(form.client_ip, "device", now)?;
     let client = client::resolve(state, form.parameters.require("client_id")?).await.map_err(|error| match error {
         ClientError::Unknown(text) => OAuthFailure::from(OAuthError::new(OAuthErrorCode::InvalidClient, text)),
         ClientError::Problem(problem) => problem.into(),
@@ -92,9 +92,9 @@ async fn begin_form(state: &AppState, form: &OAuthForm<DeviceFields>) -> Result<
     let base_url = &state.options.base_url;
     let audience = form.parameters.audience(base_url)?.unwrap_or(Audience::Both);
     let expires_at = now.checked_add(DEVICE_CODE_TTL).map_err(Problem::internal)?;
-    let secret = OAuthSecret::new(OAuthSecretKind::DeviceCode, expires_at, state.intake.entropy().secret());
+    let secret = OAuthSecret::new(OAuthSecretKind::DeviceCode, expires_at, state.services.entropy.secret());
     for _ in 0..TRIES_MAX {
-        let user_code = user_code::make(state.intake.entropy().secret());
+        let user_code = user_code::make(state.services.entropy.secret());
         let shown = user_code::display(&user_code);
         let device = DeviceAuthorization {
             client: client.reference.clone(),
@@ -106,7 +106,7 @@ async fn begin_form(state: &AppState, form: &OAuthForm<DeviceFields>) -> Result<
         };
         let mut batch = Batch::intake();
         store::oauth::device::create(&mut batch, &secret, &device);
-        match state.intake.store().commit(batch).await {
+        match state.services.store.commit(batch).await {
             Ok(()) => {
                 let verification_uri = format!("{base_url}{DEVICE_PAGE}");
                 return Ok(DeviceResponse {
@@ -196,10 +196,10 @@ async fn find_pending(
     user: &SignedInUser,
     path: &UserCodePath,
 ) -> Result<(DeviceAuthorization, ResolvedClient), Problem> {
-    let now = state.intake.clock().now();
-    let attempt = state.sign_in_limiter.try_code(path.client_ip, &format!("device {}", user.user().email), now)?;
+    let now = state.services.clock.now();
+    let attempt = state.sign_in.limiter.try_code(path.client_ip, &format!("device {}", user.user().email), now)?;
     let found = match &path.code {
-        Some(code) => store::oauth::device::find_by_user_code(state.intake.store(), code).await?,
+        Some(code) => store::oauth::device::find_by_user_code(&state.services.store, code).await?,
         None => None,
     };
     let unknown = || Problem::new(ErrorCode::NOT_FOUND, "The code is wrong or has expired; look at the device again");
@@ -242,8 +242,8 @@ pub async fn decide(state: Arc<AppState>, user: SignedInUser, request: DecideDev
         false => DeviceDecision::Denied,
     };
     let mut batch = Batch::progress();
-    store::oauth::device::decide(state.intake.store(), &mut batch, &device, decided).await?;
-    match state.intake.store().commit(batch).await {
+    store::oauth::device::decide(&state.services.store, &mut batch, &device, decided).await?;
+    match state.services.store.commit(batch).await {
         Ok(()) => Ok(OkResponse::OK),
         Err(CommitError::Conflict { .. }) => {
             Err(Problem::new(ErrorCode::CONFLICT, "The request was decided at the same time"))

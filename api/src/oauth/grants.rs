@@ -124,22 +124,22 @@ impl FromRequest for GrantPath {
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, ListGrants(page): ListGrants) -> Result<GrantList, Problem> {
-    let (account, now) = (tenant.account().id, state.intake.clock().now());
+    let (account, now) = (tenant.account().id, state.services.clock.now());
     let before = page.before_id(KIND_GRANT)?.map(GrantId::from_bytes);
-    let mut found = store::oauth::grant::list(state.intake.store(), account, before, page.limit + 1).await?;
+    let mut found = store::oauth::grant::list(&state.services.store, account, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let next_cursor = found.last().filter(|_| has_more).map(|grant| after_id(KIND_GRANT, grant.id.to_bytes()));
     found.retain(|grant| now < grant.expires_at);
     let ids: Vec<_> = found.iter().map(|grant| grant.id.to_bytes()).collect();
-    let used = state.intake.credentials().last_used(account, &ids).await?;
+    let used = state.accounts.credentials.last_used(account, &ids).await?;
     let grants = found.iter().zip(used).map(|(grant, used)| GrantView::new(grant, used)).collect();
     Ok(GrantList { grants, has_more, next_cursor })
 }
 
 async fn find(state: &AppState, tenant: &Tenant, id: GrantId) -> Result<OAuthGrant, Problem> {
-    let found = store::oauth::grant::get(state.intake.store(), tenant.account().id, id).await?;
-    let now = state.intake.clock().now();
+    let found = store::oauth::grant::get(&state.services.store, tenant.account().id, id).await?;
+    let now = state.services.clock.now();
     found.filter(|grant| now < grant.expires_at).ok_or_else(|| Problem::not_found("grant"))
 }
 
@@ -149,7 +149,7 @@ async fn find(state: &AppState, tenant: &Tenant, id: GrantId) -> Result<OAuthGra
 /// The grant does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, GrantPath(id): GrantPath) -> Result<GrantResponse, Problem> {
     let grant = find(&state, &tenant, id).await?;
-    let used = state.intake.credentials().last_used(tenant.account().id, &[id.to_bytes()]).await?;
+    let used = state.accounts.credentials.last_used(tenant.account().id, &[id.to_bytes()]).await?;
     Ok(GrantResponse { grant: GrantView::new(&grant, used.into_iter().next().flatten()) })
 }
 
@@ -211,7 +211,7 @@ pub async fn update(state: Arc<AppState>, user: SignedInUser, request: UpdateGra
         after.policy = policy;
         let mut batch = Batch::progress();
         store::oauth::grant::update(&mut batch, &before, &after);
-        match state.intake.store().commit(batch).await {
+        match state.services.store.commit(batch).await {
             Ok(()) => {}
             Err(CommitError::Conflict { .. }) => {
                 return Err(Problem::new(ErrorCode::CONFLICT, "The grant was changed at the same time; retry"));
@@ -219,7 +219,7 @@ pub async fn update(state: Arc<AppState>, user: SignedInUser, request: UpdateGra
             Err(error) => return Err(Problem::outage(error)),
         }
     }
-    let used = state.intake.credentials().last_used(user.tenant().account().id, &[after.id.to_bytes()]).await?;
+    let used = state.accounts.credentials.last_used(user.tenant().account().id, &[after.id.to_bytes()]).await?;
     Ok(GrantResponse { grant: GrantView::new(&after, used.into_iter().next().flatten()) })
 }
 

@@ -25,7 +25,7 @@ pub(super) struct GrantTerms {
 
 /// The grantor as a user who may still give the grant; `None` if the user is gone or has a lower role.
 pub(super) async fn current_grantor(state: &AppState, grantor: Grantor) -> Result<Option<User>, ReadError> {
-    let user = store::user::get(state.intake.store(), grantor.account, grantor.user).await?;
+    let user = store::user::get(&state.services.store, grantor.account, grantor.user).await?;
     Ok(user.filter(|user| user.role >= grantor.role))
 }
 
@@ -36,14 +36,14 @@ pub(super) async fn create_grant(
     user: &User,
     terms: GrantTerms,
 ) -> Result<(GrantId, TokenResponse), OAuthFailure> {
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     let GrantTerms { grantor, client, scopes, audience } = terms;
     client::note_use(state, batch, &client).await?;
-    let policy = store::oauth::grant::latest_policy(state.intake.store(), grantor, &client.id).await?;
-    store::oauth::grant::evict_oldest(state.intake.store(), batch, grantor).await?;
+    let policy = store::oauth::grant::latest_policy(&state.services.store, grantor, &client.id).await?;
+    store::oauth::grant::evict_oldest(&state.services.store, batch, grantor).await?;
     // The commit conflicts if the user is removed or gets another role meanwhile.
     store::user::check_unchanged(batch, user);
-    let id = GrantId::new(now, state.intake.entropy().unique_bits());
+    let id = GrantId::new(now, state.services.entropy.unique_bits());
     let refresh = new_secret(state, TokenKind::Refresh)?;
     let grant = OAuthGrant {
         id,
@@ -97,6 +97,6 @@ fn new_secret(state: &AppState, kind: TokenKind) -> Result<OAuthSecret, OAuthFai
         TokenKind::Access => (OAuthSecretKind::AccessToken, ACCESS_TOKEN_TTL),
         TokenKind::Refresh => (OAuthSecretKind::RefreshToken, REFRESH_TOKEN_TTL),
     };
-    let expires_at = state.intake.clock().now().checked_add(lifetime).map_err(Problem::internal)?;
-    Ok(OAuthSecret::new(kind, expires_at, state.intake.entropy().secret()))
+    let expires_at = state.services.clock.now().checked_add(lifetime).map_err(Problem::internal)?;
+    Ok(OAuthSecret::new(kind, expires_at, state.services.entropy.secret()))
 }

@@ -94,15 +94,15 @@ pub async fn register(
 }
 
 async fn register_client(state: &AppState, request: RegisterClient) -> Result<RegisteredClient, OAuthFailure> {
-    let now = state.intake.clock().now();
-    state.sign_in_limiter.count_oauth_request(request.client_ip, "register", now)?;
+    let now = state.services.clock.now();
+    state.sign_in.limiter.count_oauth_request(request.client_ip, "register", now)?;
     let invalid = |text: String| OAuthError::new(OAuthErrorCode::InvalidClientMetadata, text);
     let metadata = request.metadata.ok_or_else(|| invalid("The body is no client metadata in JSON".to_owned()))?;
     let uses_device_codes = check_types(&metadata)?;
     check_redirect_uris(&metadata.redirect_uris, uses_device_codes)?;
     let name = metadata.client_name.as_deref().and_then(client_name).unwrap_or_else(|| "Unnamed program".to_owned());
     let client = OAuthClient {
-        id: OAuthClientId::new(now, state.intake.entropy().unique_bits()),
+        id: OAuthClientId::new(now, state.services.entropy.unique_bits()),
         name,
         redirect_uris: metadata.redirect_uris,
         uses_device_codes,
@@ -111,7 +111,7 @@ async fn register_client(state: &AppState, request: RegisterClient) -> Result<Re
     };
     let mut batch = Batch::intake();
     store::oauth::client::create(&mut batch, &client);
-    state.intake.store().commit(batch).await?;
+    state.services.store.commit(batch).await?;
     let mut grant_types = vec![AUTHORIZATION_CODE, REFRESH_TOKEN];
     grant_types.extend(uses_device_codes.then_some(DEVICE_CODE));
     Ok(RegisteredClient {

@@ -49,7 +49,7 @@ async fn revoke_token(state: &AppState, form: &OAuthParameters) -> Result<Revoca
     let kinds = [OAuthSecretKind::AccessToken, OAuthSecretKind::RefreshToken];
     let secret = kinds.into_iter().find_map(|kind| OAuthSecret::parse(kind, token));
     let Some(secret) = secret else { return Ok(RevocationResponse {}) };
-    let store = state.intake.store();
+    let store = &state.services.store;
     let Some(found) = store::oauth::token::get(store, &secret).await? else { return Ok(RevocationResponse {}) };
     // A token of another client is left alone (RFC 7009 2.1); the id is optional, because the token is the secret.
     let grant = store::oauth::grant::get(store, found.account, found.grant).await?;
@@ -63,7 +63,7 @@ async fn revoke_token(state: &AppState, form: &OAuthParameters) -> Result<Revoca
             let mut batch = Batch::progress();
             store::oauth::token::delete(&mut batch, &secret);
             store.commit(batch).await?;
-            state.intake.credentials().notify_access_change(found.account);
+            state.accounts.credentials.notify_access_change(found.account);
         }
     }
     Ok(RevocationResponse {})

@@ -76,12 +76,12 @@ async fn exchange_code(state: &Arc<AppState>, form: &OAuthParameters) -> Result<
     let (client_id, verifier) = (form.require("client_id")?, form.require("code_verifier")?);
     let secret = OAuthSecret::parse(OAuthSecretKind::AuthorizationCode, form.require("code")?).ok_or_else(unknown)?;
     for _ in 0..TRIES_MAX {
-        let code = store::oauth::code::get(state.intake.store(), &secret).await?.ok_or_else(unknown)?;
+        let code = store::oauth::code::get(&state.services.store, &secret).await?.ok_or_else(unknown)?;
         if let Some(grant) = code.grant {
             end_reused(state, code.grantor.account, grant, "authorization code").await?;
             return Err(unknown());
         }
-        if secret.expires_at <= state.intake.clock().now() {
+        if secret.expires_at <= state.services.clock.now() {
             return Err(unknown());
         }
         check_code(&code, client_id, verifier, form)?;
@@ -99,7 +99,7 @@ async fn exchange_code(state: &Arc<AppState>, form: &OAuthParameters) -> Result<
         let mut batch = Batch::progress();
         let (grant, response) = create_grant(state, &mut batch, &user, terms).await?;
         store::oauth::code::use_up(&mut batch, &secret, &code, grant);
-        match state.intake.store().commit(batch).await {
+        match state.services.store.commit(batch).await {
             Ok(()) => {
                 notify_granted(state, code.grantor.account, grant).await;
                 return Ok(response);
@@ -141,7 +141,7 @@ async fn exchange_refresh_token(state: &Arc<AppState>, form: &OAuthParameters) -
     let secret = OAuthSecret::parse(OAuthSecretKind::RefreshToken, form.require("refresh_token")?);
     let secret = secret.ok_or_else(unknown)?;
     for _ in 0..TRIES_MAX {
-        let (store, now) = (state.intake.store(), state.intake.clock().now());
+        let (store, now) = (&state.services.store, state.services.clock.now());
         let token = store::oauth::token::get(store, &secret).await?.filter(|token| token.kind == TokenKind::Refresh);
         let token = token.filter(|_| now < secret.expires_at).ok_or_else(unknown)?;
         let grant = store::oauth::grant::get(store, token.account, token.grant).await?.ok_or_else(unknown)?;
@@ -189,17 +189,17 @@ async fn exchange_device_code(state: &Arc<AppState>, form: &OAuthParameters) -> 
     let client_id = form.require("client_id")?;
     let secret = OAuthSecret::parse(OAuthSecretKind::DeviceCode, form.require("device_code")?).ok_or_else(unknown)?;
     for _ in 0..TRIES_MAX {
-        let now = state.intake.clock().now();
+        let now = state.services.clock.now();
         if secret.expires_at <= now {
             return Err(error(OAuthErrorCode::ExpiredToken, "The device code has expired; begin again"));
         }
-        let device = store::oauth::device::get(state.intake.store(), &secret).await?.ok_or_else(unknown)?;
+        let device = store::oauth::device::get(&state.services.store, &secret).await?.ok_or_else(unknown)?;
         if device.client.id != client_id {
             return Err(invalid_grant("The device code belongs to another client"));
         }
         let (grantor, scopes) = match device.decision {
             DeviceDecision::Pending => {
-                return Err(match state.device_polls.poll(secret.hash(), secret.expires_at, now) {
+                return Err(match state.oauth.device_polls.poll(secret.hash(), secret.expires_at, now) {
                     PollDecision::Wait => error(OAuthErrorCode::AuthorizationPending, "The user has not decided yet"),
                     PollDecision::SlowDown => {
                         error(OAuthErrorCode::SlowDown, "Wait five seconds longer between requests")
@@ -216,7 +216,7 @@ async fn exchange_device_code(state: &Arc<AppState>, form: &OAuthParameters) -> 
         let terms = GrantTerms { grantor, client: device.client.clone(), scopes, audience: device.audience };
         let (grant, response) = create_grant(state, &mut batch, &user, terms).await?;
         store::oauth::device::consume(&mut batch, &secret, &device);
-        match state.intake.store().commit(batch).await {
+        match state.services.store.commit(batch).await {
             Ok(()) => {
                 notify_granted(state, grantor.account, grant).await;
                 return Ok(response);
@@ -243,15 +243,15 @@ async fn end_reused(
 pub(super) async fn end_grant(state: &AppState, account: AccountId, grant: GrantId) -> Result<(), OAuthFailure> {
     let mut batch = Batch::progress();
     store::oauth::grant::delete(&mut batch, account, grant);
-    state.intake.store().commit(batch).await?;
-    state.intake.credentials().forget_last_used(grant.to_bytes());
-    state.intake.credentials().notify_access_change(account);
+    state.services.store.commit(batch).await?;
+    state.accounts.credentials.forget_last_used(grant.to_bytes());
+    state.accounts.credentials.notify_access_change(account);
     Ok(())
 }
 
 /// Notifies the owners by email of new access.
 async fn notify_granted(state: &Arc<AppState>, account: AccountId, grant: GrantId) {
-    if let Ok(Some(account)) = store::account::get(state.intake.store(), account).await {
+    if let Ok(Some(account)) = store::account::get(&state.services.store, account).await {
         login_links::notify_access_granted(state, &account, AccessGrant::Credential("OAuth grant", grant.to_string()));
     }
 }

@@ -20,7 +20,8 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
     let before = view.request.query.get("before").parse::<CommissionId>().ok();
     let page_request = ListPageRequest { before: before.map(CommissionId::to_bytes), limit: ENTRIES, from: None };
     let filter = CommissionFilter { partner: Some(partner.id), ..CommissionFilter::default() };
-    let page = store::affiliate::commission::list(state.intake.store(), partner.account, &filter, page_request).await?;
+    let page =
+        store::affiliate::commission::list(&state.services.store, partner.account, &filter, page_request).await?;
     let next = page.next.map(|id| CommissionId::from_bytes(id).to_string());
     let content = maud! {
         @if page.rows.is_empty() {

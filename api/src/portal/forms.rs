@@ -168,9 +168,9 @@ fn check_rate_limit(
     request: &PortalRequest,
     form: &'static str,
 ) -> Option<FormOutcome> {
-    let (now, email) = (state.intake.clock().now(), partner_session.partner.email.to_string());
+    let (now, email) = (state.services.clock.now(), partner_session.partner.email.to_string());
     let counted =
-        state.sign_in_limiter.count_partner_form(request.client_ip, partner_session.program.id, form, &email, now);
+        state.sign_in.limiter.count_partner_form(request.client_ip, partner_session.program.id, form, &email, now);
     counted.err().map(|problem| FormOutcome::RateLimited(Box::new(rate_limited_page(&problem))))
 }
 

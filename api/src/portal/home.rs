@@ -110,5 +110,5 @@ fn activity<'a>(
 ) -> PartnerActivity<'a> {
     let main = partner_balances.days.iter().max_by_key(|(_, days)| days.iter().filter(|sum| **sum > 0).count());
     let (currency, money) = main.map_or((default_currency, [].as_slice()), |(currency, days)| (*currency, days));
-    PartnerActivity { currency, money, clicks: &clicks.days, now: state.intake.clock().now() }
+    PartnerActivity { currency, money, clicks: &clicks.days, now: state.services.clock.now() }
 }

@@ -156,8 +156,8 @@ async fn submit_application(
     campaign: &Campaign,
     application: &PartnerApplication,
 ) -> Result<(), AffiliateError> {
-    let (email, now) = (application.draft.email.to_string(), state.intake.clock().now());
-    let Some(attempt) = state.sign_in_limiter.try_join(program.id, &email, now) else { return Ok(()) };
+    let (email, now) = (application.draft.email.to_string(), state.services.clock.now());
+    let Some(attempt) = state.sign_in.limiter.try_join(program.id, &email, now) else { return Ok(()) };
     let applied = state.affiliate.portal.applications.apply_by_form(program, campaign, application).await;
     if applied.is_err() {
         // No email was sent.

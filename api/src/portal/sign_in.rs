@@ -111,8 +111,8 @@ pub(super) fn check_rate_limit(
     email: &Address,
     form: &'static str,
 ) -> Option<PortalPage> {
-    let (now, email) = (state.intake.clock().now(), email.to_string());
-    let counted = state.sign_in_limiter.count_portal_form(request.client_ip, program.id, form, &email, now);
+    let (now, email) = (state.services.clock.now(), email.to_string());
+    let counted = state.sign_in.limiter.count_portal_form(request.client_ip, program.id, form, &email, now);
     counted.err().map(|problem| rate_limited_page(&problem))
 }
 

@@ -129,7 +129,7 @@ pub async fn list(
     }
     let order = if ascending { ScanOrder::Ascending } else { ScanOrder::Descending };
     let query = ReceivedQuery { order, from, limit: page.limit, after: filter.after, before: filter.before };
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let listed = received_email::list(store, account, &query, |email| filter.matches(email)).await?;
     // In the order of arrival every page has a cursor, so that a client can poll from it.
     let position = match ascending {

@@ -38,13 +38,13 @@ fn received_email_not_found() -> Problem {
 
 /// Loads a received email of the account. A key that is bound to a domain finds only that domain's.
 pub(crate) async fn find(state: &AppState, tenant: &Tenant, id: ReceivedId) -> Result<ReceivedEmail, Problem> {
-    let found = received_email::get(state.intake.store(), tenant.account().id, id).await?;
+    let found = received_email::get(&state.services.store, tenant.account().id, id).await?;
     let is_visible = |email: &ReceivedEmail| tenant.bound_to().is_none_or(|bound_domain| bound_domain == email.domain);
     found.filter(is_visible).ok_or_else(received_email_not_found)
 }
 
 /// Loads the stored message, including the trace fields added on receipt.
 pub(crate) async fn load_message(state: &AppState, received: &ReceivedEmail) -> Result<Bytes, Problem> {
-    let bytes = received_email::get_message(state.intake.store(), received).await?;
+    let bytes = received_email::get_message(&state.services.store, received).await?;
     bytes.ok_or_else(|| Problem::new(ErrorCode::NOT_FOUND, "The message is no longer stored"))
 }

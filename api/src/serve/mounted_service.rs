@@ -43,13 +43,13 @@ where
         Err(problem) => Some(problem_response(&problem, state.next_request_id(), &state.options.base_url)),
     };
     if let Some(response) = refused {
-        state.tasks.spawn(body::drain(body));
+        state.background.tasks.spawn(body::drain(body));
         return with_length(response);
     }
     let allowance = state.memory_budget.allowance(MemoryHolder::network(access::client_ip(&head)));
     let read = body::read_body(&mut body, &head.headers, service.body_bytes_max(), Media::Json, &allowance).await;
     if !body.is_end_stream() {
-        state.tasks.spawn(body::drain(body));
+        state.background.tasks.spawn(body::drain(body));
     }
     match read {
         Ok((content, _share)) => with_length(service.answer(server, head, content).await.map(whole)),

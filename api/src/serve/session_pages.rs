@@ -77,14 +77,14 @@ where
             None => None,
         };
         if let Some(user) = &user {
-            state.intake.check_rate_limit(user.tenant().account()).map_err(Problem::rate_limited)?;
+            state.accounts.limits.requests.check(user.tenant().account()).map_err(Problem::rate_limited)?;
         }
         Ok((method, user))
     };
     let (method, user) = match checked.await {
         Ok(checked) => checked,
         Err(problem) => {
-            state.tasks.spawn(body::drain(body));
+            state.background.tasks.spawn(body::drain(body));
             return Err(problem);
         }
     };
@@ -96,7 +96,7 @@ where
     let allowance = state.memory_budget.allowance(holder);
     let read = body::read_form(&mut body, &head.headers, bytes_max, &allowance).await;
     if !body.is_end_stream() {
-        state.tasks.spawn(body::drain(body));
+        state.background.tasks.spawn(body::drain(body));
     }
     let (body, share) = read?;
     let operations = server;

@@ -11,7 +11,7 @@ use mail::id::SuppressionId;
 use mail::import::NOTE_CHARS_MAX;
 use mail::quota::Noun;
 use mail::suppression::{SuppressionCause, SuppressionReason, SuppressionTarget};
-use queue::suppressions::SuppressionResult;
+use queue::suppressions::{SuppressionResult, SuppressionService};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -181,7 +181,7 @@ pub async fn add(
     request: AddSuppressions,
 ) -> Result<AddSuppressionsResponse, Problem> {
     let AddSuppressions { targets, note, expires_at } = request;
-    if expires_at.is_some_and(|end| end <= state.intake.clock().now()) {
+    if expires_at.is_some_and(|end| end <= state.services.clock.now()) {
         return Err(Problem::field("expires_at", "must be in the future"));
     }
     let terms = SuppressionTerms { note: note.as_deref(), expires_at };
@@ -190,7 +190,7 @@ pub async fn add(
         expires_at,
         ..SuppressionCause::new(target.clone(), SuppressionReason::Manual, tenant.actor().source())
     };
-    let (account, contacts) = (tenant.account().id, state.intake.suppressions());
+    let (account, contacts) = (tenant.account().id, SuppressionService::new(&state.services));
     let reserve = async |causes: &[SuppressionCause]| {
         let added = contacts.would_add(account, causes).await?.into_iter().filter(|adds| *adds).count();
         state.reserve_storage(&tenant, Noun::Suppressions, added as u64).await

@@ -120,7 +120,7 @@ pub async fn check(
     request: CheckSuppressions,
 ) -> Result<CheckSuppressionsResponse, Problem> {
     let CheckSuppressions { emails: entries } = request;
-    let (store, now) = (state.intake.store(), state.intake.clock().now());
+    let (store, now) = (&state.services.store, state.services.clock.now());
     let targets: Vec<SuppressionTarget> = entries.iter().flatten().cloned().collect();
     let suppressions = store::suppression::list_address_suppressions(store, tenant.account().id, &targets, now).await?;
     let mut suppressions = suppressions.into_iter();

@@ -92,7 +92,7 @@ pub async fn dry_run(
     list: ImportSuppressions,
 ) -> Result<DryRunImportResponse, Problem> {
     let text = std::str::from_utf8(&list.text).map_err(Problem::internal)?;
-    let forecast = state.intake.suppression_importer().forecast(tenant.account(), text, &list.columns).await?;
+    let forecast = state.accounts.suppression_importer.forecast(tenant.account(), text, &list.columns).await?;
     let ImportForecast { counts, repeated, left_out, others } = forecast;
     let ImportCounts { total, created, exists, invalid, refused, .. } = counts;
     let views = |lines: Vec<LineForecast>| lines.into_iter().map(LineForecastView::from_line).collect();

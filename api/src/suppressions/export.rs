@@ -11,9 +11,9 @@ use http::header::{CONTENT_DISPOSITION, HeaderValue};
 use mail::csv::{self, CsvCell};
 use mail::id::{AccountId, SuppressionId};
 use mail::suppression::Suppression;
-use queue::intake::Intake;
 use serde_json::{Value, json};
 use store::access::Tenant;
+use store::engine::Store;
 use store::suppression::{SuppressionFilter, SuppressionPage};
 use tokio::sync::mpsc;
 
@@ -88,24 +88,24 @@ pub async fn export(
     input: ExportSuppressions,
 ) -> Result<SuppressionsCsv, Problem> {
     let ExportSuppressions(SuppressionQuery { email, mut filter }) = input;
-    filter.holding_at = Some(state.intake.clock().now());
+    filter.holding_at = Some(state.services.clock.now());
     let mut first_chunk = String::new();
     csv::write_record(&mut first_chunk, &NAMES.iter().map(|name| CsvCell::text(name)).collect::<Vec<_>>());
     let account = tenant.account().id;
     if let Some(target) = email {
-        let found = store::suppression::get(state.intake.store(), account, &target).await?;
+        let found = store::suppression::get(&state.services.store, account, &target).await?;
         let found = found.map(|found| found.suppression).filter(|suppression| filter.matches(suppression));
         found.iter().for_each(|suppression| write_row(&mut first_chunk, suppression));
         return Ok(SuppressionsCsv { first_chunk: first_chunk.into(), stream: None });
     }
     // The first chunk is read before the response begins, so an unreadable store is still answered 503.
     let SuppressionPage { suppressions, next } =
-        store::suppression::list(state.intake.store(), account, &filter, None, CHUNK_ROWS).await?;
+        store::suppression::list(&state.services.store, account, &filter, None, CHUNK_ROWS).await?;
     suppressions.iter().for_each(|suppression| write_row(&mut first_chunk, suppression));
     let stream = next.map(|next| {
         let (sender, stream) = mpsc::channel(CHUNKS_BUFFERED);
-        let intake = state.intake.clone();
-        state.tasks.spawn(async move { stream_rest(&intake, account, &filter, next, &sender).await });
+        let store = state.services.store.clone();
+        state.background.tasks.spawn(async move { stream_rest(&store, account, &filter, next, &sender).await });
         stream
     });
     Ok(SuppressionsCsv { first_chunk: first_chunk.into(), stream })
@@ -113,14 +113,14 @@ pub async fn export(
 
 /// Sends the remaining chunks until the list ends or the client disconnects.
 async fn stream_rest(
-    intake: &Intake,
+    store: &Store,
     account: AccountId,
     filter: &SuppressionFilter,
     mut next: SuppressionId,
     sender: &mpsc::Sender<Result<Bytes, BodyStreamError>>,
 ) {
     loop {
-        let chunk = match store::suppression::list(intake.store(), account, filter, Some(next), CHUNK_ROWS).await {
+        let chunk = match store::suppression::list(store, account, filter, Some(next), CHUNK_ROWS).await {
             Ok(listed) => {
                 let mut chunk = String::new();
                 listed.suppressions.iter().for_each(|suppression| write_row(&mut chunk, suppression));

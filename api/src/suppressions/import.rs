@@ -185,7 +185,7 @@ pub async fn list(
     ListImports { page }: ListImports,
 ) -> Result<ImportList, Problem> {
     let before = page.before_id(KIND_SUPPRESSION_IMPORT)?.map(ImportId::from_bytes);
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     let mut found = store::suppression_import::list(store, account, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
@@ -200,7 +200,7 @@ pub async fn list(
 /// The list is invalid; too many imports are unfinished; the store cannot be read or written.
 pub async fn start(state: Arc<AppState>, tenant: Tenant, list: ImportSuppressions) -> Result<ImportResponse, Problem> {
     let ImportSuppressions { text, total, .. } = list;
-    let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
+    let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     if store::suppression_import::list_open(store, Some(account), UNFINISHED_IMPORTS_MAX).await?.len()
         == UNFINISHED_IMPORTS_MAX
     {
@@ -208,7 +208,7 @@ pub async fn start(state: Arc<AppState>, tenant: Tenant, list: ImportSuppression
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
     let import = SuppressionImport {
-        id: ImportId::new(now, state.intake.entropy().unique_bits()),
+        id: ImportId::new(now, state.services.entropy.unique_bits()),
         account,
         status: ImportStatus::Queued,
         counts: ImportCounts { total, ..ImportCounts::default() },
@@ -221,7 +221,7 @@ pub async fn start(state: Arc<AppState>, tenant: Tenant, list: ImportSuppression
     store::suppression_import::create(&mut batch, &import, text.into());
     store::suppression_import::purge_oldest(store, &mut batch, account, IMPORTS_KEPT_MAX).await?;
     store.commit(batch).await.map_err(commit_error_problem)?;
-    state.intake.suppression_importer().wake();
+    state.accounts.suppression_importer.wake();
     Ok(ImportResponse::from_import(&import))
 }
 
@@ -246,7 +246,7 @@ impl FromRequest for ImportPath {
 /// # Errors
 /// The import does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, ImportPath(id): ImportPath) -> Result<ImportResponse, Problem> {
-    let found = store::suppression_import::get(state.intake.store(), tenant.account().id, id).await?;
+    let found = store::suppression_import::get(&state.services.store, tenant.account().id, id).await?;
     let found = found.ok_or_else(|| Problem::not_found("import"))?;
     Ok(ImportResponse::from_import(&found.import))
 }

@@ -116,7 +116,7 @@ impl RenderRequest {
             }
             Some(RenderedVersion::Published(number)) => {
                 let template = find(state, tenant, key).await?;
-                let (store, account) = (state.intake.store(), template.account);
+                let (store, account) = (&state.services.store, template.account);
                 let found = store::template::get_version(store, account, template.id, number).await?;
                 let (version, bodies) = found.ok_or_else(|| Problem::not_found("version"))?;
                 (version.settings, bodies)

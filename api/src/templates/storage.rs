@@ -23,7 +23,7 @@ fn template_not_found() -> Problem {
 }
 
 pub(super) async fn find(state: &AppState, tenant: &Tenant, key: &TemplateKey) -> Result<Template, Problem> {
-    let found = store::template::find(state.intake.store(), tenant.account().id, key).await?;
+    let found = store::template::find(&state.services.store, tenant.account().id, key).await?;
     found.ok_or_else(template_not_found)
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn find_with_bodies(
 ) -> Result<(Template, TemplateBodies), Problem> {
     for _ in 0..TRIES_MAX {
         let template = find(state, tenant, key).await?;
-        if let Some(bodies) = store::template::get_draft(state.intake.store(), &template).await? {
+        if let Some(bodies) = store::template::get_draft(&state.services.store, &template).await? {
             return Ok((template, bodies));
         }
     }
@@ -71,7 +71,7 @@ pub(super) async fn commit(state: &AppState, batch: Batch) -> Result<bool, Probl
         Problem::new(ErrorCode::CONFLICT, format!("Another template already has this {field}"))
             .with_details(json!({"field": field}))
     };
-    match state.intake.store().commit(batch).await {
+    match state.services.store.commit(batch).await {
         Ok(()) => Ok(true),
         Err(CommitError::Conflict { key }) => match store::template::conflict_kind(&key) {
             Some(TemplateConflict::Alias) => Err(duplicate_problem("alias")),

@@ -98,7 +98,7 @@ pub async fn publish(
             return Err(Problem::field("html", "`html` or `text` is required to publish a template"));
         }
         let reserved = reserve_storage(&state, &tenant, &bodies).await?;
-        let now = state.intake.clock().now();
+        let now = state.services.clock.now();
         let (mut after, published) = before.with_next_version(now);
         after.changed = false;
         let version = request.build_version(&tenant, published, before.draft.clone());
@@ -128,11 +128,11 @@ pub async fn roll_back(
     let RollBackTemplate { version: target_version, publication: request } = request;
     for _ in 0..TRIES_MAX {
         let (before, draft_bodies) = find_with_bodies(&state, &tenant, &key).await?;
-        let (store, account) = (state.intake.store(), before.account);
+        let (store, account) = (&state.services.store, before.account);
         let old = store::template::get_version(store, account, before.id, target_version).await?;
         let (old, bodies) = old.ok_or_else(|| Problem::not_found("version"))?;
         let reserved = reserve_storage(&state, &tenant, &bodies).await?;
-        let now = state.intake.clock().now();
+        let now = state.services.clock.now();
         let (mut after, published) = before.with_next_version(now);
         let mut version = request.build_version(&tenant, published, old.settings.clone());
         version.note.get_or_insert_with(|| format!("Rollback to version {target_version}"));
@@ -186,7 +186,7 @@ pub async fn list(
     let ListTemplateVersions(TemplatePath(key), page) = input;
     let before = page.before_template_version()?;
     let template = find(&state, &tenant, &key).await?;
-    let mut found = store::template::list_versions(state.intake.store(), &template, before, page.limit + 1).await?;
+    let mut found = store::template::list_versions(&state.services.store, &template, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let last = found.last().filter(|_| has_more);
@@ -227,7 +227,7 @@ pub async fn get(
     let template = find(&state, &tenant, &key).await?;
     let not_found = || Problem::not_found("version");
     let number = number.ok_or_else(not_found)?;
-    let found = store::template::get_version(state.intake.store(), template.account, template.id, number).await?;
+    let found = store::template::get_version(&state.services.store, template.account, template.id, number).await?;
     let (version, bodies) = found.ok_or_else(not_found)?;
     Ok(TemplateVersionResponse { version: TemplateVersionDetail::from_version(&version, bodies) })
 }

@@ -4,11 +4,15 @@
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::cidr::client_prefix;
 use mail::id::AccountId;
+use queue::email_tracking::EmailTracking;
 use queue::rate_limit::{RateBucket, RateLimitStatus, RequestRate};
+use queue::services::Services;
+use tokio::sync::Semaphore;
 
 /// Visits a second of one address (one /64 of IPv6), such as an office; the burst is twice that.
 const PER_ADDRESS: u32 = 10;
@@ -17,6 +21,9 @@ const PER_SITE: u32 = 200;
 /// Most buckets. Empty buckets are evicted; if all are in use, new keys are refused.
 const BUCKETS_MAX: usize = 50_000;
 
+/// Most reports of referral sign-ups that are processed in the background at once.
+const SIGNUP_REPORTS_MAX: usize = 512;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum LimitKey {
     Address(Option<IpAddr>),
@@ -24,6 +31,29 @@ enum LimitKey {
 }
 
 /// The rate limiter of visits.
+/// Limits of what browsers and mail programs report.
+pub(crate) struct VisitLimits {
+    /// Page visits.
+    pub(crate) pages: VisitRateLimiter,
+    /// Referral visits of an affiliate program.
+    pub(crate) referrals: VisitRateLimiter,
+    /// Permits for referral sign-up reports, which are processed after the response.
+    pub(crate) signup_reports: Arc<Semaphore>,
+    /// Records opens and clicks, a bounded number at a time.
+    pub(crate) emails: EmailTracking,
+}
+
+impl VisitLimits {
+    pub(crate) fn new(services: &Services) -> Self {
+        Self {
+            pages: VisitRateLimiter::default(),
+            referrals: VisitRateLimiter::default(),
+            signup_reports: Arc::new(Semaphore::new(SIGNUP_REPORTS_MAX)),
+            emails: EmailTracking::new(services.clone()),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct VisitRateLimiter(Mutex<HashMap<LimitKey, RateBucket>>);
 

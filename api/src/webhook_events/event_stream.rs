@@ -40,20 +40,20 @@ pub(super) async fn start(
     input: ListWebhookEvents,
 ) -> Result<BodyStream, Problem> {
     let account = tenant.account().id;
-    let Some(subscriber) = state.intake.webhooks().subscribe(account) else {
+    let Some(subscriber) = state.accounts.webhooks.subscribe(account) else {
         let text = "Too many event streams are open: close one";
         return Err(Problem::new(ErrorCode::SERVICE_UNAVAILABLE, text));
     };
     let position = match input.cursor {
         Some(position) => position,
-        None => store::event_log::last_number(state.intake.store(), account).await?,
+        None => store::event_log::last_number(&state.services.store, account).await?,
     };
     let (sender, stream) = mpsc::channel(CHUNKS_BUFFERED);
     // A client that loses the connection before its first event resumes here. The channel is empty, so this fits.
     let _ = sender.try_send(Ok(position_chunk(position)));
     let writer =
         EventStreamWriter { state: Arc::clone(state), account, query: input, last_sent: position, chunks: sender };
-    state.tasks.spawn(async move {
+    state.background.tasks.spawn(async move {
         let _ = writer.run(&subscriber).await;
     });
     Ok(stream)
@@ -75,7 +75,7 @@ struct EventStreamWriter {
 impl EventStreamWriter {
     async fn run(mut self, subscriber: &StreamSubscriber) -> Result<(), ReadError> {
         let state = Arc::clone(&self.state);
-        let shared = state.intake.store().is_shared();
+        let shared = state.services.store.is_shared();
         let mut last_write = tokio::time::Instant::now();
         loop {
             // Subscribe before reading the store, so that no event is missed in between.
@@ -98,7 +98,7 @@ impl EventStreamWriter {
                     }
                 }
                 () = self.chunks.closed() => return Ok(()),
-                () = state.shutdown.cancelled() => return Ok(()),
+                () = state.background.shutdown.cancelled() => return Ok(()),
             }
         }
     }
@@ -107,16 +107,16 @@ impl EventStreamWriter {
     async fn send_chunk(&self, chunk: Bytes) -> bool {
         tokio::select! {
             sent = self.chunks.send(Ok(chunk)) => sent.is_ok(),
-            () = self.state.shutdown.cancelled() => false,
+            () = self.state.background.shutdown.cancelled() => false,
         }
     }
 
     /// Reads the next matching events; `None` if there are none yet.
     async fn read_chunk(&mut self) -> Result<Option<Bytes>, ReadError> {
-        let intake = &self.state.intake;
+        let AppState { services, accounts, .. } = &*self.state;
         loop {
             let entries =
-                store::event_log::list_after(intake.store(), self.account, self.last_sent, CHUNKS_MAX).await?;
+                store::event_log::list_after(&services.store, self.account, self.last_sent, CHUNKS_MAX).await?;
             let Some(last) = entries.last().map(|entry| entry.number) else { return Ok(None) };
             let chosen: Vec<_> =
                 entries.into_iter().filter(|entry| self.query.matches(entry)).take(CHUNK_EVENTS).collect();
@@ -124,7 +124,7 @@ impl EventStreamWriter {
             let full = chosen.len() == CHUNK_EVENTS;
             self.last_sent = chosen.last().map(|entry| entry.number).filter(|_| full).unwrap_or(last);
             let mut chunk = String::new();
-            for dispatched in intake.webhooks().dispatched_events(self.account, &chosen).await? {
+            for dispatched in accounts.webhooks.dispatched_events(self.account, &chosen).await? {
                 let (cursor, kind) =
                     (paging::after_number(KIND_STREAM, dispatched.number), dispatched.event.kind.name());
                 let data = serde_json::to_string(&WebhookEventView::from(dispatched)).unwrap_or_default();

@@ -90,7 +90,7 @@ pub(crate) fn parse_event_name(word: &str) -> Option<String> {
 /// The endpoint does not exist; the cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDeliveries) -> Result<WebhookDeliveryList, Problem> {
     let account = tenant.account().id;
-    let found = state.intake.webhooks().webhook(account, input.webhook).await;
+    let found = state.accounts.webhooks.webhook(account, input.webhook).await;
     found.map_err(|error| webhook_error_problem(error, &state))?;
     let mut before = input.page.before_id(paging::KIND_DELIVERY)?.map(DeliveryId::from_bytes);
     if let Some(at) = input.created_before {
@@ -102,7 +102,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDeliveries) -
             && (input.kinds.is_empty() || input.kinds.contains(&delivery.kind))
             && input.created_after.is_none_or(|after| delivery.created_at > after)
     };
-    let (store, limit) = (state.intake.store(), input.page.limit);
+    let (store, limit) = (&state.services.store, input.page.limit);
     let listed =
         store::webhook_delivery::list(store, account, input.webhook, before, limit, SCANNED_DELIVERIES_MAX, passes)
             .await?;
@@ -144,17 +144,17 @@ pub async fn get(
     tenant: Tenant,
     input: WebhookDeliveryPath,
 ) -> Result<WebhookDeliveryResponse, Problem> {
-    let (store, account) = (state.intake.store(), tenant.account().id);
+    let (store, account) = (&state.services.store, tenant.account().id);
     state
-        .intake
-        .webhooks()
+        .accounts
+        .webhooks
         .webhook(account, input.webhook)
         .await
         .map_err(|error| webhook_error_problem(error, &state))?;
     let found = store::webhook_delivery::get(store, account, input.webhook, input.id).await?;
     let delivery = found.ok_or_else(delivery_not_found)?;
     let attempts = store::webhook_delivery::list_attempts(store, &delivery).await?;
-    let body = state.intake.webhooks().delivery_body(&delivery).await?;
+    let body = state.accounts.webhooks.delivery_body(&delivery).await?;
     Ok(WebhookDeliveryResponse::from_delivery(&delivery, body.as_deref(), attempts))
 }
 
@@ -167,7 +167,7 @@ pub async fn replay(
     tenant: Tenant,
     input: WebhookDeliveryPath,
 ) -> Result<QueuedDeliveryResponse, Problem> {
-    let replayed = state.intake.webhooks().replay_delivery(tenant.account().id, input.webhook, input.id).await;
+    let replayed = state.accounts.webhooks.replay_delivery(tenant.account().id, input.webhook, input.id).await;
     let delivery = replayed.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(&delivery) })
 }
@@ -239,9 +239,9 @@ pub async fn replay_many(
 ) -> Result<QueuedDeliveriesResponse, Problem> {
     let ReplayDeliveries { webhook, selection: DeliverySelection { since, until, status, events } } = input;
     // Deliveries that are created from now on are not replayed.
-    let until = until.unwrap_or_else(|| state.intake.clock().now());
+    let until = until.unwrap_or_else(|| state.services.clock.now());
     let range = ReplaySelection { since, until, status, events };
-    let replayed = state.intake.webhooks().replay_deliveries(tenant.account().id, webhook, &range).await;
+    let replayed = state.accounts.webhooks.replay_deliveries(tenant.account().id, webhook, &range).await;
     let (queued, next) = replayed.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(QueuedDeliveriesResponse { queued, next_since: next.map(JsonTimestamp) })
 }

@@ -56,13 +56,13 @@ pub async fn send_test(
     tenant: Tenant,
     input: TestWebhook,
 ) -> Result<QueuedDeliveryResponse, Problem> {
-    let webhook = state.intake.webhooks().webhook(tenant.account().id, input.webhook).await;
+    let webhook = state.accounts.webhooks.webhook(tenant.account().id, input.webhook).await;
     let webhook = webhook.map_err(|error| webhook_error_problem(error, &state))?;
     if !webhook.enabled {
         return Err(Problem::new(ErrorCode::CONFLICT, "The webhook endpoint is disabled: enable it first"));
     }
-    let now = state.intake.clock().now();
-    let id = EventId::new(now, state.intake.entropy().unique_bits());
+    let now = state.services.clock.now();
+    let id = EventId::new(now, state.services.entropy.unique_bits());
     let ExampleEvent(kind) = input.test.event;
     let mut data = example_for(kind).data(id);
     data.insert("test".to_owned(), Value::Bool(true));
@@ -70,7 +70,7 @@ pub async fn send_test(
     let envelope =
         mail::webhook::WebhookBody { r#type: event, created_at: mail::timestamp::to_rfc3339(now), data: &data };
     let body = serde_json::to_string(&envelope).map_err(Problem::internal)?;
-    let queued = state.intake.webhooks().send_test_deliveries(std::slice::from_ref(&webhook), id, event, &body).await;
+    let queued = state.accounts.webhooks.send_test_deliveries(std::slice::from_ref(&webhook), id, event, &body).await;
     let queued = queued.map_err(|error| webhook_error_problem(error, &state))?;
     let delivery = queued.first().ok_or_else(webhook_not_found)?;
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(delivery) })

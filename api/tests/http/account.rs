@@ -14,7 +14,7 @@ async fn the_account_its_limits_and_its_usage() {
         options.receives_mail = true;
     })
     .await;
-    let store = world.intake.store();
+    let store = &world.services.store;
     let before = store::account::find(store, "owner1@example.com").await.unwrap().unwrap();
     let after = Account { plan: Plan::Free, ..before.clone() };
     let mut batch = Batch::progress();
@@ -60,9 +60,9 @@ async fn the_account_its_limits_and_its_usage() {
 /// Only the operator can verify the domain of the sandbox sender, so the error names the operator.
 #[tokio::test]
 async fn unconfigured_sandbox_is_reported() {
-    let world = World::with_intake(|parts| parts.sandbox_sender = Some("hi@sandbox.test".parse().unwrap())).await;
+    let world = World::with_parts(|parts| parts.sandbox_sender = Some("hi@sandbox.test".parse().unwrap())).await;
     assert_eq!(
-        world.intake.unverified_sandbox_domain().await.unwrap().map(ToString::to_string).as_deref(),
+        world.accounts.senders.unverified_sandbox_domain().await.unwrap().map(ToString::to_string).as_deref(),
         Some("sandbox.test")
     );
     let mail = json!({"from": "hi@sandbox.test", "to": "owner1@example.com", "subject": "s", "text": "t"});

@@ -16,7 +16,7 @@ use store::engine::{RedbOptions, Store};
 
 use crate::affiliate_ledger::event;
 use crate::affiliate_program::{owner, set_up};
-use crate::world::{World, intake};
+use crate::world::{Backend, World};
 
 struct Shop {
     world: World,
@@ -29,9 +29,9 @@ impl Shop {
     async fn open() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let options = RedbOptions { segment_bytes: 4 << 20, ..RedbOptions::new(directory.path().join("store")) };
-        let world = World::with_existing_intake(intake(Store::open(&options).unwrap()).await).await;
+        let world = World::with_backend(Backend::new(Store::open(&options).unwrap()).await).await;
         set_up(&world, 1).await;
-        let service = AffiliateService::new(world.intake.clone());
+        let service = world.affiliate.clone();
         let account = world.tenant().await.account().id;
         Self { world, service, account, _directory: directory }
     }
@@ -146,7 +146,7 @@ async fn invoice_during_partner_deletion_is_reversed() {
             sub_id: None,
         };
         shop.service.ledger.referrals.refer(shop.account, &draft, &no_extension).await.unwrap();
-        let now = shop.world.intake.clock().now().as_second();
+        let now = shop.world.services.clock.now().as_second();
         let invoice = json!({
             "id": format!("in_{name}"), "object": "invoice", "customer": format!("cus_{name}"), "currency": "usd",
             "status": "paid", "total": 5_000, "total_excluding_tax": 5_000, "amount_paid": 5_000,

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use affiliate::service::AffiliateService;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::task::PARTITIONS;
@@ -101,9 +100,9 @@ pub(crate) async fn connect_program(
     partner(world, json!({"email": "ada@example.org", "token": "ada"})).await;
     let referral = json!({"token": "ada", "email": "grace@example.net"});
     assert_eq!(world.call(Method::POST, "/affiliate-referrals", &referral).await.status, StatusCode::CREATED);
-    world.intake.clock().advance(Duration::from_secs(60));
+    world.services.clock.advance(Duration::from_secs(60));
     let (address, requests) = start_processor(pages(), silent_for).await;
-    world.intake.clock().advance(Duration::from_secs(60));
+    world.services.clock.advance(Duration::from_secs(60));
     let connection = json!({"webhook_secrets": ["whsec_one"], "api_base": address, "restricted_key": "rk_live_1"});
     let response = owner(world, &session, Method::PUT, "/processor", connection).await;
     assert_eq!(response.status, StatusCode::OK, "{response:?}");
@@ -112,8 +111,8 @@ pub(crate) async fn connect_program(
 
 /// Runs backfills until none is left.
 async fn run_backfills(world: &World) {
-    let service = AffiliateService::new(world.intake.clone());
-    while service.backfills.backfill_due(0..=PARTITIONS - 1, world.intake.clock().now()).await.unwrap() {}
+    let service = world.affiliate.clone();
+    while service.backfills.backfill_due(0..=PARTITIONS - 1, world.services.clock.now()).await.unwrap() {}
 }
 
 /// Starts a backfill and runs it to its end.
@@ -123,7 +122,7 @@ async fn run_backfill(world: &World, session: &crate::world::TestSession, since:
     let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     for _ in 0..3 {
         run_backfills(world).await;
-        world.intake.clock().advance(Duration::from_secs(15));
+        world.services.clock.advance(Duration::from_secs(15));
     }
     owner(world, session, Method::GET, &path, json!({})).await.json()["backfill"].clone()
 }
@@ -142,7 +141,7 @@ async fn backfill_reads_oldest_first() {
         ]
     };
     let (session, _) = connect_program(&world, pages, 0).await;
-    let since = json!({"since": world.intake.clock().now().as_second() - 3600});
+    let since = json!({"since": world.services.clock.now().as_second() - 3600});
     let started = owner(&world, &session, Method::POST, "/backfill", since).await;
     assert_eq!(started.status, StatusCode::ACCEPTED, "{started:?}");
     let started = started.json()["backfill"].clone();
@@ -187,7 +186,7 @@ async fn unresponsive_processor_is_retried_then_fails() {
     let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     for _ in 0..5 {
         run_backfills(&world).await;
-        world.intake.clock().advance(Duration::from_secs(301));
+        world.services.clock.advance(Duration::from_secs(301));
     }
     let failed = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
@@ -216,7 +215,7 @@ async fn backfill_needs_an_api_key() {
 #[tokio::test]
 async fn backfill_records_every_object() {
     let world = World::start().await;
-    let since = world.intake.clock().now().as_second() + 60;
+    let since = world.services.clock.now().as_second() + 60;
     let pages = || {
         let mut billed_before = invoice(&world, "in_1", "cus_1", 1_000);
         billed_before["created"] = json!(since - 40 * 86_400);
@@ -227,7 +226,7 @@ async fn backfill_records_every_object() {
             (invoice(&world, "in_2", "cus_gone", 2_000), invoice(&world, "in_3", "cus_2", 3_000));
         let mut last = invoice(&world, "in_4", "cus_1", 4_000);
         // The clock advances by a minute before the backfill starts.
-        last["created"] = json!(world.intake.clock().now().as_second() + 60);
+        last["created"] = json!(world.services.clock.now().as_second() + 60);
         let customer = |id: &str| json!({"id": id, "object": "customer", "email": "grace@example.net", "metadata": {}});
         let note = json!({"id": "cn_1", "object": "credit_note", "invoice": "in_4", "currency": "usd",
             "status": "issued", "post_payment_amount": 2_000, "out_of_band_amount": 2_000});
@@ -268,7 +267,7 @@ async fn unrecordable_objects_are_reported() {
         vec![("/v1/account", account), ("/v1/customers", json!(404)), ("/v1/invoices", lists)]
     };
     let (session, _) = connect_program(&world, pages, 0).await;
-    let since = world.intake.clock().now().as_second() - 3_600;
+    let since = world.services.clock.now().as_second() - 3_600;
     let ended = run_backfill(&world, &session, since).await;
     assert_eq!(ended["status"], "failed", "{ended}");
     let error = ended["error"].as_str().unwrap();
@@ -285,7 +284,7 @@ async fn error_names_the_failed_request() {
     let world = World::start().await;
     let pages = || vec![("/v1/account", json!({"id": "acct_1"})), ("/v1/charges", json!(403))];
     let (session, _) = connect_program(&world, pages, 0).await;
-    let since = world.intake.clock().now().as_second() - 3_600;
+    let since = world.services.clock.now().as_second() - 3_600;
     let started = owner(&world, &session, Method::POST, "/backfill", json!({"since": since})).await;
     let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     run_backfills(&world).await;
@@ -331,7 +330,7 @@ async fn processor_without_filters_is_backfilled() {
             list["unfiltered"] = json!(true);
             list
         };
-        let now = world.intake.clock().now().as_second();
+        let now = world.services.clock.now().as_second();
         let mut unpaid = invoice(&world, "in_3", "cus_1", 7_000);
         unpaid["status"] = json!("open");
         let mut early = invoice(&world, "in_0", "cus_1", 9_000);
@@ -357,7 +356,7 @@ async fn processor_without_filters_is_backfilled() {
         ]
     };
     let (session, _) = connect_program(&world, pages, 0).await;
-    let since = world.intake.clock().now().as_second() - 3_600;
+    let since = world.services.clock.now().as_second() - 3_600;
     let done = run_backfill(&world, &session, since).await;
     assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null), "{done}");
     assert_eq!(done["invoices_seen"], 2, "neither the open invoice nor the early one: {done}");
@@ -378,12 +377,12 @@ async fn unreadable_customers_stop_the_backfill() {
         vec![("/v1/account", account), ("/v1/customers", json!(403)), ("/v1/invoices", list(json!([paid])))]
     };
     let (session, _) = connect_program(&world, pages, 0).await;
-    let since = world.intake.clock().now().as_second() - 3_600;
+    let since = world.services.clock.now().as_second() - 3_600;
     let started = owner(&world, &session, Method::POST, "/backfill", json!({"since": since})).await;
     let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     for _ in 0..6 {
         run_backfills(&world).await;
-        world.intake.clock().advance(Duration::from_secs(300));
+        world.services.clock.advance(Duration::from_secs(300));
     }
     let failed = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
@@ -411,15 +410,15 @@ async fn charges_without_permission_are_not_reconciled() {
         ]
     };
     let (session, requests) = connect_program(&world, pages, 0).await;
-    let done = run_backfill(&world, &session, world.intake.clock().now().as_second() - 3_600).await;
+    let done = run_backfill(&world, &session, world.services.clock.now().as_second() - 3_600).await;
     assert_eq!(done["status"], "done", "{done}");
-    let (service, before) = (AffiliateService::new(world.intake.clone()), requests.load(Ordering::Relaxed));
-    world.intake.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
+    let (service, before) = (world.affiliate.clone(), requests.load(Ordering::Relaxed));
+    world.services.clock.advance(Duration::from_secs(29 * 86_400 + 3_600));
     for status in ["pending", "pending", "reversed"] {
-        let now = world.intake.clock().now();
+        let now = world.services.clock.now();
         service.reconciliation().reconcile_due(0..=PARTITIONS - 1, now).await.unwrap();
         assert_eq!(all(&world, "/affiliate-commissions").await[0]["status"], status);
-        world.intake.clock().advance(Duration::from_secs(601));
+        world.services.clock.advance(Duration::from_secs(601));
     }
     assert_eq!(requests.load(Ordering::Relaxed), before + 3);
     world.end().await;
@@ -463,15 +462,15 @@ async fn charges_are_reconciled_before_a_draft() {
         ]
     };
     let (session, _) = connect_program(&world, pages, 0).await;
-    let since = json!({"since": world.intake.clock().now().as_second() - 3600});
+    let since = json!({"since": world.services.clock.now().as_second() - 3600});
     owner(&world, &session, Method::POST, "/backfill", since).await;
     run_backfills(&world).await;
     let lines = all(&world, "/affiliate-commissions").await;
     assert!(lines.len() == 4 && lines.iter().all(|line| line["status"] == "pending"), "{lines:?}");
-    let service = AffiliateService::new(world.intake.clone());
+    let service = world.affiliate.clone();
     // Each line is checked a day before its hold ends, and waits for the response.
-    world.intake.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
-    let now = world.intake.clock().now();
+    world.services.clock.advance(Duration::from_secs(29 * 86_400 + 3_600));
+    let now = world.services.clock.now();
     service.reconciliation().reconcile_due(0..=PARTITIONS - 1, now).await.unwrap();
     let status = |lines: &[Value]| lines.iter().map(|line| line["status"].clone()).collect::<Vec<_>>();
     let lines = all(&world, "/affiliate-commissions").await;
@@ -488,7 +487,7 @@ async fn charges_are_reconciled_before_a_draft() {
 async fn start_backfill(world: &World, pages: StripePages) -> (crate::world::TestSession, Arc<AtomicUsize>, String) {
     let pages = || [pages, vec![("/v1/account", json!({"id": "acct_1", "object": "account"}))]].concat();
     let (session, requests) = connect_program(world, pages, 0).await;
-    let since = json!({"since": world.intake.clock().now().as_second() - 3_600});
+    let since = json!({"since": world.services.clock.now().as_second() - 3_600});
     let started = owner(world, &session, Method::POST, "/backfill", since).await;
     let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     (session, requests, path)
@@ -506,17 +505,17 @@ async fn wait_for_requests(requests: &AtomicUsize, before: usize) {
 async fn window_that_kills_the_process_is_abandoned() {
     let world = World::start().await;
     let (session, requests, path) = start_backfill(&world, Vec::new()).await;
-    let service = AffiliateService::new(world.intake.clone());
+    let service = world.affiliate.clone();
     let mut started = 0;
     for _ in 0..10 {
-        let (before, now) = (requests.load(Ordering::Relaxed), world.intake.clock().now());
+        let (before, now) = (requests.load(Ordering::Relaxed), world.services.clock.now());
         tokio::select! {
             biased;
             () = wait_for_requests(&requests, before) => started += 1,
             // No window was left, or only its end was recorded.
             _ = service.backfills.backfill_due(0..=PARTITIONS - 1, now) => {}
         }
-        world.intake.clock().advance(Duration::from_secs(301));
+        world.services.clock.advance(Duration::from_secs(301));
     }
     assert_eq!(started, 3);
     let failed = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();
@@ -533,7 +532,7 @@ async fn window_that_kills_the_process_is_abandoned() {
 async fn graceful_stop_is_not_a_failure() {
     let world = World::start().await;
     let (session, requests, path) = start_backfill(&world, Vec::new()).await;
-    let service = AffiliateService::new(world.intake.clone());
+    let service = world.affiliate.clone();
     for _ in 0..4 {
         let before = requests.load(Ordering::Relaxed);
         service.backfills.run(wait_for_requests(&requests, before)).await;
@@ -551,7 +550,7 @@ async fn oversized_object_is_reported_and_others_recorded() {
     large["description"] = json!("x".repeat(64 << 10));
     let mut small = invoice(&world, "in_small", "cus_1", 2_000);
     // Paid after the referral, which is created while the clock advances by two minutes.
-    let paid_at = world.intake.clock().now().as_second() + 60;
+    let paid_at = world.services.clock.now().as_second() + 60;
     for invoice in [&mut large, &mut small] {
         invoice["created"] = json!(paid_at);
         invoice["status_transitions"]["paid_at"] = json!(paid_at);
@@ -575,7 +574,7 @@ async fn oversized_object_is_reported_and_others_recorded() {
 #[tokio::test]
 async fn oversized_window_is_split() {
     let world = World::start().await;
-    let now = world.intake.clock().now().as_second();
+    let now = world.services.clock.now().as_second();
     let filler = "x".repeat(60 << 10);
     let charges: Vec<Value> =
         (0..100).map(|nth| json!({"id": format!("ch_{nth}"), "created": now - 3_000, "filler": filler})).collect();

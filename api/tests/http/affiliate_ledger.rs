@@ -16,7 +16,7 @@ const SECRET: &str = "whsec_one";
 
 /// The processor's signature over a body, at the current time.
 fn signature(world: &World, secret: &str, body: &str) -> String {
-    let now = world.intake.clock().now().as_second();
+    let now = world.services.clock.now().as_second();
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let tag = hmac::sign(&key, format!("{now}.{body}").as_bytes());
     let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -43,14 +43,14 @@ pub(crate) async fn post_event(world: &World, program: &str, event: &Value) -> T
 
 /// A processor event with the current time.
 pub(crate) fn event(world: &World, id: &str, kind: &str, object: &Value) -> Value {
-    let created = world.intake.clock().now().as_second();
+    let created = world.services.clock.now().as_second();
     json!({"id": id, "object": "event", "type": kind, "created": created, "livemode": true,
            "data": {"object": object}})
 }
 
 /// A paid invoice of this customer.
 pub(crate) fn invoice(world: &World, id: &str, customer: &str, cents: i64) -> Value {
-    let now = world.intake.clock().now().as_second();
+    let now = world.services.clock.now().as_second();
     json!({
         "id": id, "object": "invoice", "customer": customer, "currency": "usd", "status": "paid", "created": now,
         "status_transitions": {"paid_at": now}, "amount_paid": cents, "total": cents, "subtotal": cents,
@@ -242,7 +242,7 @@ async fn unsigned_events_are_refused() {
         json!({"id": "evt_2", "type": "invoice.paid", "created": 1, "livemode": false, "data": {"object": {}}});
     let ignored = post_event(&world, &program, &other_mode).await;
     assert_eq!((ignored.status, &ignored.json()["status"]), (StatusCode::OK, &json!("ignored")));
-    world.intake.clock().advance(Duration::from_secs(301));
+    world.services.clock.advance(Duration::from_secs(301));
     assert_eq!(post(&world, &program, &good, &body).await.status, StatusCode::BAD_REQUEST, "an old signature");
     world.end().await;
 }

@@ -138,7 +138,7 @@ async fn login_link_is_idempotent() {
     // The link's secret must not be stored in plain text.
     let secret = made.json()["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     let everything = store::engine::Key::new()..vec![0xff; 40].into();
-    let rows = world.intake.store().scan(everything, store::engine::ScanOrder::Ascending, 100_000).await.unwrap();
+    let rows = world.services.store.scan(everything, store::engine::ScanOrder::Ascending, 100_000).await.unwrap();
     assert!(rows.len() > 10 && rows.iter().all(|(_, row)| !String::from_utf8_lossy(row).contains(&secret)));
     world.end().await;
 }
@@ -175,7 +175,7 @@ async fn owner_operations_are_idempotent() {
 /// The stored idempotency records of owners.
 async fn stored_records(world: &World) -> Vec<Value> {
     let space = store::key::prefix_range(&[store::key::Space::Idempotency as u8]);
-    let rows = world.intake.store().scan(space, store::engine::ScanOrder::Ascending, 1_000).await.unwrap();
+    let rows = world.services.store.scan(space, store::engine::ScanOrder::Ascending, 1_000).await.unwrap();
     rows.iter().map(|(_, row)| serde_json::from_slice(row).unwrap()).collect()
 }
 
@@ -246,11 +246,11 @@ async fn interrupted_draft_is_resumed_by_its_key() {
 /// Reduces the idempotency record of a draft to what its first commit stored.
 async fn truncate_record(world: &World, run: &str) {
     let space = store::key::prefix_range(&[store::key::Space::Idempotency as u8]);
-    let rows = world.intake.store().scan(space, store::engine::ScanOrder::Ascending, 10).await.unwrap();
+    let rows = world.services.store.scan(space, store::engine::ScanOrder::Ascending, 10).await.unwrap();
     let (at, row) = rows.last().unwrap().clone();
     let mut used: Value = serde_json::from_slice(&row).unwrap();
     used[1]["outcome"] = json!({"partly": {"answer": run, "open": [0]}});
     let mut batch = store::engine::Batch::progress();
     batch.put(at, used.to_string().into_bytes());
-    world.intake.store().commit(batch).await.unwrap();
+    world.services.store.commit(batch).await.unwrap();
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ::affiliate::service::AffiliateService;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::task::PARTITIONS;
@@ -129,7 +128,7 @@ async fn the_ledger_has_the_balance_after_each_line() {
     create_seller(&world, "ada", Some("ada@paypal.example")).await;
     for (number, cents) in [(1, 10_000), (2, 2_000), (3, 4_000)] {
         record_sale(&world, &program, "ada", number, cents).await;
-        world.intake.clock().advance(Duration::from_secs(1));
+        world.services.clock.advance(Duration::from_secs(1));
     }
     let lines = world.get("/affiliate-commissions").await.json()["data"].clone();
     let reversed = format!("/affiliate-commissions/{}", lines[1]["id"].as_str().unwrap());
@@ -384,7 +383,7 @@ async fn approval_needs_a_fresh_sign_in_and_the_current_revision() {
     ] {
         assert_eq!(call(&session, body).await.code(), "conflict");
     }
-    world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
+    world.services.clock.advance(Duration::from_secs(15 * 60 + 1));
     let reviewed = json!({"rev": run["rev"], "totals": {"USD": 2_400}});
     let stale = call(&session, reviewed.clone()).await;
     assert_eq!((stale.status, stale.code()), (StatusCode::FORBIDDEN, "reauthentication_required".to_owned()));
@@ -528,7 +527,7 @@ async fn payouts_are_transferred_by_the_processor() {
     let path = format!("/affiliate-payouts/{payout}");
     let refused = world.call(Method::POST, &format!("{path}/mark-paid"), &json!({"reference": "r"})).await;
     assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
-    let (service, now) = (AffiliateService::new(world.intake.clone()), world.intake.clock().now());
+    let (service, now) = (world.affiliate.clone(), world.services.clock.now());
     service.payout_jobs().run_due_jobs(0..=PARTITIONS - 1, now).await.unwrap();
     let paid = world.get(&path).await.json()["payout"].clone();
     assert_eq!((&paid["status"], &paid["processor_transfer_id"]), (&json!("paid"), &json!("tr_1")));
@@ -573,9 +572,9 @@ async fn unconfirmed_transfer_is_not_repeated_by_another_account() {
     let draft = owner(&world, &session, Method::POST, "/payout-runs", json!({})).await.json();
     approve(&world, &session, &draft["run"]).await;
     let path = format!("/affiliate-payouts/{}", draft["payouts"][0]["id"].as_str().unwrap());
-    let service = AffiliateService::new(world.intake.clone());
+    let service = world.affiliate.clone();
     let go_on = async || {
-        let now = world.intake.clock().now();
+        let now = world.services.clock.now();
         service.payout_jobs().run_due_jobs(0..=PARTITIONS - 1, now).await.unwrap();
         world.get(&path).await.json()["payout"]["status"].clone()
     };
@@ -586,12 +585,12 @@ async fn unconfirmed_transfer_is_not_repeated_by_another_account() {
     assert_eq!((go_on().await, transfers(0)), (json!("processing"), 1));
     connect(&other).await;
     for _ in 0..3 {
-        world.intake.clock().advance(Duration::from_secs(3_600));
+        world.services.clock.advance(Duration::from_secs(3_600));
         assert_eq!((go_on().await, transfers(1)), (json!("processing"), 0));
     }
     connect(&own).await;
     pays[0].store(true, Ordering::Relaxed);
-    world.intake.clock().advance(Duration::from_secs(3_600));
+    world.services.clock.advance(Duration::from_secs(3_600));
     assert_eq!((go_on().await, transfers(0), transfers(1)), (json!("paid"), 2, 0));
     check_audit(&world, &session).await;
     world.end().await;

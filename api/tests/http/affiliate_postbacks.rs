@@ -25,7 +25,7 @@ impl Program {
     async fn start() -> Self {
         let world = World::with_worker().await;
         let session = set_up(&world, 1).await;
-        let (service, account) = (AffiliateService::new(world.intake.clone()), world.tenant().await.account().id);
+        let (service, account) = (world.affiliate.clone(), world.tenant().await.account().id);
         Self { world, session, service, account }
     }
 
@@ -55,7 +55,7 @@ impl Program {
     /// The partner's postback log, once `passes` holds.
     async fn log(&self, partner: PartnerId, passes: impl Fn(&[PostbackDelivery]) -> bool) -> Vec<PostbackDelivery> {
         loop {
-            let settled = self.world.intake.next_outcome();
+            let settled = self.world.services.next_outcome();
             let (log, _) = self.service.postbacks.list_postbacks(self.account, partner, None, 50).await.unwrap();
             if passes(&log) {
                 return log;
@@ -155,7 +155,7 @@ async fn postback_is_tried_four_times_without_delaying_others() {
         assert!(due.as_secs() >= wait && due.as_secs() < wait + 60, "attempt {attempt}: {due:?}");
         program.create_referral("bob", &format!("bobs-{attempt}@example.net")).await;
         bobs.next().await;
-        program.world.intake.clock().advance(Duration::from_secs(180));
+        program.world.services.clock.advance(Duration::from_secs(180));
         let again = adas.next().await;
         assert_eq!(
             (again.body.as_str(), again.header("webhook-id")),
@@ -184,7 +184,7 @@ async fn postback_url_is_tested_and_removed() {
     program.change(&ada.to_string(), json!({"postback_url": null})).await;
     assert!(program.service.postbacks.send_test_postback(program.account, ada).await.is_err());
     program.create_referral("ada", "grace@example.net").await;
-    program.world.intake.outbox().dispatch_outbox().await.unwrap();
+    program.world.queue.events.outbox.dispatch_outbox().await.unwrap();
     assert_eq!(
         program.service.postbacks.list_postbacks(program.account, ada, None, 50).await.unwrap().0.len(),
         1,

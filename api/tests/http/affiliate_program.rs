@@ -274,7 +274,7 @@ async fn processor_key_is_tested_before_it_is_stored() {
 async fn operator_acts_for_the_owner() {
     use api::operator::{OwnerRequest, call_as_owner};
     let world = World::start().await;
-    let owner = async |email: &str| store::access::operator_tenant_as_owner(world.intake.store(), email).await;
+    let owner = async |email: &str| store::access::operator_tenant_as_owner(&world.services.store, email).await;
     let call_owner = async |method, target: &str, body: Value| {
         let request = OwnerRequest { method, target: format!("{PROGRAM}{target}"), body: body.to_string().into() };
         let (status, body) = call_as_owner(&world.server, owner("owner1@example.com").await.unwrap(), request).await;

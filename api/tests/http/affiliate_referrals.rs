@@ -60,7 +60,7 @@ async fn lapsed_referral_passes_to_the_next_partner() {
     partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
     partner(&world, json!({"email": "bob@example.org", "token": "bob"})).await;
     let first = create_referral(&world, &json!({"token": "ada", "email": "grace@example.net"})).await.json();
-    world.intake.clock().advance(Duration::from_secs(61 * 24 * 3600));
+    world.services.clock.advance(Duration::from_secs(61 * 24 * 3600));
     let second = create_referral(&world, &json!({"token": "bob", "email": "grace@example.net"})).await;
     assert_eq!(second.status, StatusCode::CREATED);
     let path = format!("/affiliate-referrals/{}", first["referral"]["id"].as_str().unwrap());
@@ -144,7 +144,7 @@ async fn referrals_are_filtered() {
         let created =
             create_referral(&world, &json!({"token": token, "email": format!("p{n}@example.net")})).await.json();
         times.push(created["referral"]["created_at"].as_str().unwrap().to_owned());
-        world.intake.clock().advance(Duration::from_millis(10));
+        world.services.clock.advance(Duration::from_millis(10));
     }
     let emails = async |query: &str| -> Vec<String> {
         let found = all(&world, &format!("/affiliate-referrals{query}")).await;
@@ -208,7 +208,7 @@ async fn changes_emit_events() {
     world.call(Method::PATCH, &path, &json!({"company": "Engines"})).await;
     world.call(Method::PATCH, &path, &json!({"company": "Engines"})).await;
     world.call(Method::POST, &format!("{path}/suspend"), &json!({"reason": "spam"})).await;
-    world.intake.outbox().dispatch_outbox().await.unwrap();
+    world.queue.events.outbox.dispatch_outbox().await.unwrap();
     let response = world.get("/webhook-events?limit=50").await.json();
     let response = response["events"].as_array().or(response["data"].as_array()).unwrap().clone();
     let mut kinds: Vec<&str> = response.iter().map(|entry| entry["type"].as_str().unwrap()).collect();

@@ -377,7 +377,7 @@ async fn link_works_without_a_script() {
     let led = shop.follow_by_http2("http://partners.example.com/r/podcast").await;
     assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
     // Only clicks of people are counted; prefetches are not.
-    let service = ::affiliate::service::AffiliateService::new(shop.world.intake.clone());
+    let service = shop.world.affiliate.clone();
     let partner: mail::id::PartnerId = id.parse().unwrap();
     let account = shop.world.tenant().await.account().id;
     let links = service.lookup.list_links(account, partner).await.unwrap();
@@ -409,7 +409,7 @@ async fn visit_reports_are_rate_limited() {
         often += usize::from(response.status == StatusCode::TOO_MANY_REQUESTS);
     }
     assert!(often > 0, "requests over the limit are refused");
-    shop.world.intake.clock().advance(Duration::from_secs(60));
+    shop.world.services.clock.advance(Duration::from_secs(60));
     assert_eq!(shop.report_visit(&shop.visit_body("ada")).await.status, StatusCode::OK);
     shop.world.end().await;
 }

@@ -336,7 +336,7 @@ async fn stale_if_match_is_refused() {
         (&"\"2\"".parse().unwrap(), &json!("one"))
     );
     let updated_at = view.json()["affiliate"]["updated_at"].as_str().unwrap().to_owned();
-    world.intake.clock().advance(std::time::Duration::from_secs(1));
+    world.services.clock.advance(std::time::Duration::from_secs(1));
     assert_eq!(patch(&updated_at, "three").await.status, StatusCode::OK);
     assert_eq!(patch(&updated_at, "four").await.status, StatusCode::CONFLICT);
     assert_eq!(patch("*", "five").await.status, StatusCode::OK);
@@ -365,7 +365,7 @@ async fn partners_are_listed_page_by_page() {
         let campaign = if n % 2 == 0 { json!("other") } else { Value::Null };
         let body = json!({"email": format!("p{n}@example.org"), "status": status, "campaign_id": campaign});
         partner(&world, body).await;
-        world.intake.clock().advance(std::time::Duration::from_millis(2));
+        world.services.clock.advance(std::time::Duration::from_millis(2));
     }
     let emails = |found: Vec<Value>| -> Vec<String> {
         found.iter().map(|entry| entry["email"].as_str().unwrap().to_owned()).collect()
@@ -474,16 +474,16 @@ async fn deleted_partner_keeps_its_tokens_reserved() {
             world.call(Method::POST, "/affiliates", &json!({"email": "b@example.org", "token": token})).await;
         assert_eq!(duplicate.status, StatusCode::CONFLICT);
     }
-    world.intake.clock().advance(std::time::Duration::from_secs(90 * 24 * 3600 + 1));
+    world.services.clock.advance(std::time::Duration::from_secs(90 * 24 * 3600 + 1));
     partner(&world, json!({"email": "b@example.org", "token": "ada"})).await;
     // A partner who was ever paid cannot be deleted.
     let id = back["id"].as_str().unwrap().parse().unwrap();
     let account = world.tenant().await.account().id;
-    let before = store::affiliate::partner::get(world.intake.store(), account, id).await.unwrap().unwrap();
+    let before = store::affiliate::partner::get(&world.services.store, account, id).await.unwrap().unwrap();
     let mut batch = store::engine::Batch::progress();
     let after = mail::affiliate::partner::Partner { was_paid: true, ..before.clone() };
     store::affiliate::partner::update(&mut batch, &before, &after);
-    world.intake.store().commit(batch).await.unwrap();
+    world.services.store.commit(batch).await.unwrap();
     let unchanged = world.call(Method::DELETE, &format!("/affiliates/{id}"), &json!({})).await;
     assert_eq!((unchanged.status, unchanged.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
     world.end().await;

@@ -76,7 +76,7 @@ async fn errors_name_the_field() {
 #[tokio::test]
 async fn key_networks_and_expiry_are_enforced() {
     let world = World::start().await;
-    let expires_at = (world.intake.clock().now() + Duration::from_secs(3600)).to_string();
+    let expires_at = (world.services.clock.now() + Duration::from_secs(3600)).to_string();
     let body =
         json!({"name": "n", "scope": "full", "allowed_ips": ["127.0.0.0/8", "2001:db8::1"], "expires_at": expires_at});
     let (key, secret) = create(&world, &body).await;
@@ -95,7 +95,7 @@ async fn key_networks_and_expiry_are_enforced() {
     assert_eq!(reason().await, "revoked");
     change(json!({"enabled": true})).await;
     assert_eq!(world.get_as(&secret, "/emails").await.status, StatusCode::OK);
-    world.intake.clock().advance(Duration::from_secs(3600));
+    world.services.clock.advance(Duration::from_secs(3600));
     assert_eq!(world.get_as(&secret, "/emails").await.status, StatusCode::UNAUTHORIZED);
     assert_eq!(reason().await, "expired");
     world.end().await;
@@ -118,7 +118,7 @@ async fn rotation_has_a_grace() {
     let second = second["secret"].as_str().unwrap().to_owned();
     let status = async |secret: &str| world.get_as(secret, "/emails").await.status.as_u16();
     assert_eq!((status(&first).await, status(&second).await), (200, 200));
-    world.intake.clock().advance(Duration::from_secs(2 * 3600));
+    world.services.clock.advance(Duration::from_secs(2 * 3600));
     assert_eq!((status(&first).await, status(&second).await), (401, 200));
     let third = rotate(json!({"grace_hours": 0})).await["secret"].as_str().unwrap().to_owned();
     assert_eq!((status(&second).await, status(&third).await), (401, 200));
@@ -135,12 +135,12 @@ async fn rotation_has_a_grace() {
 #[tokio::test]
 async fn domain_bound_key_sees_only_its_domain() {
     let world = World::start().await;
-    let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
+    let account = store::account::find(&world.services.store, "owner1@example.com").await.unwrap().unwrap();
     let domain = world.domain(account.id).await.id;
     let body = json!({"name": "bound", "scope": "full", "domain_id": domain});
     let (key, secret) = create(&world, &body).await;
     assert_eq!(key["domain_id"], json!(domain));
-    let tenant = world.intake.credentials().authenticate_api_key(&secret, None).await.unwrap();
+    let tenant = world.accounts.credentials.authenticate_api_key(&secret, None).await.unwrap();
     assert_eq!(tenant.bound_to(), Some(domain));
     let mail = |from: &str| json!({"from": from, "to": "b@example.net", "subject": "s", "text": "t"});
     let sent = world.call_as(&secret, Method::POST, "/emails", &mail("a@example.com")).await;
@@ -148,9 +148,9 @@ async fn domain_bound_key_sees_only_its_domain() {
     let mut other = world.domain(account.id).await;
     (other.id, other.name) = (DomainId::from_bytes([9; 16]), "example.org".parse().unwrap());
     let mut batch = Batch::progress();
-    let count = store::domain::count(world.intake.store(), account.id).await.unwrap();
+    let count = store::domain::count(&world.services.store, account.id).await.unwrap();
     store::domain::create(&mut batch, &other, &count);
-    world.intake.store().commit(batch).await.unwrap();
+    world.services.store.commit(batch).await.unwrap();
     let mail = mail("a@example.org");
     assert_eq!(world.call(Method::POST, "/emails", &mail).await.status, StatusCode::OK);
     let refused = world.call_as(&secret, Method::POST, "/emails", &mail).await;

@@ -38,7 +38,7 @@ fn bill() -> Value {
 async fn stored_content(world: &World, approval: &Value) -> Option<Vec<u8>> {
     let id: ApprovalId = approval["id"].as_str().unwrap().parse().unwrap();
     let account = world.tenant().await.account().id;
-    store::approval::get_content(world.intake.store(), account, id).await.unwrap().map(|content| content.to_vec())
+    store::approval::get_content(&world.services.store, account, id).await.unwrap().map(|content| content.to_vec())
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_person_sees_recipients_and_content_of_every_kind_of_send() {
     publish_template(&world, "Your bill").await;
     let received = arrive(&world, 1, |_| {}).await.id;
     let first = world.call(Method::POST, "/emails", &email_to("old@example.net")).await.json();
-    world.intake.clock().advance(Duration::from_secs(60));
+    world.services.clock.advance(Duration::from_secs(60));
     let (_, secret) = key_with_policy(&world, "full", json!({"approve": ["send"]})).await;
     let resend = format!("/emails/{}/resend", first["id"].as_str().unwrap());
     let (reply, forward) =
@@ -153,7 +153,7 @@ async fn the_content_is_encrypted_and_deleted() {
     };
     assert_eq!(read(&executed).await["body"], executed["body"]);
 
-    world.intake.clock().advance(DECISION_TIME.max(EXECUTED_CONTENT_TIME) + Duration::from_secs(1));
+    world.services.clock.advance(DECISION_TIME.max(EXECUTED_CONTENT_TIME) + Duration::from_secs(1));
     end_contents(&world.server).await.unwrap();
     for (approval, status) in [(&rejected, "rejected"), (&executed, "executed"), (&expired, "expired")] {
         assert_eq!(stored_content(&world, approval).await, None, "{status}");
@@ -219,7 +219,7 @@ async fn partner_money_is_approved_by_who_may_release_it() {
     let held = world.call_as(&asks, Method::POST, "/affiliate-campaigns", &campaign).await;
     let approval = read_held(&world, &asks, &held).await;
     let session = world.session(1).await;
-    world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
+    world.services.clock.advance(Duration::from_secs(15 * 60 + 1));
     let stale = decide(&world, &session, &approval, "approve", &approval["hash"]).await;
     assert_eq!(stale.code(), "reauthentication_required");
     let developer = crate::oauth::user_with_role(&world, mail::user::UserRole::Developer).await.1;
@@ -237,7 +237,7 @@ async fn a_policy_is_loosened_only_with_a_recent_proof_of_identity() {
     let change =
         async |policy: Value| world.call_with_session(&session, Method::PATCH, &path, &json!({"policy": policy})).await;
     assert_eq!(change(json!({"sends_per_day": 6})).await.status, StatusCode::OK);
-    world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
+    world.services.clock.advance(Duration::from_secs(15 * 60 + 1));
     for looser in [json!(null), json!({"sends_per_day": 7}), json!({"recipients": ["*@example.net"]})] {
         let refused = change(looser.clone()).await;
         assert_eq!(refused.code(), "reauthentication_required", "{looser}");
@@ -251,7 +251,7 @@ async fn a_policy_is_loosened_only_with_a_recent_proof_of_identity() {
 
 /// Stores pending approvals of a key with contents of this length, as the API does.
 async fn fill(world: &World, key: ApiKeyId, number: u32, made_ago: Duration, content_bytes: usize) {
-    let (store, now) = (world.intake.store(), world.intake.clock().now());
+    let (store, now) = (&world.services.store, world.services.clock.now());
     let account = world.tenant().await.account().id;
     let created_at = now.checked_sub(made_ago).unwrap();
     for n in 0..number {

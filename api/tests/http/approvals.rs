@@ -8,7 +8,6 @@ use api::operation::operation;
 use api::operations::operation_table;
 use api::problem::Problem;
 use api::request::NoInput;
-use api::server::ApiServer;
 use api::state::{ApiOptions, AppState};
 use http::{Method, StatusCode};
 use mail::approval::{Approval, ApprovalState, Decision};
@@ -230,7 +229,7 @@ async fn an_idempotency_key_is_held_once() {
     assert_eq!((replayed.status, sent(&world).await), (StatusCode::OK, 1));
     assert_eq!(replayed.json()["id"], done["approval"]["response"]["id"]);
     // The key may be used again after its time.
-    world.intake.clock().advance(mail::idempotency::RETENTION);
+    world.services.clock.advance(mail::idempotency::RETENTION);
     let later = post(email_to("eve@example.net")).await;
     assert_eq!(later.status, StatusCode::ACCEPTED, "{:?}", later.json());
     assert_ne!(later.json()["approval_id"], first["approval_id"]);
@@ -255,7 +254,7 @@ async fn a_revoked_key_executes_nothing() {
 /// Stores an approval as a node leaves it that stops after the decision.
 async fn interrupt(world: &World, approval: &Value) -> Approval {
     let id: ApprovalId = approval["id"].as_str().unwrap().parse().unwrap();
-    let (store, account) = (world.intake.store().clone(), world.tenant().await.account().id);
+    let (store, account) = (world.services.store.clone(), world.tenant().await.account().id);
     let before = store::approval::get(&store, account, id).await.unwrap().unwrap();
     let approved = Decision { by: UserId::from_bytes([1; 16]), at: before.created_at };
     let state = ApprovalState::Executing { approved, lease_until: before.created_at };
@@ -272,10 +271,10 @@ async fn an_interrupted_execution_is_finished_once() {
     let left = interrupt(&world, &hold(&world, &secret).await).await;
     // Two servers on the same store look at the same time.
     let options = api::state::ApiOptions::new("https://api.example.test");
-    let other = api::server::ApiServer::new(world.intake.clone(), options);
+    let other = world.server(options);
     let (one, two) = tokio::join!(execute_approved(&world.server), execute_approved(&other));
     assert_eq!((one, two), (Ok(()), Ok(())));
-    let found = store::approval::get(world.intake.store(), left.account, left.id).await.unwrap().unwrap();
+    let found = store::approval::get(&world.services.store, left.account, left.id).await.unwrap().unwrap();
     let ApprovalState::Executed { result, .. } = found.state else { panic!("{found:?}") };
     assert_eq!(result.status, 200, "{result:?}");
     assert_eq!(sent(&world).await, 1);
@@ -342,7 +341,7 @@ async fn a_request_whose_client_is_gone_is_in_the_audit_log() {
     let world = World::start().await;
     let mut table = operation_table();
     table.push(operation(Method::POST, "/slow", "slow_change").api_key(ApiKeyScope::Full, slow_change));
-    let server = ApiServer::with_operations(world.intake.clone(), ApiOptions::new(BASE_URL), table);
+    let server = world.server_with(ApiOptions::new(BASE_URL), table);
     let request = |method: Method, path: &str| {
         let request = world.request(method, path);
         request.body(http_body_util::Full::<bytes::Bytes>::default()).unwrap()

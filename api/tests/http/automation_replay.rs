@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use queue::automations::AutomationRunner;
 use serde_json::{Value, json};
 
 use crate::world::{TestResponse, World};
@@ -32,8 +31,8 @@ async fn sign_up(world: &World, user: &str, plan: &str) {
         "data": {"name": user, "plan": plan},
     });
     assert_eq!(post(world, "/events", event).await.status, StatusCode::ACCEPTED);
-    world.intake.clock().advance(Duration::from_secs(1));
-    AutomationRunner::new(&world.intake).run_due().await;
+    world.services.clock.advance(Duration::from_secs(1));
+    world.accounts.automations.run_due().await;
 }
 
 fn only_trial() -> Value {
@@ -153,7 +152,7 @@ async fn a_replay_knows_runs_before_its_events() {
     // The same person, without a user id.
     let by_address = json!({"name": "user.created", "email": "Bert@example.net", "data": {"name": "b"}});
     assert_eq!(post(&world, "/events", by_address).await.status, StatusCode::ACCEPTED);
-    AutomationRunner::new(&world.intake).run_due().await;
+    world.accounts.automations.run_due().await;
     let path = format!("/automations/{id}/replay");
     let effects = async |limit: usize| {
         let replay = post(&world, &path, json!({"limit": limit})).await.json()["replay"].clone();

@@ -7,12 +7,11 @@ use jiff::Timestamp;
 use mail::credential::ApiKeyScope;
 use mail::id::{AccountId, ProductEventId};
 use mail::trigger_event::TriggerEvent;
-use queue::automations::{AutomationRunner, SignalEffects};
-use queue::intake::Intake;
+use queue::automations::SignalEffects;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
-use crate::world::{TestResponse, World, intake, store};
+use crate::world::{Backend, TestResponse, World, store};
 
 async fn post(world: &World, path: &str, body: Value) -> TestResponse {
     world.post(path, body.to_string()).await
@@ -20,28 +19,29 @@ async fn post(world: &World, path: &str, body: Value) -> TestResponse {
 
 /// Ingests a product event, as `POST /events` does.
 async fn ingest_event(
-    intake: &Intake,
+    backend: &Backend,
     account: AccountId,
     name: &str,
     identity: (Option<&str>, Option<&str>),
     data: Value,
 ) -> SignalEffects {
-    let now = intake.clock().now();
+    let Backend { services, accounts, .. } = backend;
+    let (now, automations) = (services.clock.now(), &accounts.automations.engine);
     loop {
         let signal = TriggerEvent {
             account,
             name,
-            id: ProductEventId::new(now, intake.entropy().u128()).to_bytes(),
+            id: ProductEventId::new(now, services.entropy.u128()).to_bytes(),
             user_id: identity.0,
             email: identity.1,
             data: &data,
             at: now,
         };
         let mut batch = Batch::intake();
-        let reaction = intake.automations().apply_event(&signal, &mut batch).await.unwrap();
+        let reaction = automations.apply_event(&signal, &mut batch).await.unwrap();
         let partitions = store::automation_run::due_work::partitions_of(&batch);
-        if intake.store().commit(batch).await.is_ok() {
-            intake.automations().wake(&partitions);
+        if services.store.commit(batch).await.is_ok() {
+            automations.wake(&partitions);
             return reaction;
         }
     }
@@ -63,15 +63,15 @@ impl<'a> Product<'a> {
     }
 
     async fn ingest_for(&self, name: &str, identity: (Option<&str>, Option<&str>), data: Value) -> (u64, u64, u64) {
-        let reaction = ingest_event(&self.world.intake, self.account, name, identity, data).await;
-        AutomationRunner::new(&self.world.intake).run_due().await;
+        let reaction = ingest_event(&self.world, self.account, name, identity, data).await;
+        self.world.accounts.automations.run_due().await;
         (reaction.matched, reaction.resumed, reaction.cancelled)
     }
 
     async fn advance(&self, time: &str) {
         let span = mail::automation::time_span::TimeSpan::parse(time).unwrap();
-        self.world.intake.clock().advance(Duration::from_secs(span.seconds()));
-        AutomationRunner::new(&self.world.intake).run_due().await;
+        self.world.services.clock.advance(Duration::from_secs(span.seconds()));
+        self.world.accounts.automations.run_due().await;
     }
 
     async fn runs(&self, automation: &str) -> Vec<Value> {
@@ -82,7 +82,7 @@ impl<'a> Product<'a> {
     /// The events emitted about a run, in order.
     async fn emitted_events(&self, run: &Value) -> Vec<(String, Value)> {
         let id: mail::id::RunId = run["id"].as_str().unwrap().parse().unwrap();
-        let events = store::event::list(self.world.intake.store(), self.account, id, 100).await.unwrap();
+        let events = store::event::list(&self.world.services.store, self.account, id, 100).await.unwrap();
         events.into_iter().map(|event| (event.kind.name().to_owned(), event.detail)).collect()
     }
 
@@ -134,7 +134,7 @@ async fn documented_example_runs_to_its_end() {
         ]),
     )
     .await;
-    let ends_at = world.intake.clock().now() + Duration::from_secs(14 * 86_400);
+    let ends_at = world.services.clock.now() + Duration::from_secs(14 * 86_400);
     let data = json!({"name": "Ada", "plan": "trial", "trial_ends_at": ends_at.to_string()});
     assert_eq!(product.ingest("user.created", data).await, (1, 0, 0));
     let run = product.runs(&id).await.remove(0);
@@ -371,7 +371,7 @@ async fn reentry_rules_apply() {
     // Many concurrent events start one run.
     let trigger = json!({"event": "rush", "reentry": "once"});
     create_active(&world, trigger, steps.clone()).await;
-    let ingest_rush = || ingest_event(&world.intake, product.account, "rush", (Some("7"), None), json!({}));
+    let ingest_rush = || ingest_event(&world, product.account, "rush", (Some("7"), None), json!({}));
     let all = futures_util::future::join_all((0..8).map(|_| ingest_rush())).await;
     assert_eq!(all.iter().map(|reaction| reaction.matched).sum::<u64>(), 1);
     world.end().await;
@@ -437,7 +437,7 @@ async fn runs_pause_resume_and_cancel() {
     // An edit creates a new version; the run stays on its own.
     post(&world, &path, json!({"steps": [email_step("x")]})).await;
     post(&world, &path, json!({"action": "activate"})).await;
-    AutomationRunner::new(&world.intake).run_due().await;
+    world.accounts.automations.run_due().await;
     let run = product.runs(&id).await.remove(0);
     assert_eq!((&run["current_step_index"], &run["automation_version"]), (&json!(1), &json!(1)), "{run}");
     assert_eq!(product.ingest_for("stop", (Some("8"), None), json!({})).await, (0, 0, 0));
@@ -459,7 +459,7 @@ async fn runs_pause_resume_and_cancel() {
     let response = post(&world, &path, json!({"action": "cancel_runs"})).await;
     let counts = &response.json()["automation"]["counts"];
     assert_eq!((&counts["waiting"], &counts["cancelled"]), (&json!(0), &json!(4)), "{response:?}");
-    AutomationRunner::new(&world.intake).run_due().await;
+    world.accounts.automations.run_due().await;
     assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 4]);
     for (query, count) in [
         ("status=cancelled", 4),
@@ -473,20 +473,20 @@ async fn runs_pause_resume_and_cancel() {
     }
     product.ingest("a", json!({})).await;
     post(&world, &path, json!({"action": "archive"})).await;
-    AutomationRunner::new(&world.intake).run_due().await;
+    world.accounts.automations.run_due().await;
     assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 5]);
     assert_eq!(product.ingest("a", json!({})).await, (0, 0, 0));
     // Deletion leaves no rows behind.
     world.call(Method::DELETE, &path, &json!({})).await;
-    AutomationRunner::new(&world.intake).run_due().await;
+    world.accounts.automations.run_due().await;
     let (account, automation) = (product.account, id.parse().unwrap());
     assert!(
-        store::automation_run::list_oldest(world.intake.store(), account, automation, None, 9)
+        store::automation_run::list_oldest(&world.services.store, account, automation, None, 9)
             .await
             .unwrap()
             .is_empty()
     );
-    assert!(store::automation::list_trigger_events(world.intake.store(), account).await.unwrap().unwrap().is_empty());
+    assert!(store::automation::list_trigger_events(&world.services.store, account).await.unwrap().unwrap().is_empty());
     world.end().await;
 }
 
@@ -515,7 +515,7 @@ async fn failed_sends_are_recorded_in_the_run() {
     // The domain is deleted, and is restored too late for a step that does not wait.
     let domain = world.domain(product.account).await;
     world.call(Method::DELETE, &format!("/domains/{}?force=true", domain.id), &json!({})).await;
-    world.intake.clock().advance(Duration::from_secs(5));
+    world.services.clock.advance(Duration::from_secs(5));
     let refused = run(Some("b@example.net"), json!({"name": "x"})).await;
     assert!(refused["error"].as_str().unwrap().contains("not verified"), "{refused}");
     world.end().await;
@@ -538,8 +538,8 @@ async fn events_about_emails_start_runs_but_not_endlessly() {
     let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "first", "text": "t"});
     post(&world, "/emails", mail).await;
     for _ in 0..6 {
-        world.intake.outbox().dispatch_outbox().await.unwrap();
-        AutomationRunner::new(&world.intake).run_due().await;
+        world.queue.events.outbox.dispatch_outbox().await.unwrap();
+        world.accounts.automations.run_due().await;
     }
     // The first email starts one run; that run's email starts one run of the other; its email starts none.
     let (one, two) = (product.runs(&sent).await, product.runs(&other).await);
@@ -554,7 +554,7 @@ async fn events_about_emails_start_runs_but_not_endlessly() {
 async fn run_survives_a_crash() {
     for patience in (0..60).step_by(4) {
         let store = store().await;
-        let world = World::with_existing_intake(intake(store.clone()).await).await;
+        let world = World::with_backend(Backend::new(store.clone()).await).await;
         let product = Product::new(&world).await;
         let id = create_active(
             &world,
@@ -562,16 +562,15 @@ async fn run_survives_a_crash() {
             json!([email_step("one"), {"type": "condition", "all": [{"field": "event.name", "op": "eq", "value": "a"}]}, email_step("two")]),
         )
         .await;
-        ingest_event(&world.intake, product.account, "a", (Some("7"), Some("b@example.net")), json!({})).await;
-        let cut = world.intake.clone();
-        let running = tokio::spawn(async move { AutomationRunner::new(&cut).run_due().await });
+        ingest_event(&world, product.account, "a", (Some("7"), Some("b@example.net")), json!({})).await;
+        let cut = world.accounts.automations.clone();
+        let running = tokio::spawn(async move { cut.run_due().await });
         for _ in 0..patience {
             tokio::task::yield_now().await;
         }
         running.abort();
         let _ = running.await;
-        let next = intake(store.clone()).await;
-        AutomationRunner::new(&next).run_due().await;
+        Backend::new(store.clone()).await.accounts.automations.run_due().await;
         let run = product.runs(&id).await.remove(0);
         assert_eq!(run["status"], "completed", "{patience}: {run}");
         assert_eq!(product.emitted_events(&run).await.len(), 5, "{patience}");
@@ -589,14 +588,14 @@ async fn many_waiting_runs_resume_in_slices() {
     let wait = json!([{"type": "wait_for_event", "event": "go", "timeout": "1d"}]);
     let id = create_active(&world, json!({"event": "a", "cancel_on_events": ["stop"]}), wait).await;
     for _ in 0..1_100 {
-        ingest_event(&world.intake, product.account, "a", (Some("7"), None), json!({})).await;
+        ingest_event(&world, product.account, "a", (Some("7"), None), json!({})).await;
     }
-    AutomationRunner::new(&world.intake).run_due().await;
+    world.accounts.automations.run_due().await;
     assert_eq!(product.counts(&id).await, [0, 1_100, 0, 0, 0]);
     assert_eq!(product.ingest("go", json!({})).await, (0, 1_100, 0));
     assert_eq!(product.counts(&id).await, [0, 0, 1_100, 0, 0]);
     for _ in 0..1_100 {
-        ingest_event(&world.intake, product.account, "a", (Some("7"), None), json!({})).await;
+        ingest_event(&world, product.account, "a", (Some("7"), None), json!({})).await;
     }
     assert_eq!(product.ingest("stop", json!({})).await, (0, 0, 1_100));
     assert_eq!(product.counts(&id).await, [0, 0, 1_100, 0, 1_100]);
@@ -627,7 +626,7 @@ async fn accounts_do_not_see_each_other() {
         assert_eq!((response.status, response.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
     }
     let foreign = AccountId::new(Timestamp::from_second(1_700_000_000).unwrap(), 2);
-    assert_eq!(ingest_event(&world.intake, foreign, "a", (Some("7"), None), json!({})).await, SignalEffects::default());
+    assert_eq!(ingest_event(&world, foreign, "a", (Some("7"), None), json!({})).await, SignalEffects::default());
     assert_eq!(product.counts(&id).await, [0, 1, 0, 0, 0]);
     world.end().await;
 }

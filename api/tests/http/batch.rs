@@ -197,7 +197,7 @@ async fn with_two_a_day() -> World {
 fn set_daily_quota(world: &World, emails: u64) {
     let mut plans = Plans::default();
     plans.free.emails_per_day = Some(emails);
-    world.intake.set_plans(plans);
+    world.accounts.limits.plans.replace(plans);
 }
 
 fn entries(response: &TestResponse) -> Vec<Value> {

@@ -22,23 +22,23 @@ async fn world() -> World {
     let after = Account { production: false, ..before.clone() };
     let mut batch = Batch::progress();
     store::account::update(&mut batch, &before, &after);
-    world.intake.store().commit(batch).await.unwrap();
+    world.services.store.commit(batch).await.unwrap();
     world
 }
 
 async fn account(world: &World) -> Account {
-    store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap()
+    store::account::find(&world.services.store, "owner1@example.com").await.unwrap().unwrap()
 }
 
 async fn post(world: &World, secret: &str, body: &str) -> TestResponse {
-    let signature = sign(secret, world.intake.clock().now(), body.as_bytes());
+    let signature = sign(secret, world.services.clock.now(), body.as_bytes());
     let request = http::Request::post("/billing/stripe").header("host", "test").header("stripe-signature", signature);
     world.send(request.body(Full::new(body.to_owned().into())).unwrap()).await
 }
 
 /// Sends an event of the processor, and returns its status.
 async fn post_event(world: &World, kind: &str, object: Value, before: Value) -> Value {
-    let created = world.intake.clock().now().as_second();
+    let created = world.services.clock.now().as_second();
     let event = json!({"id": "evt_1", "type": kind, "created": created,
                        "data": {"object": object, "previous_attributes": before}});
     let answered = post(world, SECRET, &event.to_string()).await;
@@ -110,12 +110,12 @@ async fn a_customer_with_the_owners_address_pays_for_the_account() {
     assert!(can_send(&world).await);
     // The metadata of the other one name another account.
     world.account(2, mail::credential::ApiKeyScope::Full).await;
-    let other = store::account::find(world.intake.store(), "owner2@example.com").await.unwrap().unwrap();
+    let other = store::account::find(&world.services.store, "owner2@example.com").await.unwrap().unwrap();
     let mut moved = customer("cus_2", json!("pm_2"));
     moved["metadata"] = json!({"account_id": other.id});
     post_event(&world, "customer.updated", moved, json!(null)).await;
     assert!(!can_send(&world).await);
-    let other = store::account::get(world.intake.store(), other.id).await.unwrap().unwrap();
+    let other = store::account::get(&world.services.store, other.id).await.unwrap().unwrap();
     assert!(other.payment_method);
     world.end().await;
 }

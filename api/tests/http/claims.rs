@@ -5,9 +5,10 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use mail::account::Plan;
 use mail::credential::ApiKeyScope;
+use queue::subsystems::idle;
 use serde_json::{Value, json};
 
-use crate::world::{World, domains};
+use crate::world::World;
 use crate::zone::NameServer;
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -71,7 +72,7 @@ async fn incomplete_claims_expire() {
     let other = world.account(2, ApiKeyScope::Full).await;
     let unproven = claim(&world, &other, "a.test").await;
     let full = claim(&world, &other, "b.test").await;
-    world.intake.account_provisioning().change_account("owner2@example.com", |a| a.plan = Plan::Free).await.unwrap();
+    world.provisioning().change_account("owner2@example.com", |a| a.plan = Plan::Free).await.unwrap();
     let call = async |method: Method, path: &str| world.call_as(&other, method, path, &json!({})).await;
     let added = world.call_as(&other, Method::POST, "/domains", &json!({"name": "own.test"})).await;
     assert_eq!(added.status, StatusCode::OK);
@@ -82,10 +83,10 @@ async fn incomplete_claims_expire() {
     let status = async |claim: &Value| call(Method::GET, &path(claim, "")).await.json()["claim"].clone();
     assert_eq!(status(&full).await["status"], json!("verified"), "only the plan's quota prevents the completion");
 
-    world.intake.clock().advance(DAY * 8);
+    world.services.clock.advance(DAY * 8);
     assert_eq!(status(&unproven).await["status"], json!("expired"));
     assert_eq!(status(&full).await["status"], json!("verified"));
-    world.intake.clock().advance(DAY * 23);
+    world.services.clock.advance(DAY * 23);
     assert_eq!(status(&full).await["status"], json!("expired"));
     let late = call(Method::POST, &path(&full, "/cancel")).await;
     assert_eq!(late.json()["error"]["details"]["status"], json!("expired"));
@@ -100,13 +101,13 @@ async fn claimed_domain_owner_is_notified() {
     let server = NameServer::start("").await;
     let world = World::with_worker_settings(|parts| {
         parts.sandbox_sender = Some("sandbox@example.com".parse().unwrap());
-        parts.domains = domains(server.address, false);
+        parts.domains = idle::domains_parts(server.address);
     })
     .await;
     let other = world.account(2, ApiKeyScope::Full).await;
     let claim = claim(&world, &other, "acme.test").await;
     // The other account has verified the domain.
-    world.intake.domains().force_verify(&"acme.test".parse().unwrap()).await.unwrap();
+    world.accounts.domains.force_verify(&"acme.test".parse().unwrap()).await.unwrap();
     let value = claim["record"]["value"].as_str().unwrap();
     server.set(&format!("_service.acme.test TXT \"{value}\"\n"));
     for _ in 0..2 {
@@ -116,7 +117,7 @@ async fn claimed_domain_owner_is_notified() {
     let notifications = async || world.get("/emails?to=owner1@example.com").await.json()["emails"].clone();
     // The process that found the record was killed before it sent the email.
     assert_eq!(notifications().await, json!([]));
-    queue::account_jobs::start_account_jobs(&world.intake, None);
+    queue::background_tasks::start_accounts(&world.queue, &world.accounts, None);
     let sent = async {
         loop {
             let notifications = notifications().await;

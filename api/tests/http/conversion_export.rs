@@ -54,7 +54,7 @@ fn exporter(url: String) -> ConversionTarget {
 #[tokio::test]
 async fn conversion_export_retries_until_accepted() {
     let (world, (url, received)) = (World::start().await, start_platform(vec![500, 429, 204, 400]).await);
-    let events = world.intake.product_events();
+    let events = &world.accounts.product_events;
     events.set_conversion_target(exporter(url));
     let send_event = async |id: &str, extra: Value| {
         let mut data = json!({"id": id});
@@ -65,7 +65,7 @@ async fn conversion_export_retries_until_accepted() {
         events.aggregate().await.unwrap();
     };
     let try_after = async |seconds: u64| {
-        world.intake.clock().advance(Duration::from_secs(seconds));
+        world.services.clock.advance(Duration::from_secs(seconds));
         events.export_due_now().await.unwrap()
     };
     // A conversion without a click id is not exported.

@@ -66,7 +66,7 @@ async fn provider() -> (FetchSettings, Pages) {
 
 async fn connect(world: &World) -> TestResponse {
     // Advance the clock past the cached check.
-    world.intake.clock().advance(std::time::Duration::from_secs(10));
+    world.services.clock.advance(std::time::Duration::from_secs(10));
     world.call(Method::POST, "/domains/acme.test/dns/connect", &json!({})).await
 }
 

@@ -39,7 +39,7 @@ async fn add(world: &World, body: &Value) -> Value {
 async fn post(world: &World, path: &str) -> Value {
     if path.ends_with("/verify") {
         // Advance the clock past the cached check.
-        world.intake.clock().advance(FRESH);
+        world.services.clock.advance(FRESH);
     }
     let response = world.call(Method::POST, path, &json!({})).await;
     assert_eq!(response.status, StatusCode::OK, "{path}: {}", response.json());
@@ -127,7 +127,7 @@ async fn missing_records_have_three_days_grace() {
     let (world, names) = World::with_names("").await;
     let domain = add(&world, &json!({"name": "acme.test"})).await;
     names.set(&zone(&domain));
-    queue::account_jobs::start_account_jobs(&world.intake, None);
+    queue::background_tasks::start_accounts(&world.queue, &world.accounts, None);
     let state = async |expected: &str, degraded: bool| {
         loop {
             let domain = get(&world, "/domains/acme.test").await["domain"].clone();
@@ -135,7 +135,7 @@ async fn missing_records_have_three_days_grace() {
                 return domain;
             }
             // The background check runs every few seconds of its own clock.
-            world.intake.clock().advance(Duration::from_secs(600));
+            world.services.clock.advance(Duration::from_secs(600));
             tokio::task::yield_now().await;
         }
     };
@@ -147,7 +147,7 @@ async fn missing_records_have_three_days_grace() {
     state("verified", false).await;
     names.set("");
     state("verified", true).await;
-    world.intake.clock().advance(Duration::from_secs(72 * 3_600));
+    world.services.clock.advance(Duration::from_secs(72 * 3_600));
     state("unverified", false).await;
 }
 
@@ -307,7 +307,7 @@ async fn settings_are_changed_and_a_domain_is_deleted() {
 
     let later = json!({
         "from": "a@acme.test", "to": "b@example.net", "subject": "s", "text": "t",
-        "scheduled_at": (world.intake.clock().now() + jiff::SignedDuration::from_hours(2)).to_string(),
+        "scheduled_at": (world.services.clock.now() + jiff::SignedDuration::from_hours(2)).to_string(),
     });
     assert_eq!(world.call(Method::POST, "/emails", &later).await.status, StatusCode::OK);
     let unchanged = world.call(Method::DELETE, "/domains/acme.test", &Value::Null).await;
@@ -345,11 +345,11 @@ async fn lists_are_paged_and_filtered() {
 #[tokio::test]
 async fn plan_limits_domains() {
     let world = World::start().await;
-    let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
+    let account = store::account::find(&world.services.store, "owner1@example.com").await.unwrap().unwrap();
     let mut batch = store::engine::Batch::progress();
     let free = mail::account::Account { plan: Plan::Free, ..account.clone() };
     store::account::update(&mut batch, &account, &free);
-    world.intake.store().commit(batch).await.unwrap();
+    world.services.store.commit(batch).await.unwrap();
     let refused = world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "plan_limit"));
     let error = refused.json()["error"].clone();
@@ -384,14 +384,14 @@ async fn dns_control_proves_a_claim() {
 
     let both = format!("{}_service.acme.test TXT \"{}\"\n", zone(&domain), claim["record"]["value"].as_str().unwrap());
     names.set(&both);
-    world.intake.clock().advance(FRESH);
+    world.services.clock.advance(FRESH);
     let proven = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
     assert_eq!(
         (&proven["status"], &proven["blocked_reason"]),
         (&json!("blocked"), &json!("grace_period")),
         "{proven:#}"
     );
-    world.intake.clock().advance(Duration::from_secs(73 * 3_600));
+    world.services.clock.advance(Duration::from_secs(73 * 3_600));
     let disputed = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
     assert_eq!(disputed["blocked_reason"], json!("recent_owner_activity"), "both records are published");
     let queries = names.queries();
@@ -401,7 +401,7 @@ async fn dns_control_proves_a_claim() {
     assert_eq!(names.queries(), queries, "the cached results are returned");
     let own = domain["records"][0]["value"].as_str().unwrap();
     names.set(&both.lines().filter(|line| !line.contains(own)).collect::<Vec<_>>().join("\n"));
-    world.intake.clock().advance(FRESH);
+    world.services.clock.advance(FRESH);
     let done = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
     assert_eq!((&done["status"], &done["blocked_reason"]), (&json!("completed"), &json!(null)));
     let moved = call(Method::GET, "/domains/acme.test", &Value::Null).await.json()["domain"].clone();
@@ -480,7 +480,7 @@ async fn domain_checks_are_cached() {
     let again = futures_util::future::join_all((0..50).map(|_| verify())).await;
     assert!(again.iter().all(|response| *response == first), "the cached result");
     assert_eq!(names.queries(), once, "no DNS query was sent");
-    world.intake.clock().advance(FRESH);
+    world.services.clock.advance(FRESH);
     let responses = futures_util::future::join_all((0..50).map(|_| verify())).await;
     assert!(responses.iter().all(|response| response["domain"]["degraded_since"].is_string()));
     let extra_queries = names.queries() - once;
@@ -507,9 +507,9 @@ async fn dns_lookups_are_limited_by_account() {
         let path = format!("/domains/d{n}.test/verify");
         world.call(Method::POST, &path, &json!({})).await
     };
-    let started = world.intake.clock().now();
+    let started = world.services.clock.now();
     let responses = futures_util::future::join_all((0..60).map(send_request)).await;
-    let elapsed_s = world.intake.clock().now().duration_since(started).as_secs_f64();
+    let elapsed_s = world.services.clock.now().duration_since(started).as_secs_f64();
     eprintln!("QUESTIONS {} {}", names.queries(), responses.iter().filter(|a| a.status == StatusCode::OK).count());
     let refused = responses.iter().position(|response| response.status != StatusCode::OK);
     let number = refused.expect("sixty domains are too many at once");
@@ -519,7 +519,7 @@ async fn dns_lookups_are_limited_by_account() {
     let bound = BURST + ONE_MAX + (elapsed_s * 20.0) as usize;
     assert!(names.queries() <= bound, "{} of {bound}", names.queries());
     // The stored result of a domain is still returned, however many requests ask for it.
-    world.intake.clock().advance(FRESH);
+    world.services.clock.advance(FRESH);
     let again = futures_util::future::join_all((0..60).map(send_request)).await;
     let known = responses.iter().zip(&again).filter(|(before, _)| before.status == StatusCode::OK);
     assert!(known.map(|(_, after)| after.status).all(|status| status == StatusCode::OK));
@@ -530,6 +530,6 @@ async fn dns_lookups_are_limited_by_account() {
     let foreign = world.call_as(&other, Method::POST, "/domains/other.test/verify", &json!({})).await;
     assert_eq!(foreign.status, StatusCode::OK, "{}", foreign.json());
     assert!(names.queries() > before);
-    world.intake.clock().advance(Duration::from_secs(20));
+    world.services.clock.advance(Duration::from_secs(20));
     assert_eq!(send_request(number).await.status, StatusCode::OK);
 }

@@ -160,7 +160,7 @@ async fn repeated_events_are_idempotent() {
         .collect();
     assert_eq!(ids.len(), 1);
     // After a day the key is free.
-    world.intake.clock().advance(Duration::from_secs(24 * 3600));
+    world.services.clock.advance(Duration::from_secs(24 * 3600));
     let later = with_key(&world, "k", &json!({"name": "b"})).await;
     assert_eq!(later.status, StatusCode::ACCEPTED);
     assert_ne!(later.json()["event"]["id"], first.json()["event"]["id"]);
@@ -176,7 +176,7 @@ async fn events_are_found_by_each_filter() {
         let event = json!({"name": (["a", "b"][n % 2]), "user_id": format!("u{}", n % 3), "email": "Ada@example.net",
                            "data": {"n": n}});
         send_event(&world, &event).await;
-        world.intake.clock().advance(Duration::from_millis(10));
+        world.services.clock.advance(Duration::from_millis(10));
     }
     let found = async |query: &str| {
         let (mut visible, mut next) = (Vec::new(), String::new());
@@ -251,7 +251,7 @@ async fn conversions_are_deduplicated_and_internal_users_excluded() {
         json!({"name": "subscription.started", "user_id": "u1", "data": {}}),
     ] {
         send_event(&world, &event).await;
-        world.intake.clock().advance(Duration::from_millis(5));
+        world.services.clock.advance(Duration::from_millis(5));
     }
     let listed = world.get("/conversions").await.json();
     let summary: Vec<(&str, &str)> = listed["conversions"]
@@ -318,7 +318,7 @@ async fn internal_users_are_known_by_user_id() {
         paid("u3", "s4"),
     ] {
         send_event(&world, &event).await;
-        world.intake.clock().advance(Duration::from_millis(5));
+        world.services.clock.advance(Duration::from_millis(5));
     }
     let listed = world.get("/conversions").await.json();
     let subjects: Vec<_> = listed["conversions"].as_array().unwrap().iter().map(|entry| &entry["subject_id"]).collect();
@@ -367,13 +367,13 @@ async fn visits_lead_to_funnels() {
     assert_eq!(counts["totals"][0]["source"], "news");
     assert_eq!((&counts["totals"][0]["visits"], &counts["totals"][0]["visitors"]), (&json!(1), &json!(1)));
     assert_eq!((&counts["totals"][1]["visits"], &counts["totals"][1]["visitors"]), (&json!(4), &json!(3)), "{counts}");
-    world.intake.clock().advance(Duration::from_millis(5));
+    world.services.clock.advance(Duration::from_millis(5));
     for n in 0..3 {
         let data = json!({"id": format!("u{n}"), "visitor_id": format!("visitor-{n}"), "signup_method": (["x", "y"][n % 2]),
                           "internal": n == 2});
         send_event(&world, &json!({"name": "user.created", "data": data})).await;
     }
-    world.intake.clock().advance(Duration::from_millis(5));
+    world.services.clock.advance(Duration::from_millis(5));
     send_event(&world, &json!({"name": "user.activated", "user_id": "u0"})).await;
     send_event(&world, &json!({"name": "subscription.started", "user_id": "u0", "data": {"id": "s0"}})).await;
     let steps = "steps=visit,user.created,user.activated,subscription.started";

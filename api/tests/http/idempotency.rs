@@ -43,7 +43,7 @@ async fn a_key_sends_once() {
     assert_ne!(other_key.json()["id"], first.json()["id"]);
     assert_eq!(count(&world).await, 2);
     // After a day the key is free.
-    world.intake.clock().advance(Duration::from_secs(24 * 3600 + 1));
+    world.services.clock.advance(Duration::from_secs(24 * 3600 + 1));
     let next_day = post(&world, "k1", same.replace("\"t\"", "\"u\"")).await;
     assert_eq!(next_day.status, StatusCode::OK, "{:?}", next_day.body);
     assert_eq!(post(&world, "k1", email_body()).await.status, StatusCode::CONFLICT);

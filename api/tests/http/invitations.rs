@@ -19,10 +19,10 @@ async fn invite(world: &World, owner: &TestSession, email: &str, role: &str) -> 
 
 /// The links mailed to an address, newest first.
 async fn links(world: &World, to: &str) -> Vec<String> {
-    let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
+    let account = store::account::find(&world.services.store, "owner1@example.com").await.unwrap().unwrap();
     let mut links = Vec::new();
-    for found in store::email::list(world.intake.store(), account.id, None, 100).await.unwrap() {
-        let raw = store::email::get_body(world.intake.store(), account.id, found.email.id).await.unwrap().unwrap();
+    for found in store::email::list(&world.services.store, account.id, None, 100).await.unwrap() {
+        let raw = store::email::get_body(&world.services.store, account.id, found.email.id).await.unwrap().unwrap();
         let text = String::from_utf8_lossy(&raw).replace("=\r\n", "").replace("=3D", "=");
         let is_theirs = |line: &str| line.starts_with("to:") && line.contains(to);
         if text.to_lowercase().lines().any(is_theirs) {
@@ -34,7 +34,7 @@ async fn links(world: &World, to: &str) -> Vec<String> {
 }
 
 async fn user(world: &World, email: &str) -> Option<User> {
-    store::user::find_by_email(world.intake.store(), email).await.unwrap()
+    store::user::find_by_email(&world.services.store, email).await.unwrap()
 }
 
 async fn users(world: &World, session: &TestSession) -> Vec<Value> {
@@ -90,7 +90,7 @@ async fn first_accepted_invitation_wins() {
     let owners = [world.session(1).await, world.session(2).await];
     for owner in &owners {
         assert_eq!(invite(&world, owner, "New@example.net", "owner").await.status, StatusCode::OK);
-        world.intake.clock().advance(std::time::Duration::from_secs(1));
+        world.services.clock.advance(std::time::Duration::from_secs(1));
     }
     assert_eq!(user(&world, "new@example.net").await, None);
     // An invited owner does not count before acceptance: the last active owner stays.
@@ -125,7 +125,7 @@ async fn lost_invitation_link_is_resent() {
     let world = world().await;
     let owner = world.session(1).await;
     invite(&world, &owner, "late@example.net", "member").await;
-    world.intake.clock().advance(std::time::Duration::from_secs(4 * 24 * 3600));
+    world.services.clock.advance(std::time::Duration::from_secs(4 * 24 * 3600));
     let old = links(&world, "late@example.net").await;
     assert_eq!(world.call_without_key(Method::POST, &old[0], &Value::Null).await.status, StatusCode::UNAUTHORIZED);
     world.call_without_key(Method::POST, "/auth/link", &json!({"email": "Late@example.net"})).await;

@@ -16,12 +16,12 @@ async fn send(world: &World, extra: Value) -> String {
     body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     let response = world.call(Method::POST, "/emails", &body).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.json());
-    world.intake.clock().advance(Duration::from_millis(10));
+    world.services.clock.advance(Duration::from_millis(10));
     response.json()["id"].as_str().unwrap().to_owned()
 }
 
 fn in_an_hour(world: &World) -> String {
-    (world.intake.clock().now() + jiff::SignedDuration::from_hours(1)).to_string()
+    (world.services.clock.now() + jiff::SignedDuration::from_hours(1)).to_string()
 }
 
 /// The ids of a list over all pages.
@@ -42,10 +42,10 @@ async fn ids(world: &World, query: &str) -> Vec<String> {
 
 /// Settles all recipients of an email.
 async fn record_outcome(world: &World, id: &str, state: RecipientState, kind: EventKind) {
-    let (store, account) = (world.intake.store(), world.tenant().await.account().id);
+    let (store, account) = (&world.services.store, world.tenant().await.account().id);
     let id: EmailId = id.parse().unwrap();
-    world.intake.clock().advance(Duration::from_millis(10));
-    let now = world.intake.clock().now();
+    world.services.clock.advance(Duration::from_millis(10));
+    let now = world.services.clock.now();
     let found = store::email::get(store, account, id).await.unwrap().unwrap();
     let mut batch = Batch::progress();
     for recipient in found.recipients {
@@ -198,11 +198,11 @@ async fn lists_are_isolated_between_accounts() {
 #[tokio::test]
 async fn lagging_filters_report_their_position() {
     let world = World::start().await;
-    let before = world.intake.clock().now();
-    world.intake.outbox().dispatch_outbox().await.unwrap();
-    let (late, after) = (world.intake.outbox().dispatched_until(), world.intake.clock().now());
+    let before = world.services.clock.now();
+    world.queue.events.outbox.dispatch_outbox().await.unwrap();
+    let (late, after) = (world.queue.events.outbox.dispatched_until(), world.services.clock.now());
     assert!(late.as_millisecond() >= before.as_millisecond() && late <= after, "{before} {late} {after}");
-    assert_eq!(world.intake.outbox().dispatch_within(Duration::from_secs(60)).await, None);
+    assert_eq!(world.queue.events.outbox.dispatch_within(Duration::from_secs(60)).await, None);
     let as_of = Some(api::json_timestamp::JsonTimestamp(late));
     let list = api::emails::view::EmailList {
         emails: Vec::new(),

@@ -59,7 +59,7 @@ async fn failed_passwords_lock_out_only_their_network() {
     for _ in 0..3 {
         assert_eq!(sign_in(&world, "192.0.2.1", PASSWORD).await, 200);
     }
-    world.intake.clock().advance(std::time::Duration::from_secs(301));
+    world.services.clock.advance(std::time::Duration::from_secs(301));
     assert_eq!(sign_in(&world, "192.0.2.66", PASSWORD).await, 200);
     world.end().await;
 }

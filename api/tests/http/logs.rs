@@ -26,7 +26,7 @@ async fn requests_are_filtered_by_result() {
         let response = world.call(method.clone(), path, &json!({})).await;
         assert_eq!(response.status.as_u16(), *status, "{path}");
         ids.push(response.headers["x-request-id"].to_str().unwrap().to_owned());
-        world.intake.clock().advance(Duration::from_millis(10));
+        world.services.clock.advance(Duration::from_millis(10));
     }
     // Unauthenticated requests are in no account's log.
     world.call_without_key(Method::GET, "/emails", &Value::Null).await;
@@ -94,7 +94,7 @@ async fn changes_of_the_dashboard_are_logged_with_their_user() {
             body: body.to_string().into(),
             ..OperationCall::default()
         };
-        world.intake.clock().advance(Duration::from_millis(2));
+        world.services.clock.advance(Duration::from_millis(2));
         world.server.perform(Some(&user), call).await.map(drop).map_err(|problem| problem.code().word)
     };
     assert_eq!(perform("create_suppression", &[], json!({"email": "a@example.net"})).await, Ok(()));
@@ -118,7 +118,7 @@ async fn pages_contain_each_entry_once() {
     let world = World::start().await;
     for n in 0..7 {
         world.get(if n % 2 == 0 { "/emails" } else { "/account" }).await;
-        world.intake.clock().advance(Duration::from_millis(2));
+        world.services.clock.advance(Duration::from_millis(2));
     }
     for (query, count) in [("limit=3", 7), ("limit=2&path=/emails", 4)] {
         let (mut collected, mut next) = (Vec::new(), String::new());

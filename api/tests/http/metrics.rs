@@ -17,15 +17,15 @@ async fn send(world: &World, extra: Value) -> EmailId {
     body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     let response = world.call(Method::POST, "/emails", &body).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.json());
-    world.intake.clock().advance(Duration::from_millis(10));
+    world.services.clock.advance(Duration::from_millis(10));
     response.json()["id"].as_str().unwrap().parse().unwrap()
 }
 
 /// Records an event of an email's first recipient.
 async fn record_event(world: &World, email: EmailId, kind: EventKind, detail: Value) {
-    let (store, account) = (world.intake.store(), world.tenant().await.account().id);
-    world.intake.clock().advance(Duration::from_millis(10));
-    let now = world.intake.clock().now();
+    let (store, account) = (&world.services.store, world.tenant().await.account().id);
+    world.services.clock.advance(Duration::from_millis(10));
+    let now = world.services.clock.now();
     let found = store::email::get(store, account, email).await.unwrap().unwrap();
     let recipient = Recipient {
         mx_host: Some("aspmx.l.google.com".to_owned()),
@@ -55,7 +55,7 @@ async fn metrics(world: &World, query: &str) -> Value {
 
 /// Sets the clock to one o'clock, so that no test crosses midnight.
 fn advance_to_one_o_clock(world: &World) {
-    let clock = world.intake.clock();
+    let clock = &world.services.clock;
     let into_day = clock.now().as_second().rem_euclid(86_400);
     clock.advance(Duration::from_secs(u64::try_from(86_400 - into_day + 3_660).unwrap()));
 }
@@ -64,14 +64,14 @@ async fn record_day(world: &World) {
     advance_to_one_o_clock(world);
     let tagged = send(world, json!({"tags": {"env": "prod"}, "to": ["b@example.net", "c@example.net"]})).await;
     let plain = send(world, json!({})).await;
-    let later = world.intake.clock().now() + jiff::SignedDuration::from_hours(9);
+    let later = world.services.clock.now() + jiff::SignedDuration::from_hours(9);
     send(world, json!({"scheduled_at": later.to_string()})).await;
     record_event(world, tagged, EventKind::Delivered, json!({})).await;
     let open = |first: bool, machine: bool| json!({"open": {"first": first, "machine": machine}});
     record_event(world, tagged, EventKind::Opened, open(true, true)).await;
     record_event(world, tagged, EventKind::Opened, open(true, false)).await;
     record_event(world, tagged, EventKind::Opened, open(false, false)).await;
-    world.intake.clock().advance(Duration::from_secs(3_600));
+    world.services.clock.advance(Duration::from_secs(3_600));
     record_event(world, plain, EventKind::DeliveryDelayed, json!({"delay": {"attempt": 1}})).await;
     record_event(world, plain, EventKind::DeliveryDelayed, json!({"delay": {"attempt": 2}})).await;
     record_event(world, plain, EventKind::Bounced, json!({})).await;
@@ -174,13 +174,13 @@ async fn metrics_are_filtered_by_domain_and_category() {
     assert_eq!(rows("dimensions=category,domain&category=newsletter&domain=example.com").await, of_both);
 
     // Counts of an earlier release have no category.
-    let (account, now) = (world.tenant().await.account().id, world.intake.clock().now());
+    let (account, now) = (world.tenant().await.account().id, world.services.clock.now());
     let mut batch = Batch::progress();
     let mut counts = MetricCounts::default();
     counts.add(Counter::Sent, 5);
     let additions = [((account, None, Hour::containing(now)), [(String::new(), counts)].into())].into();
-    store::metric::add(world.intake.store(), &mut batch, &additions).await.unwrap();
-    world.intake.store().commit(batch).await.unwrap();
+    store::metric::add(&world.services.store, &mut batch, &additions).await.unwrap();
+    world.services.store.commit(batch).await.unwrap();
     let found = rows("dimensions=category").await;
     assert_eq!(found[0], json!(["category", "(unknown)", 5]), "{found}");
     for (query, field) in [
@@ -207,9 +207,9 @@ async fn all_deliveries_are_measured() {
     for email in &emails {
         record_event(&world, *email, EventKind::Delivered, json!({})).await;
     }
-    world.intake.clock().advance(Duration::from_secs(600));
+    world.services.clock.advance(Duration::from_secs(600));
     record_event(&world, slow, EventKind::Delivered, json!({})).await;
-    world.intake.outbox().dispatch_outbox().await.unwrap();
+    world.queue.events.outbox.dispatch_outbox().await.unwrap();
     let time = |found: &Value| {
         let time = &found["delivery_time"];
         (time["measured"].as_u64().unwrap(), time["p50_seconds"].as_f64(), time["p99_seconds"].as_f64())
@@ -234,7 +234,7 @@ async fn all_deliveries_are_measured() {
 #[tokio::test]
 async fn pairs_over_the_limit_are_other_categories() {
     let world = World::start().await;
-    let (account, now) = (world.tenant().await.account().id, world.intake.clock().now());
+    let (account, now) = (world.tenant().await.account().id, world.services.clock.now());
     let sent = || {
         let mut counts = MetricCounts::default();
         counts.add(Counter::Sent, 1);
@@ -248,8 +248,8 @@ async fn pairs_over_the_limit_are_other_categories() {
         (bucket(Dimension::Domain), [("d100.example".to_owned(), sent())].into()),
     ];
     let mut batch = Batch::progress();
-    store::metric::add(world.intake.store(), &mut batch, &additions.into()).await.unwrap();
-    world.intake.store().commit(batch).await.unwrap();
+    store::metric::add(&world.services.store, &mut batch, &additions.into()).await.unwrap();
+    world.services.store.commit(batch).await.unwrap();
     let by_category = metrics(&world, "metrics=sent&domain=d100.example&dimensions=category").await;
     assert_eq!((&by_category["rows"][0]["value"], &by_category["rows"][0]["sent"]), (&json!("(other)"), &json!(1)));
     let by_domain = metrics(&world, "metrics=sent&category=newsletter&dimensions=domain").await;

@@ -163,7 +163,7 @@ async fn refusal(world: &World, token: &str) -> String {
 
 /// A user of the first account with this role.
 pub(crate) async fn user_with_role(world: &World, role: UserRole) -> (mail::user::User, TestSession) {
-    let users = UserService::from_intake(&world.intake);
+    let users = UserService::new(&world.services);
     let owner = users.by_email(&"owner1@example.com".parse().unwrap()).await.unwrap().unwrap();
     let user = users.new_user(owner.account, format!("{}@example.net", role.word()).parse().unwrap(), role);
     let mut batch = Batch::progress();
@@ -304,7 +304,7 @@ async fn a_code_works_once_for_its_client_and_verifier() {
     assert_eq!(refusal(&world, &tokens.access).await, "revoked");
     assert_eq!(error(&program.refresh(&tokens.refresh).await), "invalid_grant");
     let late = program.code(&program.request(), &["read"]).await;
-    world.intake.clock().advance(Duration::from_secs(61));
+    world.services.clock.advance(Duration::from_secs(61));
     assert_eq!(error(&program.exchange(&late).await), "invalid_grant");
     world.end().await;
 }
@@ -352,7 +352,7 @@ async fn a_refresh_token_works_once() {
     let tokens = program.tokens(&["read"]).await;
     assert_eq!(error(&program.refresh(&tokens.access).await), "invalid_grant");
     assert_eq!(refusal(&world, &tokens.refresh).await, "malformed");
-    world.intake.clock().advance(Duration::from_secs(3_601));
+    world.services.clock.advance(Duration::from_secs(3_601));
     assert_eq!(refusal(&world, &tokens.access).await, "expired");
     world.end().await;
 }
@@ -460,7 +460,7 @@ async fn consent_needs_the_session_and_its_csrf_token() {
     let wider = program.decide(&read, &json!({"approve": true, "scopes": ["read", "send"]})).await;
     assert_eq!(wider.status, StatusCode::BAD_REQUEST);
     // An old session proves the identity again before it allows more than reading.
-    world.intake.clock().advance(Duration::from_secs(16 * 60));
+    world.services.clock.advance(Duration::from_secs(16 * 60));
     let old = program.decide(&program.request(), &approve).await;
     assert_eq!((old.status, old.code().as_str()), (StatusCode::FORBIDDEN, "reauthentication_required"));
     assert_eq!(program.decide(&read, &approve).await.status, StatusCode::OK);
@@ -470,7 +470,7 @@ async fn consent_needs_the_session_and_its_csrf_token() {
 #[tokio::test]
 async fn grants_end_with_the_user_and_the_role() {
     let world = World::start().await;
-    let users = UserService::from_intake(&world.intake);
+    let users = UserService::new(&world.services);
     let (viewer, session) = user_with_role(&world, UserRole::Viewer).await;
     let reader = Program::of_user(&world, session).await;
     let refused = reader.decide(&reader.request(), &json!({"approve": true, "scopes": ["send"]})).await;
@@ -578,10 +578,10 @@ async fn registrations_are_checked_limited_and_forgotten() {
     }
     assert_eq!(limited.unwrap().code(), "rate_limit_exceeded");
     // A client without a grant is unknown after a day; one with a grant is not.
-    world.intake.clock().advance(Duration::from_secs(3_600));
+    world.services.clock.advance(Duration::from_secs(3_600));
     let (used, unused) = (Program::new(&world).await, Program::new(&world).await);
     used.tokens(&["read"]).await;
-    world.intake.clock().advance(Duration::from_secs(24 * 3_600));
+    world.services.clock.advance(Duration::from_secs(24 * 3_600));
     assert_eq!(unused.ask(&unused.request()).await.status, StatusCode::BAD_REQUEST);
     assert_eq!(used.ask(&used.request()).await.status, StatusCode::OK);
     world.end().await;
@@ -626,7 +626,7 @@ async fn a_device_waits_for_the_decision() {
     assert_eq!(decide(&denied, json!({"approve": false})).await.status, StatusCode::OK);
     assert_eq!(error(&poll(&denied).await), "access_denied");
     let late = begin().await;
-    world.intake.clock().advance(Duration::from_secs(601));
+    world.services.clock.advance(Duration::from_secs(601));
     assert_eq!(error(&poll(&late).await), "expired_token");
     assert_eq!(decide(&late, json!({"approve": true})).await.status, StatusCode::NOT_FOUND);
     // A client that did not register the grant type, and one that does not exist.

@@ -59,7 +59,7 @@ async fn invitation_link_signs_in() {
     let email_text = sent_emails(&world).await.remove(0).2;
     let link = find_link(&email_text, "/portal/link/");
     // An invitation link is valid for days, unlike a login link.
-    world.intake.clock().advance(std::time::Duration::from_secs(3 * 24 * 3600));
+    world.services.clock.advance(std::time::Duration::from_secs(3 * 24 * 3600));
     let mut browser = Browser::new(&world);
     assert!(text(&browser.get(&link).await).contains("You have been invited"));
     let entered = browser.post(&link, &[]).await;
@@ -129,7 +129,7 @@ async fn partner_emails_are_sent_once_if_still_current() {
     assert_eq!(eve.emails.send_due_emails(0..=63).await, 0);
     world.change_account(|account| account.suspended = false).await;
     assert_eq!(eve.emails.send_due_emails(0..=63).await, 0, "not before the delay");
-    world.intake.clock().advance(std::time::Duration::from_secs(61));
+    world.services.clock.advance(std::time::Duration::from_secs(61));
     assert_eq!(sent_emails(&world).await.len(), 2);
     world.end().await;
 }

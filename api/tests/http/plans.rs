@@ -28,11 +28,11 @@ async fn concurrent_sends_stay_within_the_plan() {
     assert_eq!((&error["details"]["limit"], &error["details"]["cap"]), (&json!("daily"), &json!(100)));
     assert!(error["details"]["resets_at"].as_str().unwrap().ends_with("T00:00:00.000Z"));
     // The count is the same after the outbox was dispatched.
-    world.intake.outbox().dispatch_outbox().await.unwrap();
+    world.queue.events.outbox.dispatch_outbox().await.unwrap();
     assert_eq!(world.post("/emails", email_to(1)).await.code(), "plan_limit");
-    let used = world.intake.plan_usage(&world.tenant().await).await.unwrap();
+    let used = world.accounts.limits.plan_usage(&world.tenant().await).await.unwrap();
     assert_eq!((used.day, used.month), (100, 100));
-    world.intake.clock().advance(Duration::from_secs(24 * 3600));
+    world.services.clock.advance(Duration::from_secs(24 * 3600));
     assert_eq!(world.post("/emails", email_to(1)).await.status, StatusCode::OK);
     world.end().await;
 }
@@ -46,13 +46,13 @@ async fn refused_or_cancelled_email_uses_no_quota() {
     assert_eq!(first.headers["x-quota-daily-remaining"], "1");
     assert_eq!(first.headers["x-quota-monthly-remaining"], "2901");
     assert_eq!(world.post("/emails", email_to(2)).await.code(), "plan_limit");
-    let at = format!("{:.3}", world.intake.clock().now() + Duration::from_secs(3600));
+    let at = format!("{:.3}", world.services.clock.now() + Duration::from_secs(3600));
     let mail =
         json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t", "scheduled_at": at});
     let id = world.post("/emails", mail.to_string()).await.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(world.post("/emails", email_to(1)).await.code(), "plan_limit");
     assert_eq!(world.post(&format!("/emails/{id}/cancel"), "").await.status, StatusCode::OK);
-    world.intake.outbox().dispatch_outbox().await.unwrap();
+    world.queue.events.outbox.dispatch_outbox().await.unwrap();
     let again = world.post("/emails", email_to(1)).await;
     assert_eq!(again.status, StatusCode::OK, "{again:?}");
     world.end().await;
@@ -64,13 +64,13 @@ async fn remaining_included_amount_is_reported() {
     let world = World::start().await.with_plan(Plan::Pro).await;
     let mut plans = mail::plan::Plans::default();
     plans.pro.emails_per_month = Some(3);
-    world.intake.set_plans(plans);
+    world.accounts.limits.plans.replace(plans);
     for (recipients, remaining) in [(2, "1"), (2, "0"), (1, "0")] {
         let response = world.post("/emails", email_to(recipients)).await;
         assert_eq!(response.status, StatusCode::OK, "{response:?}");
         assert_eq!(response.headers["x-quota-monthly-remaining"], remaining);
         assert!(!response.headers.contains_key("x-quota-daily-remaining"));
-        world.intake.outbox().dispatch_outbox().await.unwrap();
+        world.queue.events.outbox.dispatch_outbox().await.unwrap();
     }
     world.end().await;
     let unlimited = World::start().await.with_plan(Plan::Dedicated).await;
@@ -95,20 +95,20 @@ async fn a_batch_is_counted_email_by_email() {
 #[tokio::test]
 async fn blocked_scheduled_email_returns_its_quota() {
     let world = World::start().await.with_plan(Plan::Free).await;
-    let at = format!("{:.3}", world.intake.clock().now() + Duration::from_secs(3600));
+    let at = format!("{:.3}", world.services.clock.now() + Duration::from_secs(3600));
     let mail =
         json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t", "scheduled_at": at});
     let id = world.post("/emails", mail.to_string()).await.json()["id"].as_str().unwrap().to_owned();
     let tenant = world.tenant().await;
-    assert_eq!(world.intake.plan_usage(&tenant).await.unwrap().month, 1);
+    assert_eq!(world.accounts.limits.plan_usage(&tenant).await.unwrap().month, 1);
     let suppressed = world.post("/suppressions", json!({"email": "b@example.net"}).to_string()).await;
     assert_eq!(suppressed.status, StatusCode::OK);
-    queue::account_jobs::start_account_jobs(&world.intake, None);
-    world.intake.clock().advance(Duration::from_secs(3601));
+    queue::background_tasks::start_accounts(&world.queue, &world.accounts, None);
+    world.services.clock.advance(Duration::from_secs(3601));
     let path = format!("/emails/{id}");
     let released = async {
         loop {
-            let changed = world.intake.next_outcome();
+            let changed = world.services.next_outcome();
             if world.get(&path).await.json()["email"]["status"] == "failed" {
                 return;
             }
@@ -116,6 +116,6 @@ async fn blocked_scheduled_email_returns_its_quota() {
         }
     };
     tokio::time::timeout(Duration::from_secs(30), released).await.unwrap();
-    assert_eq!(world.intake.plan_usage(&tenant).await.unwrap().month, 0);
+    assert_eq!(world.accounts.limits.plan_usage(&tenant).await.unwrap().month, 0);
     world.end().await;
 }

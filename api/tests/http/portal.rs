@@ -99,7 +99,7 @@ pub(crate) async fn login_link(world: &World, partner: &Value) -> String {
 }
 
 pub(crate) fn affiliate_service(world: &World) -> AffiliateService {
-    AffiliateService::new(world.intake.clone())
+    world.affiliate.clone()
 }
 
 pub(crate) async fn update_program(world: &World, session: &TestSession, settings: Value) {
@@ -119,7 +119,7 @@ async fn login_link_works_once_within_a_minute() {
     let token = url.strip_prefix(&format!("{BASE_URL}/portal/enter/")).unwrap();
     assert_eq!(token.len(), 43);
     let remaining = made["expires_at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
-    let remaining = remaining.duration_since(world.intake.clock().now()).as_secs();
+    let remaining = remaining.duration_since(world.services.clock.now()).as_secs();
     assert!((55..=60).contains(&remaining), "{remaining}");
 
     let browser = Browser::new(&world);
@@ -146,7 +146,7 @@ async fn login_link_works_once_within_a_minute() {
     // A new link replaces the previous one, and each expires after a minute.
     let (first, second) = (login_link(&world, &ada).await, login_link(&world, &ada).await);
     assert_eq!(browser.get(&first).await.status, StatusCode::GONE);
-    world.intake.clock().advance(std::time::Duration::from_secs(61));
+    world.services.clock.advance(std::time::Duration::from_secs(61));
     assert_eq!(browser.get(&second).await.status, StatusCode::GONE);
     for nonsense in ["x", &"A".repeat(43), "..", "%00"] {
         let response = browser.get(&format!("/portal/enter/{nonsense}")).await;
@@ -208,7 +208,7 @@ async fn session_ends_by_expiry_sign_out_and_deletion() {
     assert!(signed_out.headers["set-cookie"].to_str().unwrap().contains("; Max-Age=0;"));
     assert_eq!(first.get("/portal/links").await.status, StatusCode::UNAUTHORIZED);
     assert_eq!(other.get("/portal/links").await.status, StatusCode::OK);
-    world.intake.clock().advance(std::time::Duration::from_secs(12 * 3600));
+    world.services.clock.advance(std::time::Duration::from_secs(12 * 3600));
     assert_eq!(other.get("/portal/links").await.status, StatusCode::UNAUTHORIZED);
     let last = Browser::of(&world, &ada).await;
     world.call(Method::DELETE, &format!("/affiliates/{}", ada["id"].as_str().unwrap()), &json!({})).await;
@@ -369,7 +369,7 @@ async fn sign_in_links_the_browser_to_the_partner() {
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let known = async |visitor: &str| {
         store::affiliate::self_referral_guard::is_own_browser(
-            world.intake.store(),
+            &world.services.store,
             world.tenant().await.account().id,
             ada["id"].as_str().unwrap().parse().unwrap(),
             visitor,

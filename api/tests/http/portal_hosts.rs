@@ -43,8 +43,8 @@ async fn page_without_a_key_names_the_missing_key() {
 #[tokio::test]
 async fn portal_host_must_be_within_a_verified_domain() {
     let sandbox = "hello@service.example".parse().unwrap();
-    let world = World::with_intake(|parts| parts.sandbox_sender = Some(sandbox)).await;
-    world.intake.set_base_url(BASE_URL);
+    let world = World::with_parts(|parts| parts.sandbox_sender = Some(sandbox)).await;
+    world.accounts.links.set_base_url(BASE_URL);
     let session = set_up(&world, 1).await;
     world.account(2, ApiKeyScope::Full).await;
     world.create_domain(1, "shop.example").await;
@@ -58,7 +58,7 @@ async fn portal_host_must_be_within_a_verified_domain() {
     tracked.inbound_enabled = true;
     let mut batch = Batch::progress();
     store::domain::update(&mut batch, &before, &tracked);
-    world.intake.store().commit(batch).await.unwrap();
+    world.services.store.commit(batch).await.unwrap();
     world.create_domain(1, "deep.tracked.example").await;
     for (host, reason) in [
         ("partners.nobodys.example", "verified domain"),
@@ -98,7 +98,7 @@ async fn portal_host_must_be_within_a_verified_domain() {
 #[tokio::test]
 async fn a_portals_host_ends_with_its_domain() {
     let world = World::start().await;
-    world.intake.set_base_url(BASE_URL);
+    world.accounts.links.set_base_url(BASE_URL);
     let session = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let domain = world.create_domain(1, "shop.example").await;
@@ -111,7 +111,7 @@ async fn a_portals_host_ends_with_its_domain() {
         let after = mail::domain::SendingDomain { state, ..before.clone() };
         let mut batch = Batch::progress();
         store::domain::update(&mut batch, before, &after);
-        world.intake.store().commit(batch).await.unwrap();
+        world.services.store.commit(batch).await.unwrap();
         after
     };
     let ended = async || {
@@ -132,7 +132,7 @@ async fn a_portals_host_ends_with_its_domain() {
     world.account(2, ApiKeyScope::Full).await;
     let other = set_up(&world, 2).await;
     assert_eq!(set_portal_domain(&world, &other, host).await.status, StatusCode::BAD_REQUEST);
-    world.intake.domains().delete(domain.account, domain.id).await.unwrap();
+    world.accounts.domains.delete(domain.account, domain.id).await.unwrap();
     ended().await;
     assert_eq!(set_portal_domain(&world, &other, host).await.status, StatusCode::BAD_REQUEST);
     // Now the domain belongs to another account, as after a claim.

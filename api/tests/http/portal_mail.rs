@@ -15,7 +15,7 @@ const EVIL: &str = "Your parcel waits: https://evil.example/pay";
 /// A service with its own sender, whose domain belongs to another account.
 async fn world_with_service_sender() -> World {
     let sender = "hello@service.example".parse().unwrap();
-    let world = World::with_intake(|parts| parts.sandbox_sender = Some(sender)).await;
+    let world = World::with_parts(|parts| parts.sandbox_sender = Some(sender)).await;
     world.account(9, mail::credential::ApiKeyScope::Full).await;
     world.create_domain(9, "service.example").await;
     world
@@ -42,12 +42,12 @@ async fn join(world: &World, key: &str, email: &str) -> TestResponse {
 /// Number of emails in the list of this account.
 async fn count_emails(world: &World, number: u8) -> usize {
     let email = format!("owner{number}@example.com");
-    let account = store::account::find(world.intake.store(), &email).await.unwrap().unwrap();
-    store::email::list(world.intake.store(), account.id, None, 1_000).await.unwrap().len()
+    let account = store::account::find(&world.services.store, &email).await.unwrap().unwrap();
+    store::email::list(&world.services.store, account.id, None, 1_000).await.unwrap().len()
 }
 
 async fn emails_used(world: &World) -> i64 {
-    world.intake.plan_usage(&world.tenant().await).await.unwrap().month
+    world.accounts.limits.plan_usage(&world.tenant().await).await.unwrap().month
 }
 
 /// A sandbox account sends nothing to partners who did not ask for it, neither from the service's sender nor from its
@@ -186,7 +186,7 @@ async fn partner_emails_count_and_honour_suppressions() {
     world.call(Method::POST, "/suppressions", &json!({"email": "bob@example.org"})).await;
     partner(&world, json!({"email": "bob@example.org"})).await;
     affiliate_service(&world).emails.send_due_emails(0..=63).await;
-    world.intake.outbox().dispatch_outbox().await.unwrap();
+    world.queue.events.outbox.dispatch_outbox().await.unwrap();
     let listed = world.get("/emails?to=bob@example.org").await.json();
     assert_eq!(listed["emails"][0]["last_event"], "email.suppressed", "{listed}");
     assert_eq!((emails_used(&world).await, count_emails(&world, 9).await), (1, 0));
@@ -208,7 +208,7 @@ async fn partner_emails_stay_within_the_plan() {
         partner(&world, json!({"email": format!("{number}@example.org")})).await;
     }
     assert_eq!(affiliate_service(&world).emails.send_due_emails(0..=63).await, 2, "the plan allows a hundred a day");
-    world.intake.clock().advance(std::time::Duration::from_secs(61));
+    world.services.clock.advance(std::time::Duration::from_secs(61));
     assert_eq!(affiliate_service(&world).emails.send_due_emails(0..=63).await, 0);
     world.end().await;
 }
@@ -228,17 +228,17 @@ async fn owner_is_notified_of_an_application() {
     join(&world, &key, "eve@example.org").await;
     let bob = world.get("/affiliates?email=bob@example.org").await.json()["data"][0].clone();
     assert_eq!(count_emails(&world, 9).await, 0, "the next process sends it");
-    queue::account_jobs::start_account_jobs(&world.intake, None);
+    queue::background_tasks::start_accounts(&world.queue, &world.accounts, None);
     let sent = async {
         while count_emails(&world, 9).await == 0 {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(30), sent).await.expect("the email");
-    let account = store::account::find(world.intake.store(), "owner9@example.com").await.unwrap().unwrap();
-    let stored = store::email::list(world.intake.store(), account.id, None, 10).await.unwrap();
+    let account = store::account::find(&world.services.store, "owner9@example.com").await.unwrap().unwrap();
+    let stored = store::email::list(&world.services.store, account.id, None, 10).await.unwrap();
     assert_eq!(stored.len(), 1);
-    let raw = store::email::get_body(world.intake.store(), account.id, stored[0].email.id).await.unwrap().unwrap();
+    let raw = store::email::get_body(&world.services.store, account.id, stored[0].email.id).await.unwrap().unwrap();
     let raw = String::from_utf8(raw.to_vec()).unwrap();
     assert!(raw.contains("To: <owner1@example.com>") && raw.contains("bob@example.org"), "{raw}");
     assert!(raw.contains(bob["id"].as_str().unwrap()) && !raw.contains("evil"), "{raw}");
@@ -258,7 +258,7 @@ async fn join_form_sends_one_email() {
         assert_eq!(again.to_lowercase(), first.to_lowercase());
     }
     assert_eq!(sent_emails(&world).await.len(), 1);
-    world.intake.clock().advance(std::time::Duration::from_secs(301));
+    world.services.clock.advance(std::time::Duration::from_secs(301));
     join(&world, &key, "bob@example.org").await;
     assert_eq!(sent_emails(&world).await.len(), 2, "a sign-in link");
     // Many addresses from one network.

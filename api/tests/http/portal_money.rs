@@ -33,7 +33,7 @@ async fn partner_with_commission(world: &World) -> (TestSession, Value) {
         let paid = event(world, &format!("evt_{n}"), "invoice.paid", &object);
         assert_eq!(post_event(world, program.as_str().unwrap(), &paid).await.json()["status"], "done");
     }
-    world.intake.clock().advance(Duration::from_secs(5));
+    world.services.clock.advance(Duration::from_secs(5));
     (session, ada)
 }
 

@@ -36,7 +36,7 @@ pub(crate) async fn stored_emails(world: &World) -> Vec<(Value, String)> {
         let id = email["id"].as_str().unwrap();
         let view = world.get(&format!("/emails/{id}")).await.json();
         assert_eq!((&view["email"]["text"], &view["email"]["html"]), (&Value::Null, &Value::Null));
-        let raw = store::email::get_body(world.intake.store(), account, id.parse().unwrap()).await.unwrap().unwrap();
+        let raw = store::email::get_body(&world.services.store, account, id.parse().unwrap()).await.unwrap().unwrap();
         found.push((email.clone(), String::from_utf8(raw.to_vec()).unwrap()));
     }
     found
@@ -338,7 +338,7 @@ async fn confirmation_expires_and_needs_an_active_partner() {
     };
     let (first, second) = (send_request().await, send_request().await);
     assert_eq!(browser.get(&first).await.status, StatusCode::GONE, "a new link replaces the previous one");
-    world.intake.clock().advance(std::time::Duration::from_secs(3600));
+    world.services.clock.advance(std::time::Duration::from_secs(3600));
     assert_eq!(browser.post(&second, &[]).await.status, StatusCode::GONE);
     let third = send_request().await;
     let path = format!("/affiliates/{}/suspend", ada["id"].as_str().unwrap());

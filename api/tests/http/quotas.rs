@@ -6,6 +6,7 @@ use http::{Method, StatusCode};
 use mail::account::Plan;
 use mail::plan::Plans;
 use mail::quota::Noun;
+use queue::suppressions::SuppressionService;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +22,7 @@ async fn world_with(caps: &[(Noun, u64)]) -> World {
     for (noun, cap) in caps {
         plans.free.storage.set(*noun, Some(*cap));
     }
-    world.intake.set_plans(plans);
+    world.accounts.limits.plans.replace(plans);
     world
 }
 
@@ -48,10 +49,10 @@ async fn check_limit_in(
 ) {
     let before = world.get("/account").await.json();
     let used_before = before["usage"]["storage"][noun.word()].as_u64().unwrap();
-    let mut plans = world.intake.plans();
+    let mut plans = world.accounts.limits.plans.current();
     let cap = used_before + 2;
     plans.free.storage.set(noun, Some(cap));
-    world.intake.set_plans(plans);
+    world.accounts.limits.plans.replace(plans);
     let mut last = String::new();
     for n in 0..2 {
         let made = world.call(Method::POST, path, &body(n)).await;
@@ -153,8 +154,8 @@ async fn import_continues_after_a_deletion() {
         let started = world.call(Method::POST, "/suppressions/import", &body).await.json();
         let stop = CancellationToken::new();
         queue::suppression_import::process_open_imports(
-            &world.intake.suppressions(),
-            Some(world.intake.storage_quotas()),
+            &SuppressionService::new(&world.services),
+            Some(&world.accounts.limits.storage),
             &stop,
         )
         .await
@@ -169,7 +170,7 @@ async fn import_continues_after_a_deletion() {
     let path =
         format!("/suppressions/{}", listed["suppressions"][0]["id"].as_str().unwrap_or_else(|| panic!("{listed}")));
     assert!(world.call(Method::DELETE, &path, &Value::Null).await.status.is_success());
-    world.intake.clock().advance(Duration::from_millis(1));
+    world.services.clock.advance(Duration::from_millis(1));
     assert_eq!(import(0..1_600).await, [1, 1_499, 100]);
     world.end().await;
 }
@@ -188,7 +189,7 @@ async fn addresses_of_one_request_are_bounded_together() {
         mail::suppression::SuppressionSource::Import,
     );
     let account = world.tenant().await.account().id;
-    world.intake.suppressions().suppress(account, &[grounds], &|_, _| {}).await.unwrap();
+    SuppressionService::new(&world.services).suppress(account, &[grounds], &|_, _| {}).await.unwrap();
     check_full(&world.call(Method::POST, "/suppressions", &many(5..6)).await, Noun::Suppressions, 4, 3);
     world.end().await;
 }
@@ -199,9 +200,11 @@ async fn import_stops_at_the_quota_and_counts_refusals() {
     let list: String = (0..1_300).map(|n| format!("a{n}@example.net\n")).collect();
     let body = json!({"csv": format!("email\n{list}")});
     let started = world.call(Method::POST, "/suppressions/import", &body).await.json();
-    let quotas = world.intake.storage_quotas();
+    let quotas = &world.accounts.limits.storage;
     let stop = CancellationToken::new();
-    queue::suppression_import::process_open_imports(&world.intake.suppressions(), Some(quotas), &stop).await.unwrap();
+    queue::suppression_import::process_open_imports(&SuppressionService::new(&world.services), Some(quotas), &stop)
+        .await
+        .unwrap();
     let path = format!("/suppressions/import/{}", started["import"]["id"].as_str().unwrap());
     let done = world.get(&path).await.json()["import"].clone();
     let counts = json!({"total": 1_300, "processed": 1_300, "created": 700, "exists": 0, "invalid": 0, "refused": 600});
@@ -224,10 +227,10 @@ async fn product_events_are_bounded_by_number_and_by_bytes() {
     check_full(&send("c").await, Noun::ProductEvents, 2, 2);
     // A replayed request gets its stored response.
     assert_eq!(send("a").await.json()["id"], first.json()["id"]);
-    let mut plans = world.intake.plans();
+    let mut plans = world.accounts.limits.plans.current();
     plans.free.storage.set(Noun::ProductEvents, None);
     plans.free.storage.set(Noun::ProductEventBytes, Some(6_000));
-    world.intake.set_plans(plans);
+    world.accounts.limits.plans.replace(plans);
     let refused = send("d").await;
     assert_eq!(refused.json()["error"]["details"]["limit"], "product_event_bytes", "{refused:?}");
     world.end().await;
@@ -240,12 +243,12 @@ async fn a_key_used_with_one_operation_does_not_let_another_pass_its_quota() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let world = world.with_plan(Plan::Free).await;
-    let mut plans = world.intake.plans();
+    let mut plans = world.accounts.limits.plans.current();
     plans.free.storage.set(Noun::ProductEvents, Some(1));
     for noun in [Noun::AffiliateCampaigns, Noun::Webhooks] {
         plans.free.storage.set(noun, Some(0));
     }
-    world.intake.set_plans(plans);
+    world.accounts.limits.plans.replace(plans);
     let send = async |path: &str, body: &Value| {
         with_headers(&world, Method::POST, path, &[("idempotency-key", "k")], body).await
     };
@@ -294,7 +297,7 @@ async fn a_plan_without_an_affiliate_program_cannot_enable_one() {
     assert_eq!(refused.json()["error"]["details"]["limit"], "affiliates");
     let world = world.with_plan(Plan::Pro).await;
     assert_eq!(world.get("/account").await.json()["account"]["features"]["affiliates"], true);
-    world.intake.clock().advance(Duration::from_secs(1));
+    world.services.clock.advance(Duration::from_secs(1));
     let enabled = world.call_with_session(&session, Method::POST, PROGRAM, &enable).await;
     assert_eq!(enabled.status, StatusCode::CREATED, "{enabled:?}");
     world.end().await;
@@ -321,9 +324,9 @@ async fn events_of_the_processor_are_bounded_by_their_bytes() {
     let owner = set_up(&world, 1).await;
     let program = program(&world, &owner).await;
     let world = world.with_plan(Plan::Free).await;
-    let mut plans = world.intake.plans();
+    let mut plans = world.accounts.limits.plans.current();
     plans.free.storage.set(Noun::AffiliateEventBytes, Some(1_000));
-    world.intake.set_plans(plans);
+    world.accounts.limits.plans.replace(plans);
     let mut accepted = 0;
     let refused = loop {
         let charge = event(&world, &format!("evt_{accepted}"), "charge.pending", &json!({"id": "ch_1"}));

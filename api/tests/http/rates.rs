@@ -19,9 +19,9 @@ fn rate_limit_headers(response: &TestResponse) -> Option<[u32; 3]> {
 /// A world with the rate limiter on; its clock only advances with the machine's.
 async fn world_with_rate(per_second: u32) -> World {
     let world = World::start().await;
-    world.intake.rate_limiter().set_enabled(true);
+    world.accounts.limits.requests.set_enabled(true);
     let limits = PlanLimits { requests_per_second: per_second, ..Plans::default().dedicated };
-    world.intake.set_plans(Plans { free: limits, pro: limits, scale: limits, dedicated: limits });
+    world.accounts.limits.plans.replace(Plans { free: limits, pro: limits, scale: limits, dedicated: limits });
     world
 }
 
@@ -79,7 +79,7 @@ async fn requests_over_the_rate_are_refused() {
     let other = world.account(3, ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, "/emails").await.status, StatusCode::OK);
     let wait_s: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
-    world.intake.clock().advance(Duration::from_secs(wait_s));
+    world.services.clock.advance(Duration::from_secs(wait_s));
     assert_eq!(world.post("/emails", MAIL).await.status, StatusCode::OK);
     world.end().await;
 }
@@ -87,7 +87,7 @@ async fn requests_over_the_rate_are_refused() {
 #[tokio::test]
 async fn disabled_limiter_counts_nothing() {
     let world = world_with_rate(1).await;
-    world.intake.rate_limiter().set_enabled(false);
+    world.accounts.limits.requests.set_enabled(false);
     for _ in 0..5 {
         let response = world.get("/emails").await;
         assert_eq!((response.status, rate_limit_headers(&response)), (StatusCode::OK, None));

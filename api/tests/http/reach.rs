@@ -234,7 +234,7 @@ async fn sending_key_sees_only_its_own_emails() {
     let world = World::start().await;
     let sending = key(&world, json!({"name": "s", "scope": "sending"})).await;
     let other = key(&world, json!({"name": "t", "scope": "sending"})).await;
-    let at = world.intake.clock().now() + Duration::from_secs(3_600);
+    let at = world.services.clock.now() + Duration::from_secs(3_600);
     let mail = |subject: &str| {
         json!({"from": "ada@example.com", "to": "b@example.net", "subject": subject, "text": "t",
                "scheduled_at": format!("{at:.3}")})
@@ -243,7 +243,7 @@ async fn sending_key_sees_only_its_own_emails() {
     for (key, subject) in [(&world.key, "full"), (&sending, "own"), (&other, "other"), (&sending, "own")] {
         let sent = world.call_as(key, Method::POST, "/emails", &mail(subject)).await;
         ids.push(sent.json()["id"].as_str().unwrap().to_owned());
-        world.intake.clock().advance(Duration::from_millis(10));
+        world.services.clock.advance(Duration::from_millis(10));
     }
     let calls = |id: &str| {
         [

@@ -21,11 +21,11 @@ const MESSAGE: &str = "From: Ada <ada@far.example>\r\nTo: help@example.com\r\nCc
 
 /// Stores a received email for an account, as the MX listener does.
 pub(crate) async fn arrive(world: &World, account: u8, change: impl FnOnce(&mut ReceivedEmail)) -> ReceivedEmail {
-    let store = world.intake.store();
-    let now = world.intake.clock().now();
+    let store = &world.services.store;
+    let now = world.services.clock.now();
     let since = jiff::Timestamp::from_second(1_700_000_000).unwrap();
     let account = mail::id::AccountId::new(since, account.into());
-    let id = ReceivedId::new(now, world.intake.entropy().u128());
+    let id = ReceivedId::new(now, world.services.entropy.u128());
     let mut heads = store::received_email::get_sequences(store, &[account]).await.unwrap();
     let mut received = ReceivedEmail {
         id,
@@ -104,7 +104,7 @@ async fn lists_are_filtered_and_polled() {
     let start = empty["next_cursor"].as_str().unwrap().to_owned();
     let mut all = Vec::new();
     for n in 0..5 {
-        world.intake.clock().advance(Duration::from_secs(3_600));
+        world.services.clock.advance(Duration::from_secs(3_600));
         let change = |email: &mut ReceivedEmail| {
             email.rcpt_to = format!("box{n}@example.com").parse().unwrap();
             email.spam_status = if n == 2 { SpamStatus::Spam } else { SpamStatus::NotSpam };

@@ -26,9 +26,9 @@ async fn send_delivered_from(world: &World, from: &str, to: &[&str]) -> EmailId 
     let body = json!({"from": from, "to": to, "subject": "s", "text": "t"});
     let response = world.post("/emails", body.to_string()).await;
     let email: EmailId = response.json()["id"].as_str().unwrap().parse().unwrap();
-    let (store, account) = (world.intake.store(), world.tenant().await.account().id);
-    world.intake.clock().advance(Duration::from_secs(1));
-    let now = world.intake.clock().now();
+    let (store, account) = (&world.services.store, world.tenant().await.account().id);
+    world.services.clock.advance(Duration::from_secs(1));
+    let now = world.services.clock.now();
     let found = store::email::get(store, account, email).await.unwrap().unwrap();
     let mut batch = Batch::progress();
     for mut recipient in found.recipients {
@@ -42,7 +42,7 @@ async fn send_delivered_from(world: &World, from: &str, to: &[&str]) -> EmailId 
 
 fn inbound_message(world: &World, recipient: &str, message: &str) -> InboundMessage {
     InboundMessage {
-        received_at: world.intake.clock().now(),
+        received_at: world.services.clock.now(),
         peer: "192.0.2.9".parse().unwrap(),
         helo: "mx.dest.example".to_owned(),
         reverse_path: None,
@@ -63,7 +63,7 @@ fn trusted_reporters() -> Vec<FeedbackReporter> {
 
 /// Delivers a message to the mailbox that handles it.
 async fn receive_message(world: &World, recipient: &str, message: &str) {
-    let returned = world.intake.bounces();
+    let returned = &world.accounts.bounces;
     let mailbox = returned.find_mailbox(&recipient.parse().unwrap()).await.unwrap().unwrap();
     returned.process(mailbox, &inbound_message(world, recipient, message), &trusted_reporters()).await.unwrap();
 }
@@ -90,7 +90,7 @@ async fn late_bounce_and_complaint() {
     let world = World::start().await;
     let email = send_delivered(&world, &["ada@dest.example"]).await;
     assert_eq!(get_email(&world, email).await["status"], "delivered");
-    world.intake.clock().advance(Duration::from_secs(24 * 3_600));
+    world.services.clock.advance(Duration::from_secs(24 * 3_600));
     for _ in 0..2 {
         receive_message(&world, &return_path(email), DSN).await;
     }
@@ -102,7 +102,7 @@ async fn late_bounce_and_complaint() {
     let suppressed = world.get("/suppressions/ada@dest.example").await.json()["suppression"].clone();
     assert_eq!((&suppressed["reason"], &suppressed["email_id"]), (&json!("hard_bounce"), &json!(email)));
     assert_eq!(suppressed["detail"]["enhanced_code"], "5.1.1");
-    world.intake.clock().advance(Duration::from_secs(3_600));
+    world.services.clock.advance(Duration::from_secs(3_600));
     receive_message(&world, "fbl@rp.example.net", &complaint(&format!("Return-Path: <{}>", return_path(email)))).await;
     let complained = get_email(&world, email).await;
     assert_eq!((&complained["status"], &complained["last_event"]), (&json!("bounced"), &json!("email.complained")));
@@ -117,7 +117,7 @@ async fn late_bounce_and_complaint() {
         (&json!(true), &suppressed["id"])
     );
     assert_eq!(events[0]["detail"]["complaint"]["source"], "fbl");
-    world.intake.outbox().dispatch_outbox().await.unwrap();
+    world.queue.events.outbox.dispatch_outbox().await.unwrap();
     assert_eq!(world.get("/emails?status=bounced").await.json()["emails"][0]["id"], json!(email));
     let totals = world.get("/emails/metrics").await.json()["metrics"]["totals"].clone();
     assert_eq!((&totals["bounced"], &totals["complained"]), (&json!(1), &json!(1)));
@@ -148,7 +148,7 @@ async fn complaint_without_return_path_needs_proof() {
     let report_as = async |authenticated: &str, message: &str| {
         let authenticated = vec![authenticated.parse().unwrap()];
         let arrival = InboundMessage { authenticated, ..inbound_message(&world, "fbl@rp.example.net", message) };
-        world.intake.bounces().process(BounceMailbox::Complaints, &arrival, &trusted_reporters()).await.unwrap();
+        world.accounts.bounces.process(BounceMailbox::Complaints, &arrival, &trusted_reporters()).await.unwrap();
     };
     let (single_header, multiple_header) = (header(single).await, header(multiple).await);
     for (email, header) in [(single, &single_header), (multiple, &multiple_header)] {
@@ -191,7 +191,7 @@ async fn dmarc_reports_are_aggregated() {
     assert_eq!((&empty["policy"], &empty["totals"]["messages"]), (&Value::Null, &json!(0)));
     assert_eq!(empty["days"].as_array().unwrap().len(), 31);
     send_delivered(&world, &["ada@dest.example", "bob@dest.example"]).await;
-    let day = world.intake.clock().now().as_second().div_euclid(86_400) * 86_400;
+    let day = world.services.clock.now().as_second().div_euclid(86_400) * 86_400;
     let report = format!(
         "From: dmarc@reporter.example\nContent-Type: text/xml\n\n<?xml version=\"1.0\"?><feedback><report_metadata>\
          <org_name>Reporter</org_name><email>x@reporter.example</email><report_id>7</report_id><date_range><begin>{day}</begin>\
@@ -206,7 +206,7 @@ async fn dmarc_reports_are_aggregated() {
     for _ in 0..2 {
         receive_message(&world, "dmarc@rp.example.net", &report).await;
     }
-    world.intake.outbox().dispatch_outbox().await.unwrap();
+    world.queue.events.outbox.dispatch_outbox().await.unwrap();
     let dmarc = world.get("/domains/example.com/dmarc").await.json()["dmarc"].clone();
     assert_eq!(dmarc["policy"], json!({"p": "reject", "sp": null, "adkim": "relaxed", "aspf": "relaxed"}));
     assert_eq!(

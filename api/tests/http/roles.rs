@@ -16,9 +16,9 @@ use crate::world::{TestSession, World};
 
 /// Creates a user of the first account with this role, and signs in.
 async fn session_with_role(world: &World, role: UserRole) -> TestSession {
-    let users = UserService::from_intake(&world.intake);
+    let users = UserService::new(&world.services);
     let owner = users.by_email(&"owner1@example.com".parse().unwrap()).await.unwrap().unwrap();
-    let email = format!("{}-{:x}@example.net", role.word(), world.intake.entropy().u128());
+    let email = format!("{}-{:x}@example.net", role.word(), world.services.entropy.u128());
     let user = users.new_user(owner.account, email.parse().unwrap(), role);
     let mut batch = Batch::progress();
     store::user::create(&mut batch, &user);

@@ -14,7 +14,7 @@ fn email_body(extra: Value) -> Value {
 }
 
 fn in_hours(world: &World, hours: u64) -> String {
-    format!("{:.3}", world.intake.clock().now() + Duration::from_secs(hours * 3600))
+    format!("{:.3}", world.services.clock.now() + Duration::from_secs(hours * 3600))
 }
 
 async fn post(world: &World, extra: Value) -> TestResponse {
@@ -75,7 +75,7 @@ async fn cancel_has_its_own_path() {
 #[tokio::test]
 async fn invalid_times_and_changes_are_named() {
     let world = World::start().await;
-    let past = format!("{:.0}", world.intake.clock().now() - Duration::from_secs(1));
+    let past = format!("{:.0}", world.services.clock.now() - Duration::from_secs(1));
     for at in [json!(past), json!("tomorrow"), json!("2030-01-01T00:00:00"), json!(7), json!("2999-01-01T00:00:00Z")] {
         let refused = post(&world, json!({"scheduled_at": at})).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{at}");
@@ -162,7 +162,7 @@ async fn resent_email_has_its_own_unsubscribe_link() {
     let account = world.tenant().await.account().id;
     let link = |id: &str| {
         let (id, to) = (id.parse().unwrap(), "b@example.net".parse().unwrap());
-        world.intake.unsubscribe_links().unwrap().link(account, id, &to, mail::email::Category::Newsletter)
+        world.accounts.links.unsubscribe_links().unwrap().link(account, id, &to, mail::email::Category::Newsletter)
     };
     let (old, new) = (link(&first), link(&second));
     let view = world.get(&format!("/emails/{second}")).await.json()["email"].clone();

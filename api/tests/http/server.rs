@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::world::{BASE_URL, World};
+use crate::world::{BASE_URL, Backend, World, store};
 use api::operation::{OperationHandler, operation};
 use api::operations::operation_table;
 use api::problem::Problem;
 use api::request::NoInput;
-use api::server::ApiServer;
 use api::state::{ApiOptions, AppState};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -158,10 +157,10 @@ async fn panic_returns_500_without_details() {
     async fn faulty(_: Arc<AppState>, _: NoInput) -> Result<api::openapi::OpenApiDocument, Problem> {
         panic!("the secret cause")
     }
-    let intake = crate::world::intake(crate::world::store().await).await;
+    let backend = Backend::new(store().await).await;
     let mut table = operation_table();
     table.push(operation(Method::GET, "/faulty", "faulty").public(faulty));
-    let api_server = ApiServer::with_operations(intake, ApiOptions::new(BASE_URL), table);
+    let api_server = backend.server_with(ApiOptions::new(BASE_URL), table);
     let request = Request::get("/faulty").header("host", "test").body(Full::<Bytes>::default()).unwrap();
     let response = api::dispatch::dispatch(api_server, request).await;
     assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);

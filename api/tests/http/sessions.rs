@@ -78,15 +78,15 @@ async fn failed_sign_ins_are_counted() {
 
 /// The path of the link in the last email.
 async fn mailed_link(world: &World) -> String {
-    let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
+    let account = store::account::find(&world.services.store, "owner1@example.com").await.unwrap().unwrap();
     loop {
-        let found = store::email::list(world.intake.store(), account.id, None, 1).await.unwrap();
+        let found = store::email::list(&world.services.store, account.id, None, 1).await.unwrap();
         let Some(found) = found.first() else {
             // The email is sent after the response.
             tokio::task::yield_now().await;
             continue;
         };
-        let raw = store::email::get_body(world.intake.store(), account.id, found.email.id).await.unwrap().unwrap();
+        let raw = store::email::get_body(&world.services.store, account.id, found.email.id).await.unwrap().unwrap();
         let text = String::from_utf8_lossy(&raw).replace("=\r\n", "").replace("=3D", "=");
         let start = text.find("/auth/link/").unwrap();
         let link = text[start..].split_whitespace().next().unwrap().to_owned();
@@ -139,11 +139,11 @@ async fn a_browser_is_led_to_the_dashboard_and_an_expired_link_is_refused() {
     let world = linked_world().await;
     world.call_without_key(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
     let link = mailed_link(&world).await;
-    world.intake.clock().advance(Duration::from_secs(15 * 60));
+    world.services.clock.advance(Duration::from_secs(15 * 60));
     assert_eq!(world.call_without_key(Method::POST, &link, &Value::Null).await.status, StatusCode::UNAUTHORIZED);
     let mut batch = Batch::progress();
-    let now = world.intake.clock().now();
-    assert_eq!(store::sign_in_link::purge_expired(world.intake.store(), &mut batch, now, 9).await.unwrap(), 1);
+    let now = world.services.clock.now();
+    assert_eq!(store::sign_in_link::purge_expired(&world.services.store, &mut batch, now, 9).await.unwrap(), 1);
     world.end().await;
 }
 
@@ -209,18 +209,18 @@ async fn sessions_are_extended_and_expire() {
         status
     };
     for _ in 0..10 {
-        world.intake.clock().advance(10 * DAY - Duration::from_secs(60));
+        world.services.clock.advance(10 * DAY - Duration::from_secs(60));
         if status(&used).await != 200 {
             break;
         }
     }
     assert_eq!((status(&used).await, status(&unused).await), (401, 401));
-    let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
-    let (mut batch, now) = (Batch::progress(), world.intake.clock().now());
-    store::session::purge_expired(world.intake.store(), &mut batch, account.id, None, now, 10).await.unwrap();
-    world.intake.store().commit(batch).await.unwrap();
-    let user = store::user::find_by_email(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
-    let remaining = store::session::list_by_user(world.intake.store(), account.id, user.id).await.unwrap();
+    let account = store::account::find(&world.services.store, "owner1@example.com").await.unwrap().unwrap();
+    let (mut batch, now) = (Batch::progress(), world.services.clock.now());
+    store::session::purge_expired(&world.services.store, &mut batch, account.id, None, now, 10).await.unwrap();
+    world.services.store.commit(batch).await.unwrap();
+    let user = store::user::find_by_email(&world.services.store, "owner1@example.com").await.unwrap().unwrap();
+    let remaining = store::session::list_by_user(&world.services.store, account.id, user.id).await.unwrap();
     assert!(remaining.is_empty());
     for cookie in ["", "__Host-postrider_session=", "__Host-postrider_session=AAAA", "x"] {
         assert_eq!(status(&TestSession { cookie: cookie.to_owned(), csrf: None }).await, 401, "{cookie}");
@@ -302,7 +302,7 @@ async fn a_forgotten_password_is_replaced_after_a_mailed_link() {
     let ended = world.call_with_session(&stolen, Method::GET, "/auth/session", &Value::Null).await;
     assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
     // After 15 minutes the session cannot set a password without the current one.
-    world.intake.clock().advance(Duration::from_secs(15 * 60));
+    world.services.clock.advance(Duration::from_secs(15 * 60));
     assert!(late(set_password(&world, &session, "a third password", None).await));
     world.end().await;
 }
@@ -359,7 +359,7 @@ async fn the_operator_resets_a_user() {
     let world = World::start().await;
     let session = world.session(1).await;
     assert_eq!(set_password(&world, &session, PASSWORD, None).await, StatusCode::OK);
-    let users = UserService::from_intake(&world.intake);
+    let users = UserService::new(&world.services);
     let address = "owner1@example.com".parse().unwrap();
     let (token, ended) = users.reset_password(&address, Duration::from_secs(3_600)).await.unwrap();
     assert_eq!(ended, 1);
@@ -378,7 +378,7 @@ async fn the_operator_resets_a_user() {
 #[tokio::test]
 async fn password_change_invalidates_links() {
     let world = linked_world().await;
-    let users = UserService::from_intake(&world.intake);
+    let users = UserService::new(&world.services);
     let address = "owner1@example.com".parse().unwrap();
     let reset = async || {
         let (token, _) = users.reset_password(&address, Duration::from_secs(3_600)).await.unwrap();
@@ -393,7 +393,7 @@ async fn password_change_invalidates_links() {
     };
     refused(&stolen).await;
     let session = TestSession::from_response(&world.call_without_key(Method::POST, &handed_over, &Value::Null).await);
-    world.intake.clock().advance(Duration::from_secs(60));
+    world.services.clock.advance(Duration::from_secs(60));
     world.call_without_key(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
     while !world.server.state().is_idle() {
         tokio::task::yield_now().await;
@@ -409,10 +409,10 @@ async fn mailed(world: &World) -> Vec<String> {
     while !world.server.state().is_idle() {
         tokio::task::yield_now().await;
     }
-    let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
+    let account = store::account::find(&world.services.store, "owner1@example.com").await.unwrap().unwrap();
     let mut texts = Vec::new();
-    for mail in store::email::list(world.intake.store(), account.id, None, 100).await.unwrap() {
-        let raw = store::email::get_body(world.intake.store(), account.id, mail.email.id).await.unwrap().unwrap();
+    for mail in store::email::list(&world.services.store, account.id, None, 100).await.unwrap() {
+        let raw = store::email::get_body(&world.services.store, account.id, mail.email.id).await.unwrap().unwrap();
         texts.push(String::from_utf8_lossy(&raw).replace("=\r\n", ""));
     }
     texts
@@ -464,8 +464,8 @@ async fn owners_are_notified_of_rotation_and_new_owners() {
     let mails = mailed(&world).await;
     assert_eq!(is_mailed(&mails, "A user was invited to be an owner", "owner1@example.com"), 1, "{mails:?}");
     assert!(mails.iter().any(|text| text.contains("second@example.net was invited to be an owner")));
-    let invited = store::user::list_invitations(world.intake.store(), "third@example.net", 1).await.unwrap();
-    UserService::from_intake(&world.intake).accept_invitation(&invited[0]).await.unwrap();
+    let invited = store::user::list_invitations(&world.services.store, "third@example.net", 1).await.unwrap();
+    UserService::new(&world.services).accept_invitation(&invited[0]).await.unwrap();
     let path = format!("/users/{}", member["user"]["id"].as_str().unwrap());
     let changed = world.call_with_session(&session, Method::PATCH, &path, &json!({"role": "owner"})).await;
     assert_eq!(changed.status, StatusCode::OK, "{}", changed.json());

@@ -29,7 +29,7 @@ async fn credential_response_has_client_settings() {
 
     let hash = SecretHash::from_smtp_password(&password).unwrap();
     let client_ip = Some("192.0.2.1".parse().unwrap());
-    world.intake.credentials().authenticate_smtp_password(&hash, client_ip).await.unwrap();
+    world.accounts.credentials.authenticate_smtp_password(&hash, client_ip).await.unwrap();
     let used = world.get(&path).await.json()["smtp_credential"].clone();
     assert_eq!(used["last_used_ip"], "192.0.2.1");
     let listed = world.get("/smtp-credentials").await.json();
@@ -38,20 +38,20 @@ async fn credential_response_has_client_settings() {
 
     let changed = world.call(Method::PATCH, &path, &json!({"name": "home", "enabled": false})).await;
     assert_eq!(changed.json()["smtp_credential"]["name"], "home");
-    assert!(world.intake.credentials().authenticate_smtp_password(&hash, client_ip).await.is_err());
+    assert!(world.accounts.credentials.authenticate_smtp_password(&hash, client_ip).await.is_err());
     world.call(Method::PATCH, &path, &json!({"enabled": true})).await;
     let rotated = world.call(Method::POST, &format!("{path}/rotate"), &json!({})).await.json();
     let fresh = SecretHash::from_smtp_password(rotated["password"].as_str().unwrap()).unwrap();
     for hash in [&hash, &fresh] {
-        world.intake.credentials().authenticate_smtp_password(hash, client_ip).await.unwrap();
+        world.accounts.credentials.authenticate_smtp_password(hash, client_ip).await.unwrap();
     }
-    world.intake.clock().advance(Duration::from_secs(24 * 3600));
-    assert!(world.intake.credentials().authenticate_smtp_password(&hash, client_ip).await.is_err());
-    world.intake.credentials().authenticate_smtp_password(&fresh, client_ip).await.unwrap();
+    world.services.clock.advance(Duration::from_secs(24 * 3600));
+    assert!(world.accounts.credentials.authenticate_smtp_password(&hash, client_ip).await.is_err());
+    world.accounts.credentials.authenticate_smtp_password(&fresh, client_ip).await.unwrap();
 
     let deleted = world.call(Method::DELETE, &path, &json!({})).await;
     assert_eq!(deleted.json(), json!({"ok": true}));
-    assert!(world.intake.credentials().authenticate_smtp_password(&fresh, client_ip).await.is_err());
+    assert!(world.accounts.credentials.authenticate_smtp_password(&fresh, client_ip).await.is_err());
     assert_eq!(world.get(&path).await.status, StatusCode::NOT_FOUND);
     world.end().await;
 }

@@ -7,6 +7,7 @@ use http::{Method, StatusCode};
 use http_body_util::Full;
 use mail::credential::ApiKeyScope;
 use mail::suppression::{SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
+use queue::suppressions::SuppressionService;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +30,7 @@ async fn suppress(world: &World, email: &str, reason: SuppressionReason) {
     let tenant = world.tenant().await;
     let grounds =
         [SuppressionCause::new(email.parse::<SuppressionTarget>().unwrap(), reason, SuppressionSource::System)];
-    world.intake.suppressions().suppress(tenant.account().id, &grounds, &|_, _| {}).await.unwrap();
+    SuppressionService::new(&world.services).suppress(tenant.account().id, &grounds, &|_, _| {}).await.unwrap();
 }
 
 fn emails(response: &Value) -> Vec<&str> {
@@ -158,7 +159,7 @@ async fn list_is_filtered_paged_and_omits_expired() {
         suppress(&world, &format!("hard{n}@example.net"), SuppressionReason::HardBounce).await;
         suppress(&world, &format!("soft{n}@example.net"), SuppressionReason::SoftBounce).await;
     }
-    world.intake.clock().advance(Duration::from_millis(1));
+    world.services.clock.advance(Duration::from_millis(1));
     post(&world, "/suppressions", json!({"email": "@example.org"})).await;
     let all = world.get("/suppressions").await.json();
     assert_eq!((emails(&all).len(), &all["has_more"], &all["next_cursor"]), (11, &json!(false), &Value::Null));
@@ -195,7 +196,7 @@ async fn list_is_filtered_paged_and_omits_expired() {
         assert_eq!(world.get(&format!("/suppressions?{bad}")).await.code(), "validation_error", "{bad}");
     }
     assert_eq!(world.get("/suppressions?cursor=xyz").await.code(), "invalid_cursor");
-    world.intake.clock().advance(Duration::from_secs(24 * 3600));
+    world.services.clock.advance(Duration::from_secs(24 * 3600));
     assert_eq!(emails(&world.get("/suppressions").await.json()).len(), 6, "soft-bounce suppressions have expired");
     assert!(emails(&world.get("/suppressions?email=soft1@example.net").await.json()).is_empty());
     assert_eq!(world.get("/suppressions/soft1@example.net").await.status, StatusCode::NOT_FOUND);
@@ -264,8 +265,8 @@ async fn exports_contain_no_formulas() {
     assert!(text.contains(",'=0@example.net,") && text.contains(",'+1@example.net,"), "{text}");
     let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
     queue::suppression_import::process_open_imports(
-        &world.intake.suppressions(),
-        Some(world.intake.storage_quotas()),
+        &SuppressionService::new(&world.services),
+        Some(&world.accounts.limits.storage),
         &CancellationToken::new(),
     )
     .await
@@ -288,8 +289,8 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
     let path = format!("/suppressions/import/{}", started["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["import"]["status"], "queued");
     queue::suppression_import::process_open_imports(
-        &world.intake.suppressions(),
-        Some(world.intake.storage_quotas()),
+        &SuppressionService::new(&world.services),
+        Some(&world.accounts.limits.storage),
         &CancellationToken::new(),
     )
     .await
@@ -311,8 +312,8 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
     // The import restores the exported list.
     let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
     queue::suppression_import::process_open_imports(
-        &world.intake.suppressions(),
-        Some(world.intake.storage_quotas()),
+        &SuppressionService::new(&world.services),
+        Some(&world.accounts.limits.storage),
         &CancellationToken::new(),
     )
     .await
@@ -357,8 +358,8 @@ async fn a_dry_run_of_an_import_writes_nothing() {
     import(&world, &csv).await;
     import(&world, "b@example.net").await;
     queue::suppression_import::process_open_imports(
-        &world.intake.suppressions(),
-        Some(world.intake.storage_quotas()),
+        &SuppressionService::new(&world.services),
+        Some(&world.accounts.limits.storage),
         &CancellationToken::new(),
     )
     .await

@@ -26,7 +26,7 @@ impl Story {
     async fn start() -> Self {
         let world = World::start().await;
         let id = world.post("/emails", MAIL).await.json()["id"].as_str().unwrap().to_owned();
-        let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
+        let account = store::account::find(&world.services.store, "owner1@example.com").await.unwrap().unwrap();
         let (path, id): (_, EmailId) = (format!("/emails/{id}"), id.parse().unwrap());
         Self { world, account: account.id, id, path, accepted_at: id.born_at() }
     }
@@ -38,7 +38,7 @@ impl Story {
     /// Settles a recipient, with its attempt and its event.
     async fn settle_recipient(&self, index: u16, state: RecipientState, kind: EventKind, reply: SmtpReply) {
         let at = self.accepted_plus(i64::from(index) + 1);
-        let store = self.world.intake.store();
+        let store = &self.world.services.store;
         let found = store::email::get(store, self.account, self.id).await.unwrap().unwrap();
         let mut recipient = found.recipients[usize::from(index)].clone();
         recipient.state = state;

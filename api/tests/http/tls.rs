@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use api::server::ApiServer;
 use api::state::ApiOptions;
 use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -15,6 +14,8 @@ use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
+
+use crate::world::{BASE_URL, Backend, store};
 
 /// A server configuration with its own certificate, and a client configuration that trusts only that one.
 fn tls_configs(alpn: &[&[u8]]) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
@@ -49,10 +50,7 @@ async fn connect(address: std::net::SocketAddr, client: Arc<ClientConfig>) -> st
 async fn both_versions_and_a_new_certificate() {
     let (server, client) = tls_configs(&[b"h2", b"http/1.1"]);
     let (give, tls) = watch::channel(server);
-    let api_server = ApiServer::new(
-        crate::world::intake(crate::world::store().await).await,
-        ApiOptions::new(crate::world::BASE_URL),
-    );
+    let api_server = Backend::new(store().await).await.server(ApiOptions::new(BASE_URL));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -87,8 +85,8 @@ async fn a_proxys_header_comes_before_tls() {
     let (server, client) = tls_configs(&[b"http/1.1"]);
     let (_give, tls) = watch::channel(server);
     let proxies = TrustedProxies::new(&["127.0.0.0/8".parse().unwrap()]);
-    let options = ApiOptions { proxies, ..ApiOptions::new(crate::world::BASE_URL) };
-    let api_server = ApiServer::new(crate::world::intake(crate::world::store().await).await, options);
+    let options = ApiOptions { proxies, ..ApiOptions::new(BASE_URL) };
+    let api_server = Backend::new(store().await).await.server(options);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -113,8 +111,7 @@ async fn a_proxys_header_comes_before_tls() {
 async fn hsts_is_sent_for_the_base_url_host() {
     let (server, client) = tls_configs(&[b"http/1.1"]);
     let (_give, tls) = watch::channel(server);
-    let intake = crate::world::intake(crate::world::store().await).await;
-    let api_server = ApiServer::new(intake, ApiOptions::new(crate::world::BASE_URL));
+    let api_server = Backend::new(store().await).await.server(ApiOptions::new(BASE_URL));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();

@@ -22,7 +22,7 @@ fn code(world: &World, secret: &str) -> String {
         (0..5).rev().map(move |bit| value >> bit & 1 == 1)
     });
     let key: Vec<u8> = (0..20).map(|_| bits.by_ref().take(8).fold(0, |byte, bit| byte << 1 | u8::from(bit))).collect();
-    let step = u64::try_from(world.intake.clock().now().as_second()).unwrap() / 30;
+    let step = u64::try_from(world.services.clock.now().as_second()).unwrap() / 30;
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &key), &step.to_be_bytes());
     let tag = tag.as_ref();
     let offset = usize::from(tag[19] & 15);
@@ -72,14 +72,14 @@ async fn set_up(world: &World) -> (TestSession, String, Vec<String>) {
 }
 
 async fn stored_user(world: &World) -> User {
-    store::user::find_by_email(world.intake.store(), EMAIL).await.unwrap().unwrap()
+    store::user::find_by_email(&world.services.store, EMAIL).await.unwrap().unwrap()
 }
 
 #[tokio::test]
 async fn sign_in_asks_for_a_code_that_is_accepted_once() {
     let world = World::start().await;
     let (_, secret, _) = set_up(&world).await;
-    world.intake.clock().advance(Duration::from_secs(60));
+    world.services.clock.advance(Duration::from_secs(60));
     let first_step = sign_in(&world).await;
     assert_eq!((first_step.status, &first_step.json()["totp_required"]), (StatusCode::OK, &json!(true)));
     assert!(first_step.json()["session"].is_null() && !first_step.headers.contains_key("set-cookie"));
@@ -99,11 +99,11 @@ async fn sign_in_asks_for_a_code_that_is_accepted_once() {
     assert_eq!(give_code(&world, &challenge, &used).await.status, StatusCode::UNAUTHORIZED);
     let second = sign_in(&world).await.json()["challenge"].as_str().unwrap().to_owned();
     assert_eq!(give_code(&world, &second, &used).await.status, StatusCode::UNAUTHORIZED);
-    world.intake.clock().advance(Duration::from_secs(30));
+    world.services.clock.advance(Duration::from_secs(30));
     assert_eq!(give_code(&world, &second, &used).await.status, StatusCode::UNAUTHORIZED);
     let next = code(&world, &secret);
     // One step of skew: the client's clock is ahead or behind.
-    world.intake.clock().advance(Duration::from_secs(30));
+    world.services.clock.advance(Duration::from_secs(30));
     assert_eq!(give_code(&world, &second, &next).await.status, StatusCode::OK);
     world.end().await;
 }
@@ -114,7 +114,7 @@ async fn a_challenge_expires_and_ends_with_the_password() {
     let (session, secret, _) = set_up(&world).await;
     let challenge = async || sign_in(&world).await.json()["challenge"].as_str().unwrap().to_owned();
     let late = challenge().await;
-    world.intake.clock().advance(Duration::from_secs(5 * 60));
+    world.services.clock.advance(Duration::from_secs(5 * 60));
     assert_eq!(give_code(&world, &late, &code(&world, &secret)).await.status, StatusCode::UNAUTHORIZED);
     let stolen = challenge().await;
     let body = json!({"password": "another password", "current_password": PASSWORD});
@@ -144,7 +144,7 @@ async fn a_recovery_code_works_once_and_can_be_replaced() {
 async fn wrong_codes_are_limited() {
     let world = World::start().await;
     let (_, secret, _) = set_up(&world).await;
-    world.intake.clock().advance(Duration::from_secs(60));
+    world.services.clock.advance(Duration::from_secs(60));
     let challenge = sign_in(&world).await.json()["challenge"].as_str().unwrap().to_owned();
     let mut wrong = 0;
     while give_code(&world, &challenge, "000000").await.status == StatusCode::UNAUTHORIZED {
@@ -192,7 +192,7 @@ async fn the_secret_is_stored_sealed_and_the_recovery_codes_hashed() {
 async fn the_operator_resets_a_lost_authenticator_app() {
     let world = World::start().await;
     set_up(&world).await;
-    let users = UserService::from_intake(&world.intake);
+    let users = UserService::new(&world.services);
     let (token, _) = users.reset_password(&EMAIL.parse().unwrap(), Duration::from_secs(3_600)).await.unwrap();
     let path = format!("/auth/link/{}", token.text());
     let signed_in = world.call_without_key(Method::POST, &path, &Value::Null).await;
@@ -211,8 +211,8 @@ async fn browse(world: &World, method: Method, path: &str, form: &'static str) -
 async fn a_browser_gives_the_code_after_a_link_and_is_led_to_the_dashboard() {
     let world = World::start().await;
     let (_, secret, _) = set_up(&world).await;
-    world.intake.clock().advance(Duration::from_secs(60));
-    let users = UserService::from_intake(&world.intake);
+    world.services.clock.advance(Duration::from_secs(60));
+    let users = UserService::new(&world.services);
     let mut batch = Batch::progress();
     let user = stored_user(&world).await;
     let token = users.create_link(&mut batch, &user, SignInLinkKind::SignIn, Duration::from_secs(60));
@@ -249,7 +249,7 @@ async fn a_browser_gives_the_code_after_a_link_and_is_led_to_the_dashboard() {
 async fn an_old_session_sets_no_first_password_and_changes_no_team() {
     let world = World::start().await;
     let session = world.session(1).await;
-    world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
+    world.services.clock.advance(Duration::from_secs(15 * 60 + 1));
     let password = post(&world, &session, "/auth/password", json!({"password": PASSWORD})).await;
     assert_eq!((password.status, password.code().as_str()), (StatusCode::FORBIDDEN, "reauthentication_required"));
     let invited = post(&world, &session, "/users", json!({"email": "new@example.net", "role": "owner"})).await;
@@ -263,7 +263,7 @@ async fn secrets_need_a_recent_proof_of_identity() {
     let (session, secret, codes) = set_up(&world).await;
     let create_key = async || post(&world, &session, "/api/api-keys", json!({"name": "a", "scope": "sending"})).await;
     assert_eq!(create_key().await.status, StatusCode::OK);
-    world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
+    world.services.clock.advance(Duration::from_secs(15 * 60 + 1));
     let stale = create_key().await;
     assert_eq!((stale.status, stale.code().as_str()), (StatusCode::FORBIDDEN, "reauthentication_required"));
     for path in ["/auth/totp", "/auth/totp/recovery-codes"] {
@@ -291,7 +291,7 @@ async fn secrets_need_a_recent_proof_of_identity() {
     assert!(times["authenticated_at"].as_str() > times["created_at"].as_str(), "{times}");
     assert_eq!(create_key().await.status, StatusCode::OK);
     // A one-time password and a recovery code prove it too, once each.
-    world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
+    world.services.clock.advance(Duration::from_secs(15 * 60 + 1));
     let used = code(&world, &secret);
     assert_eq!(prove(json!({"code": used})).await.status, StatusCode::OK);
     assert_eq!(create_key().await.status, StatusCode::OK);
@@ -299,7 +299,7 @@ async fn secrets_need_a_recent_proof_of_identity() {
     let recovered = prove(json!({"code": codes[0]})).await.json();
     assert_eq!(recovered["session"]["recovery_codes_left"], 9);
     // Hours later, the request that proves it also extends the session.
-    world.intake.clock().advance(Duration::from_secs(2 * 3600));
+    world.services.clock.advance(Duration::from_secs(2 * 3600));
     assert_eq!(prove(json!({"password": PASSWORD})).await.status, StatusCode::OK);
     assert_eq!(create_key().await.status, StatusCode::OK);
     world.end().await;
@@ -312,7 +312,7 @@ async fn a_user_without_a_password_signs_in_again() {
     let refused = post(&world, &session, "/auth/reauthenticate", json!({"password": PASSWORD})).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
     assert!(refused.json()["error"]["message"].as_str().unwrap().contains("mailed link"));
-    world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
+    world.services.clock.advance(Duration::from_secs(15 * 60 + 1));
     assert_eq!(
         post(&world, &session, "/api/api-keys", json!({"name": "a", "scope": "sending"})).await.code(),
         "reauthentication_required"
@@ -329,12 +329,12 @@ async fn a_user_without_a_password_signs_in_again() {
 async fn the_operators_link_begins_a_session_that_ends_with_the_link() {
     let world = World::start().await;
     let (_, _, _) = set_up(&world).await;
-    let users = UserService::from_intake(&world.intake);
+    let users = UserService::new(&world.services);
     let mut batch = Batch::progress();
     let token =
         users.create_link(&mut batch, &stored_user(&world).await, SignInLinkKind::Operator, Duration::from_secs(900));
     users.store.commit(batch).await.unwrap();
-    world.intake.clock().advance(Duration::from_secs(600));
+    world.services.clock.advance(Duration::from_secs(600));
     // No code is asked for: who can open the admin socket can read the store.
     let used = browse(&world, Method::POST, &format!("/auth/link/{}", token.text()), "").await;
     assert_eq!(used.headers["location"], "/dashboard");
@@ -342,7 +342,7 @@ async fn the_operators_link_begins_a_session_that_ends_with_the_link() {
     let session = TestSession { cookie, csrf: None };
     let shown = own_session(&world, &session).await;
     assert_eq!(shown["user"]["role"], "owner");
-    world.intake.clock().advance(Duration::from_secs(301));
+    world.services.clock.advance(Duration::from_secs(301));
     let ended = world.call_with_session(&session, Method::GET, "/auth/session", &Value::Null).await;
     assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
     world.end().await;

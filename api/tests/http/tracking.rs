@@ -41,7 +41,7 @@ impl Sent {
     }
 
     async fn deliver(&self) {
-        let (store, now) = (self.world.intake.store(), self.world.intake.clock().now());
+        let (store, now) = (&self.world.services.store, self.world.services.clock.now());
         let found = store::email::get(store, self.target.account, self.target.email).await.unwrap().unwrap();
         let mut batch = Batch::progress();
         for mut recipient in found.recipients {
@@ -52,16 +52,16 @@ impl Sent {
     }
 
     fn advance(&self, seconds: u64) {
-        self.world.intake.clock().advance(Duration::from_secs(seconds));
+        self.world.services.clock.advance(Duration::from_secs(seconds));
     }
 
     fn pixel(&self) -> String {
-        format!("/o/{}", pixel_token(self.world.intake.link_key(), self.target))
+        format!("/o/{}", pixel_token(&self.world.accounts.links.key, self.target))
     }
 
     fn link(&self, link: u16) -> String {
         let click = TrackedLink { target: self.target, link, url: TARGET.to_owned() };
-        format!("/c/{}", click.token(self.world.intake.link_key()))
+        format!("/c/{}", click.token(&self.world.accounts.links.key))
     }
 
     async fn fetch(&self, method: Method, path: &str, user_agent: &str) -> TestResponse {
@@ -104,7 +104,7 @@ async fn tracking_follows_the_domain_settings() {
     let sent = Sent::send_to(&["ada@dest.example"]).await;
     let html = "<body><a href=\"https://shop.example/?a=1&amp;b=2\">x</a> <a href=\"mailto:a@b.example\">y</a></body>";
     let body = json!({"from": "a@example.com", "to": "ada@dest.example", "subject": "s", "html": html, "text": "https://shop.example/"});
-    let store = sent.world.intake.store();
+    let store = &sent.world.services.store;
     for (opens, clicks) in [(false, false), (true, false), (false, true), (true, true)] {
         let before = store::domain::find_by_name(store, &crate::world::DOMAIN.parse().unwrap()).await.unwrap().unwrap();
         let mut after = before.clone();
@@ -263,7 +263,7 @@ async fn events_of_one_link_are_limited() {
 #[tokio::test]
 async fn unsigned_links_are_404() {
     let sent = Sent::send_to(&["ada@dest.example"]).await;
-    let key = sent.world.intake.link_key();
+    let key = &sent.world.accounts.links.key;
     let click = TrackedLink { target: sent.target, link: 0, url: TARGET.to_owned() };
     let token = click.token(key);
     let forged = click.token(&TokenKey::new([7; 32]));
@@ -292,7 +292,7 @@ async fn unsigned_links_are_404() {
 async fn links_of_a_deleted_email_still_work() {
     let sent = Sent::send_to(&["ada@dest.example"]).await;
     sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
-    let store = sent.world.intake.store();
+    let store = &sent.world.services.store;
     let forget = async || {
         let mut batch = Batch::progress();
         store::email::purge(store, &mut batch, sent.target.account, &[sent.target.email]).await.unwrap();
@@ -316,7 +316,7 @@ async fn links_of_a_deleted_email_still_work() {
 #[tokio::test]
 async fn full_store_does_not_block_redirects() {
     let sent = Sent::send_to(&["ada@dest.example"]).await;
-    sent.world.intake.store().close().await;
+    sent.world.services.store.close().await;
     assert_eq!(sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await.status, 200);
     assert_eq!(sent.fetch(Method::GET, &sent.link(0), FIREFOX).await.status, 302);
 }

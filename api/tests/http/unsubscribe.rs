@@ -6,6 +6,7 @@ use http_body_util::Full;
 use mail::email::Category;
 use mail::id::{AccountId, EmailId};
 use mail::suppression::{SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
+use queue::suppressions::SuppressionService;
 use serde_json::{Value, json};
 
 async fn account(world: &World) -> AccountId {
@@ -17,7 +18,7 @@ async fn send_and_link(world: &World, category: Category) -> (EmailId, String) {
     let body = json!({"from": "Acme & Co <hi@example.com>", "to": "ada@example.net", "subject": "x", "text": "x"});
     let id: EmailId = world.post("/emails", body.to_string()).await.json()["id"].as_str().unwrap().parse().unwrap();
     let to = "Ada@example.net".parse().unwrap();
-    let url = world.intake.unsubscribe_links().unwrap().link(account(world).await, id, &to, category);
+    let url = world.accounts.links.unsubscribe_links().unwrap().link(account(world).await, id, &to, category);
     (id, url.strip_prefix(BASE_URL).unwrap().to_owned())
 }
 
@@ -156,7 +157,7 @@ async fn bounced_address_cannot_resubscribe() {
             reason,
             SuppressionSource::System,
         )];
-        world.intake.suppressions().suppress(account(&world).await, &grounds, &|_, _| {}).await.unwrap();
+        SuppressionService::new(&world.services).suppress(account(&world).await, &grounds, &|_, _| {}).await.unwrap();
         let body = Some((FORM, "form=preferences&newsletter=on&product=on"));
         let page = call(&world, Method::POST, &format!("{path}/preferences"), body).await;
         assert!(text(&page).contains("Only the sender can change that"));
@@ -168,9 +169,9 @@ async fn bounced_address_cannot_resubscribe() {
 #[tokio::test]
 async fn link_works_after_the_email_was_deleted() {
     let world = World::start().await;
-    let id = EmailId::new(world.intake.clock().now(), 7);
+    let id = EmailId::new(world.services.clock.now(), 7);
     let to = "ada@example.net".parse().unwrap();
-    let url = world.intake.unsubscribe_links().unwrap().link(account(&world).await, id, &to, Category::Product);
+    let url = world.accounts.links.unsubscribe_links().unwrap().link(account(&world).await, id, &to, Category::Product);
     let path = url.strip_prefix(BASE_URL).unwrap();
     assert!(text(&call(&world, Method::GET, path, None).await).contains("this sender"));
     assert_eq!(call(&world, Method::POST, path, None).await.status, StatusCode::OK);
@@ -182,10 +183,10 @@ async fn link_works_after_the_email_was_deleted() {
 async fn invalid_link_is_a_plain_404() {
     let world = World::start().await;
     let (_, path) = send_and_link(&world, Category::Product).await;
-    let nobody = AccountId::new(world.intake.clock().now(), 99);
+    let nobody = AccountId::new(world.services.clock.now(), 99);
     let to = "ada@example.net".parse().unwrap();
-    let foreign_link = world.intake.unsubscribe_links().unwrap();
-    let foreign_link = foreign_link.link(nobody, EmailId::new(world.intake.clock().now(), 1), &to, Category::Product);
+    let foreign_link = world.accounts.links.unsubscribe_links().unwrap();
+    let foreign_link = foreign_link.link(nobody, EmailId::new(world.services.clock.now(), 1), &to, Category::Product);
     let cut = &path[..path.len() - 1];
     let long = format!("/u/{}", "A".repeat(1_900));
     for path in ["/u/x", "/u/%00", cut, long.as_str(), foreign_link.strip_prefix(BASE_URL).unwrap()] {

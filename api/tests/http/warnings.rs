@@ -15,7 +15,7 @@ use crate::world::{BASE_URL, World};
 async fn operation_path(world: &World, operation: &Operation) -> String {
     let email = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
     let mut later = email.clone();
-    later["scheduled_at"] = json!(format!("{:.3}", world.intake.clock().now() + Duration::from_secs(3600)));
+    later["scheduled_at"] = json!(format!("{:.3}", world.services.clock.now() + Duration::from_secs(3600)));
     let (path, body, noun) = match operation.path.split('/').nth(1).unwrap() {
         "emails" if operation.method == Method::PATCH => ("/emails", later, "/id"),
         "emails" => ("/emails", email, "/id"),

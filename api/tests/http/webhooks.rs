@@ -127,7 +127,7 @@ impl World {
     /// Polls a path until the response satisfies `holds`.
     async fn poll_until(&self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let settled = self.intake.next_outcome();
+            let settled = self.services.next_outcome();
             let found = self.get(path).await;
             assert_eq!(found.status, StatusCode::OK, "{found:?}");
             let found = found.json();
@@ -270,7 +270,7 @@ async fn failed_delivery_follows_the_retry_schedule() {
         let delivery = &found["deliveries"][0];
         assert_eq!((&delivery["status"], &delivery["response_status"]), (&json!("pending"), &json!(500)));
         assert!(delivery["next_attempt_at"].is_string());
-        world.intake.clock().advance(Duration::from_secs(wait));
+        world.services.clock.advance(Duration::from_secs(wait));
         assert_eq!(receiver.next().await.body, first.body);
     }
     let failed = world.poll_until(&path, |page| page["deliveries"][0]["status"] == "failed").await;
@@ -306,7 +306,7 @@ async fn retry_after_is_capped_by_the_schedule() {
         let at = detail["delivery"]["attempts"][n - 1]["at"].as_str().unwrap().parse::<Timestamp>().unwrap();
         let waited = next.duration_since(at).as_secs();
         assert!(waited >= delay_min && waited < delay_max + 30, "{n}: {waited}");
-        world.intake.clock().advance(Duration::from_secs(u64::try_from(waited).unwrap() + 1));
+        world.services.clock.advance(Duration::from_secs(u64::try_from(waited).unwrap() + 1));
     }
     world.end().await;
 }
@@ -331,14 +331,14 @@ async fn endpoint_is_disabled_after_five_days_or_410() {
 
     let path = format!("/webhooks/{failing_id}/deliveries");
     for days in [0, 6 * 24 * 3600] {
-        world.intake.clock().advance(Duration::from_secs(days));
+        world.services.clock.advance(Duration::from_secs(days));
         if days > 0 {
             world.send_email().await;
         }
         for n in 1..=5 {
             failing.next().await;
             world.poll_until(&path, |page| page["deliveries"][0]["attempts_count"] == n).await;
-            world.intake.clock().advance(Duration::from_secs(120));
+            world.services.clock.advance(Duration::from_secs(120));
         }
     }
     let disabled = other_receiver.next().await.json();
@@ -363,9 +363,9 @@ async fn owner_alert_survives_a_crash() {
     gone_receiver.next().await;
     world.poll_until(&format!("/webhooks/{id}"), |view| view["webhook"]["enabled"] == false).await;
     let owner_emails = "/emails?to=owner1@example.com";
-    let store = world.intake.store();
+    let store = &world.services.store;
     let waiting = async || {
-        let (mut count, now) = (0, world.intake.clock().now());
+        let (mut count, now) = (0, world.services.clock.now());
         for partition in 0..store::task::PARTITIONS {
             count += store::owner_alert::list_due(store, partition, now, 9).await.unwrap().found.len();
         }
@@ -374,7 +374,7 @@ async fn owner_alert_survives_a_crash() {
     // It is not sent: the process that settled the delivery was killed.
     assert_eq!(world.get(owner_emails).await.json()["emails"], json!([]));
     assert_eq!(waiting().await, 1);
-    queue::account_jobs::start_account_jobs(&world.intake, None);
+    queue::background_tasks::start_accounts(&world.queue, &world.accounts, None);
     let sent = async {
         loop {
             let page = world.get(owner_emails).await.json();
@@ -416,13 +416,13 @@ async fn both_secrets_sign_during_the_grace_period() {
     world.send_email().await;
     let received = receiver.next().await;
     assert!(received.is_signed_with(&old) && received.is_signed_with(new), "{received:?}");
-    world.intake.clock().advance(Duration::from_secs(3 * 3600));
+    world.services.clock.advance(Duration::from_secs(3 * 3600));
     world.send_email().await;
     let received = receiver.next().await;
     assert!(!received.is_signed_with(&old) && received.is_signed_with(new), "{received:?}");
     // Receivers compare the timestamp with their own clock, so it must be the machine's, within five minutes.
     let signed_at: i64 = received.header("webhook-timestamp").parse().unwrap();
-    assert!(signed_at.abs_diff(world.intake.clock().machine_now().as_second()) < 300, "{received:?}");
+    assert!(signed_at.abs_diff(world.services.clock.machine_now().as_second()) < 300, "{received:?}");
     let refused = world.post(&format!("/webhooks/{id}/rotate-secret"), r#"{"grace_hours": 999}"#).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
     world.end().await;
@@ -470,7 +470,7 @@ async fn endpoint_filters_by_domain() {
 async fn receive_email(world: &World, address: &str) {
     let received = crate::received::arrive(world, 1, |entry| entry.rcpt_to = address.parse().unwrap()).await;
     let event = Event {
-        id: EventId::new(received.received_at, world.intake.entropy().u128()),
+        id: EventId::new(received.received_at, world.services.entropy.u128()),
         account: received.account,
         subject: received.id.into(),
         kind: EventKind::Received,
@@ -480,8 +480,8 @@ async fn receive_email(world: &World, address: &str) {
     };
     let mut batch = Batch::intake();
     store::event::record(&mut batch, &event, 0);
-    world.intake.store().commit(batch).await.unwrap();
-    world.intake.outbox().dispatch_outbox().await.unwrap();
+    world.services.store.commit(batch).await.unwrap();
+    world.queue.events.outbox.dispatch_outbox().await.unwrap();
 }
 
 #[tokio::test]
@@ -670,10 +670,10 @@ async fn a_stream_ends_with_a_key_that_another_node_deleted() {
     let world = World::with_worker().await;
     let mut stream = open_stream(&world, "").await;
     let hash = mail::credential::SecretHash::from_api_key(&world.key).unwrap();
-    let found = store::credential::find_by_hash::<mail::credential::ApiKey>(world.intake.store(), &hash).await;
+    let found = store::credential::find_by_hash::<mail::credential::ApiKey>(&world.services.store, &hash).await;
     let mut batch = store::engine::Batch::progress();
     store::credential::delete(&mut batch, &found.unwrap().unwrap());
-    world.intake.store().commit(batch).await.unwrap();
+    world.services.store.commit(batch).await.unwrap();
     read_line(&mut stream, ": ended: ").await;
     world.end().await;
 }

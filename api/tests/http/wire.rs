@@ -4,12 +4,11 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::world::{BASE_URL, TestResponse, World};
+use crate::world::{BASE_URL, Backend, TestResponse, World, store};
 use api::operation::operation;
 use api::operations::operation_table;
 use api::problem::Problem;
 use api::request::NoInput;
-use api::server::ApiServer;
 use api::state::{ApiOptions, AppState};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -209,10 +208,10 @@ async fn slow(_: Arc<AppState>, _: NoInput) -> Result<api::openapi::OpenApiDocum
 #[tokio::test]
 async fn resets_do_not_accumulate_work() {
     const STREAMS_MAX: usize = 100;
-    let intake = crate::world::intake(crate::world::store().await).await;
+    let backend = Backend::new(store().await).await;
     let mut table = operation_table();
     table.push(operation(Method::GET, "/slow", "slow").public(slow));
-    let api_server = ApiServer::with_operations(intake, ApiOptions::new(BASE_URL), table);
+    let api_server = backend.server_with(ApiOptions::new(BASE_URL), table);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();

@@ -68,7 +68,7 @@ async fn a_suspended_account_sends_nothing_more() {
         let response = world.post("/emails", email_body(json!({})).to_string()).await;
         let (status, code) = if suspended { (403, "account_suspended") } else { (200, "") };
         assert_eq!((response.status.as_u16(), response.code().as_str()), (status, code));
-        assert_eq!(world.intake.authorize_sender(&before, &author).await.is_err(), suspended);
+        assert_eq!(world.accounts.intake.authorize_sender(&before, &author).await.is_err(), suspended);
     }
     world.end().await;
 }
@@ -107,7 +107,7 @@ async fn header_fields_round_trip() {
 #[tokio::test]
 async fn event_times_use_the_common_format() {
     let world = World::start().await;
-    let at = world.intake.clock().now().round(jiff::Unit::Second).unwrap() + Duration::from_secs(3_600);
+    let at = world.services.clock.now().round(jiff::Unit::Second).unwrap() + Duration::from_secs(3_600);
     let sent = send(&world, json!({"scheduled_at": at.to_string()})).await;
     let path = format!("/emails/{}/events", sent["id"].as_str().unwrap());
     let event = world.get(&path).await.json()["events"][0].clone();
@@ -176,7 +176,7 @@ async fn recipients_are_counted_by_state() {
     let blocked = world.post("/emails", email_body(json!({"to": "gone@example.net"})).to_string()).await.json();
     let none = json!({"queued": 0, "delivered": 0, "bounced": 0, "failed": 0, "suppressed": 1});
     assert_eq!(counts(&blocked["error"]["details"]["email_id"]).await, none);
-    let at = format!("{:.3}", world.intake.clock().now() + Duration::from_secs(3_600));
+    let at = format!("{:.3}", world.services.clock.now() + Duration::from_secs(3_600));
     let later = send(&world, json!({"scheduled_at": at})).await;
     world.post(&format!("/emails/{}/cancel", later["id"].as_str().unwrap()), "").await;
     let cancelled = json!({"queued": 0, "delivered": 0, "bounced": 0, "failed": 0, "cancelled": 1});

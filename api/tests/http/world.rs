@@ -3,6 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use ::affiliate::service::AffiliateService;
+use api::operation::Operation;
+use api::operations::operation_table;
 use api::server::ApiServer;
 use api::state::ApiOptions;
 use bytes::Bytes;
@@ -11,28 +14,18 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use mail::account::{Account, Plan};
-use mail::address::DomainName;
-use mail::classify::ReplyRules;
 use mail::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, CredentialSecret, SecretHash};
 use mail::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
-use mail::domain_setup::ServiceHosts;
 use mail::id::DomainId;
 use mail::id::{AccountId, ApiKeyId};
-use mail::verp::VerpKey;
-use queue::client::http::{HttpClient, HttpClientSettings, UrlRules};
-use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
-use queue::clock::Clock;
-use queue::delivery_policy::DeliveryPolicy;
+use queue::background_tasks;
 use queue::dkim_signing::DkimSigning;
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
-use queue::intake::{Intake, IntakeParts};
-use queue::retry_schedule::RetrySchedule;
-use queue::routing::{MxRouter, RouterSettings};
-use queue::smarthosts::Smarthosts;
-use queue::subsystems::{SubsystemParts, SubsystemSettings, Subsystems};
+use queue::provisioning::AccountProvisioning;
+use queue::services::Services;
+use queue::subsystems::{AccountParts, AccountSubsystems, Subsystems, idle};
 use queue::users::UserService;
-use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
 use serde_json::Value;
 use store::engine::{Batch, BatchPurpose, PostgresOptions, Store};
 use tokio::net::{TcpListener, TcpStream};
@@ -55,110 +48,39 @@ pub(crate) async fn store() -> Store {
     Store::connect(&PostgresOptions::new(format!("{server}/{name}"), "test")).await.unwrap()
 }
 
-/// An intake whose worker is paused, so that accepted email stays in the queue.
-pub(crate) async fn intake(store: Store) -> Intake {
-    intake_with(store, |_| {}).await
+/// The subsystems behind an API. Delivery is paused, so that accepted email stays in the queue.
+#[derive(Clone)]
+pub(crate) struct Backend {
+    pub(crate) services: Services,
+    pub(crate) queue: Arc<Subsystems>,
+    pub(crate) accounts: AccountSubsystems,
+    pub(crate) affiliate: AffiliateService,
 }
 
-/// Domain checks that use this name server as the authority of every zone.
-pub(crate) fn domains(server: SocketAddr, auto_verify: bool) -> DomainsParts {
-    let settings = dns::domain_check::DomainCheckSettings {
-        servers: vec![server],
-        allow_private: true,
-        ..dns::domain_check::DomainCheckSettings::default()
-    };
-    DomainsParts {
-        vault: Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
-        inspector: dns::domain_check::DomainChecker::new(settings).unwrap(),
-        publisher: provider::Publisher::new(
-            dns::resolver::Resolver::new(&dns::resolver::ResolverSettings {
-                servers: vec![server],
-                ..dns::resolver::ResolverSettings::default()
-            })
-            .unwrap(),
-            true,
-        ),
-        facts: ServiceHosts {
-            return_path_host: "rp.example.net".parse().unwrap(),
-            spf_include_host: "spf.example.net".parse().unwrap(),
-            ownership_label: "_service".to_owned(),
-            mail_host: "mx.example.net".parse().unwrap(),
-            pages_host: Some("api.example.test".parse().unwrap()),
-        },
-        auto_verify,
+impl Backend {
+    pub(crate) async fn new(store: Store) -> Self {
+        Self::with(store, |_| {}).await
     }
-}
 
-async fn intake_with(store: Store, change: impl FnOnce(&mut IntakeParts)) -> Intake {
-    intake_and_worker(store, change).await.0
-}
+    /// Subsystems with changed parts.
+    pub(crate) async fn with(store: Store, change: impl FnOnce(&mut AccountParts)) -> Self {
+        let queue = Subsystems::new(idle::parts(store), idle::settings());
+        queue.cluster.join().await.unwrap();
+        let mut parts = idle::account_parts();
+        change(&mut parts);
+        let accounts = AccountSubsystems::new(&queue, parts);
+        let affiliate = AffiliateService::new(&queue, &accounts);
+        Self { services: queue.services.clone(), queue: Arc::new(queue), accounts, affiliate }
+    }
 
-async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) -> (Intake, Subsystems) {
-    let hostname: DomainName = "mx.example.test".parse().unwrap();
-    let resolver = || {
-        let servers = vec!["127.0.0.1:9".parse().unwrap()];
-        dns::resolver::Resolver::new(&dns::resolver::ResolverSettings {
-            servers,
-            ..dns::resolver::ResolverSettings::default()
-        })
-        .unwrap()
-    };
-    let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
-    let parts = SubsystemParts {
-        store,
-        clock: Clock::default(),
-        entropy: Entropy::default(),
-        router: MxRouter::new(resolver(), plan),
-        dialer: SmtpDialer::new(hostname.clone()).unwrap(),
-        verp: VerpKey::new([1; 32]),
-        webhooks: WebhooksParts {
-            client: HttpClient::new(
-                resolver(),
-                HttpClientSettings {
-                    rules: UrlRules { allow_private: true, allow_http: true },
-                    ..HttpClientSettings::default()
-                },
-            )
-            .unwrap(),
-            vault: Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
-            retry_schedule: RETRY_SCHEDULE.to_vec(),
-        },
-        node: "test".to_owned(),
-        predecessor_node: None,
-    };
-    let settings = SubsystemSettings {
-        hostname,
-        delivery_policy: DeliveryPolicy {
-            schedule: RetrySchedule::default(),
-            paused: true,
-            retention: std::time::Duration::from_secs(30 * 24 * 3600),
-            shaping: ReplyRules::default(),
-        },
-        pace: Vec::new(),
-        tls: TlsSecurityLevel::Off,
-        source_addresses: Vec::new(),
-        pools: Vec::new(),
-        connections_max: 1,
-        in_flight_max: 100,
-        ready_max: 100,
-        body_bytes_max: 1 << 20,
-    };
-    let parts = (Subsystems::new(parts, settings), dns::secrets::Vault::new(&[2; 32]).unwrap());
-    let pool = dns::signing_pool::SigningPool::start(Some(1)).unwrap();
-    let mut rest = IntakeParts {
-        vault: Arc::new(parts.1),
-        signing_pool: pool,
-        signing: DkimSigning::Off,
-        sandbox_sender: None,
-        message_bytes_max: 200 << 20,
-        plans: mail::plan::Plans::default(),
-        link_key: mail::signed_token::TokenKey::new([3; 32]),
-        rate_limit: false,
-        domains: domains("127.0.0.1:9".parse().unwrap(), false),
-    };
-    change(&mut rest);
-    parts.0.cluster.join().await.unwrap();
-    (Intake::new(&parts.0, rest), parts.0)
+    pub(crate) fn server(&self, options: ApiOptions) -> Arc<ApiServer> {
+        self.server_with(options, operation_table())
+    }
+
+    pub(crate) fn server_with(&self, options: ApiOptions, table: Vec<Operation>) -> Arc<ApiServer> {
+        let Self { queue, accounts, affiliate, .. } = self.clone();
+        ApiServer::with_operations(queue, accounts, affiliate, options, table)
+    }
 }
 
 /// The verified domain of the first account.
@@ -194,10 +116,18 @@ fn domain(account: AccountId, now: Timestamp) -> SendingDomain {
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
     pub(crate) server: Arc<ApiServer>,
-    pub(crate) intake: Intake,
+    pub(crate) backend: Backend,
     pub(crate) key: String,
     pub(crate) stop: CancellationToken,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+impl std::ops::Deref for World {
+    type Target = Backend;
+
+    fn deref(&self) -> &Backend {
+        &self.backend
+    }
 }
 
 /// The credentials of a signed-in session.
@@ -245,9 +175,7 @@ impl World {
     pub(crate) async fn with_options(change: impl FnOnce(&mut ApiOptions)) -> Self {
         let mut options = ApiOptions::new(BASE_URL);
         change(&mut options);
-        let mut world = Self::start_with(intake(store().await).await, options).await;
-        world.key = world.account(1, ApiKeyScope::Full).await;
-        world
+        Self::start_with(Backend::new(store().await).await, options).await.with_account().await
     }
 
     /// A world whose worker dispatches webhooks. Email stays in the queue.
@@ -255,36 +183,29 @@ impl World {
         Self::with_worker_settings(|_| {}).await
     }
 
-    /// A working world with changed intake settings.
-    pub(crate) async fn with_worker_settings(change: impl FnOnce(&mut IntakeParts)) -> Self {
-        let (intake, queue) = intake_and_worker(store().await, change).await;
-        queue.start();
-        tokio::spawn(Arc::clone(intake.credentials()).run());
-        tokio::spawn(Arc::clone(intake.suppression_importer()).run());
-        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
-        world.key = world.account(1, ApiKeyScope::Full).await;
-        world
+    /// A working world with changed parts.
+    pub(crate) async fn with_worker_settings(change: impl FnOnce(&mut AccountParts)) -> Self {
+        let backend = Backend::with(store().await, change).await;
+        background_tasks::start_delivery(&backend.queue);
+        tokio::spawn(Arc::clone(&backend.accounts.credentials).run());
+        tokio::spawn(Arc::clone(&backend.accounts.suppression_importer).run());
+        Self::with_backend(backend).await
     }
 
-    /// A world with changed intake settings and a paused queue.
-    pub(crate) async fn with_intake(change: impl FnOnce(&mut IntakeParts)) -> Self {
-        Self::with_existing_intake(intake_with(store().await, change).await).await
+    /// A world with changed parts and a paused queue.
+    pub(crate) async fn with_parts(change: impl FnOnce(&mut AccountParts)) -> Self {
+        Self::with_backend(Backend::with(store().await, change).await).await
     }
 
-    /// A world with this intake.
-    pub(crate) async fn with_existing_intake(intake: Intake) -> Self {
-        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
-        world.key = world.account(1, ApiKeyScope::Full).await;
-        world
+    pub(crate) async fn with_backend(backend: Backend) -> Self {
+        Self::start_with(backend, ApiOptions::new(BASE_URL)).await.with_account().await
     }
 
     /// A world whose domain checks use a name server with this zone.
     pub(crate) async fn with_names(zone: &str) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;
-        let intake = intake_with(store().await, |parts| parts.domains = domains(names.address, false)).await;
-        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
-        world.key = world.account(1, ApiKeyScope::Full).await;
-        (world, names)
+        let world = Self::with_parts(|parts| parts.domains = idle::domains_parts(names.address));
+        (world.await, names)
     }
 
     /// A world whose domain checks use this zone, and whose requests to DNS providers use these settings.
@@ -295,14 +216,12 @@ impl World {
         web: provider::FetchSettings,
     ) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;
-        let intake = intake_with(store().await, |parts| {
-            let domains = domains(names.address, false);
+        let world = Self::with_parts(|parts| {
+            let domains = idle::domains_parts(names.address);
             let publisher = domains.publisher.clone().with_template(template, request_key).with_fetch_settings(web);
             parts.domains = DomainsParts { publisher, ..domains };
         });
-        let mut world = Self::start_with(intake.await, ApiOptions::new(BASE_URL)).await;
-        world.key = world.account(1, ApiKeyScope::Full).await;
-        (world, names)
+        (world.await, names)
     }
 
     /// A world with the default domain checker, which queries public addresses only.
@@ -312,73 +231,63 @@ impl World {
             ..dns::domain_check::DomainCheckSettings::default()
         };
         let inspector = dns::domain_check::DomainChecker::new(settings).unwrap();
-        let intake = intake_with(store().await, |parts| parts.domains.inspector = inspector).await;
-        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
-        world.key = world.account(1, ApiKeyScope::Full).await;
-        world
+        Self::with_parts(|parts| parts.domains.inspector = inspector).await
     }
 
     /// A world whose domains verify automatically.
     pub(crate) async fn with_auto_verify() -> Self {
-        let intake = intake_with(store().await, |parts| parts.domains.auto_verify = true).await;
-        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
-        world.key = world.account(1, ApiKeyScope::Full).await;
-        world
+        Self::with_parts(|parts| parts.domains.auto_verify = true).await
     }
 
     /// A world that signs email, and whose domains verify automatically.
     pub(crate) async fn with_signing() -> Self {
-        let intake = intake_with(store().await, |parts| {
-            (parts.signing, parts.domains.auto_verify) = (DkimSigning::Messages, true);
-        })
-        .await;
-        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
-        world.key = world.account(1, ApiKeyScope::Full).await;
-        world
+        Self::with_parts(|parts| (parts.signing, parts.domains.auto_verify) = (DkimSigning::Messages, true)).await
     }
 
     /// A world that signs email; the first account's DKIM keys cannot be decrypted.
     pub(crate) async fn with_lost_keys() -> Self {
-        let intake = intake_with(store().await, |parts| parts.signing = DkimSigning::Messages).await;
-        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
-        world.key = world.account(1, ApiKeyScope::Full).await;
-        world
+        Self::with_parts(|parts| parts.signing = DkimSigning::Messages).await
     }
 
     /// Two APIs with one store, as in two processes.
     pub(crate) async fn start_pair() -> [Self; 2] {
         let first = Self::start().await;
-        let mut other = Self::start_with(first.intake.clone(), ApiOptions::new(BASE_URL)).await;
+        let mut other = Self::start_with(first.backend.clone(), ApiOptions::new(BASE_URL)).await;
         other.key.clone_from(&first.key);
         [first, other]
     }
 
-    async fn start_with(intake: Intake, options: ApiOptions) -> Self {
-        let server = ApiServer::new(intake.clone(), options);
+    async fn with_account(mut self) -> Self {
+        self.key = self.account(1, ApiKeyScope::Full).await;
+        self
+    }
+
+    async fn start_with(backend: Backend, options: ApiOptions) -> Self {
+        let server = backend.server(options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let serving = tokio::spawn(api::serve::serve_api(listener, None, Arc::clone(&server), stop.clone()));
-        Self { address, intake, server, key: String::new(), stop, serving }
+        Self { address, backend, server, key: String::new(), stop, serving }
     }
 
     /// Creates a verified domain for the account of this number.
     pub(crate) async fn create_domain(&self, number: u8, name: &str) -> SendingDomain {
         let email = format!("owner{number}@example.com");
-        let account = store::account::find(self.intake.store(), &email).await.unwrap().unwrap().id;
-        let now = self.intake.clock().now();
-        let id = DomainId::new(now, self.intake.entropy().unique_bits());
+        let account = store::account::find(&self.services.store, &email).await.unwrap().unwrap().id;
+        let now = self.services.clock.now();
+        let id = DomainId::new(now, self.services.entropy.unique_bits());
         let owned = SendingDomain { id, name: name.parse().unwrap(), ..domain(account, now) };
-        let count = store::domain::count(self.intake.store(), account).await.unwrap();
+        let count = store::domain::count(&self.services.store, account).await.unwrap();
         let mut batch = Batch::new(BatchPurpose::Intake);
         store::domain::create(&mut batch, &owned, &count);
-        self.intake.store().commit(batch).await.unwrap();
+        self.services.store.commit(batch).await.unwrap();
         owned
     }
 
     /// The first domain of an account.
     pub(crate) async fn domain(&self, account: AccountId) -> SendingDomain {
-        let listed = store::domain::list(self.intake.store(), account, None, 1, |_| true).await.unwrap();
+        let listed = store::domain::list(&self.services.store, account, None, 1, |_| true).await.unwrap();
         listed.domains.into_iter().next().unwrap()
     }
 
@@ -409,12 +318,12 @@ impl World {
         let mut batch = Batch::new(BatchPurpose::Intake);
         store::account::create(&mut batch, &account);
         if number == 1 {
-            let count = store::domain::count(self.intake.store(), id).await.unwrap();
+            let count = store::domain::count(&self.services.store, id).await.unwrap();
             store::domain::create(&mut batch, &domain(id, now), &count);
         }
         let hash = SecretHash::from_api_key(secret.expose()).unwrap();
         store::credential::create_api_key(&mut batch, &key, &hash);
-        self.intake.store().commit(batch).await.unwrap();
+        self.services.store.commit(batch).await.unwrap();
         secret.expose().to_owned()
     }
 
@@ -434,13 +343,17 @@ impl World {
 
     /// Changes the first account, as the operator does.
     pub(crate) async fn change_account(&self, change: impl FnOnce(&mut Account)) {
-        let enrolment = self.intake.account_provisioning();
-        enrolment.change_account("owner1@example.com", change).await.unwrap();
+        self.provisioning().change_account("owner1@example.com", change).await.unwrap();
+    }
+
+    pub(crate) fn provisioning(&self) -> AccountProvisioning {
+        let (senders, holds) = (&self.accounts.senders, &self.queue.delivery.holds);
+        AccountProvisioning::new(&self.services, Arc::clone(senders), Arc::clone(holds))
     }
 
     /// The tenant of the world's key.
     pub(crate) async fn tenant(&self) -> store::access::Tenant {
-        self.intake.credentials().authenticate_api_key(&self.key, None).await.unwrap()
+        self.accounts.credentials.authenticate_api_key(&self.key, None).await.unwrap()
     }
 
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> TestResponse {
@@ -526,7 +439,7 @@ impl World {
 
     /// A new session of the owner of this account.
     pub(crate) async fn session(&self, number: u8) -> TestSession {
-        let users = UserService::from_intake(&self.intake);
+        let users = UserService::new(&self.services);
         let email = format!("owner{number}@example.com").parse().unwrap();
         let owner = users.by_email(&email).await.unwrap().unwrap();
         let (token, _) = users.sign_in(&owner).await.unwrap();

@@ -20,6 +20,7 @@ use super::render_email::{self, RenderEmailError};
 use super::runner::AutomationRunner;
 use super::sms_provider::SmsMessage;
 use super::step;
+use crate::intake::would_be_suppressed;
 use crate::submit_error::SubmitError;
 
 /// Why no dry run was made.
@@ -136,7 +137,7 @@ impl AutomationRunner {
         run_context: &RunContext,
     ) -> Result<Value, String> {
         let DryRun { tenant, mode, now } = *dry_run;
-        let rendered = render_email::render_email(&self.intake, tenant, run, email, run_context).await;
+        let rendered = render_email::render_email(&self.templates, tenant, run, email, run_context).await;
         let mut rendered = rendered.map_err(|error| match error {
             RenderEmailError::Permanent(error) | RenderEmailError::Transient(error) => error,
             // A dry run answers no received email.
@@ -144,7 +145,7 @@ impl AutomationRunner {
         })?;
         let mut preview = rendered.preview;
         if mode != RunMode::TestSend {
-            let suppressed = self.intake.would_be_suppressed(run.account, &rendered.draft, now).await;
+            let suppressed = would_be_suppressed(&self.services.store, run.account, &rendered.draft, now).await;
             if suppressed.map_err(|error| error.to_string())? {
                 preview["suppressed"] = json!(true);
             }
@@ -168,7 +169,7 @@ impl AutomationRunner {
         if mode != RunMode::TestSend {
             return Ok(preview);
         }
-        let provider = self.automations.0.sms_provider.get().ok_or("no SMS provider is configured (`[sms]`)")?;
+        let provider = self.engine.0.sms_provider.get().ok_or("no SMS provider is configured (`[sms]`)")?;
         let answer = provider.post_message(text, format!("{}-{}", run.id, run.index)).await;
         let answer = answer.map_err(|error| format!("the SMS provider did not respond: {error}"))?;
         if !(200..300).contains(&answer.status) {

@@ -50,7 +50,7 @@ impl AutomationRunner {
         let run = &found.run;
         let (run_context, last_answer) = self.limit_answer_rate(run, run_context, now).await?;
         let rendered = match self.run_tenant(run).await {
-            Ok(tenant) => render_email::render_email(&self.intake, &tenant, run, email, &run_context)
+            Ok(tenant) => render_email::render_email(&self.templates, &tenant, run, email, &run_context)
                 .await
                 .map(|rendered| (tenant, rendered)),
             Err(unwritten) => Err(unwritten),
@@ -70,7 +70,7 @@ impl AutomationRunner {
         };
         let extend_commit = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
             if let Some(outcome) = outcomes.first() {
-                self.automations.write_run_update(found, &email_step_update(run, outcome, withheld, now), now, batch);
+                self.engine.write_run_update(found, &email_step_update(run, outcome, withheld, now), now, batch);
                 if let (true, Ok(_), Some((author, previous))) = (answers, outcome, &last_answer) {
                     store::automation_run::run_indexes::put_last_answer(batch, run, *author, now, previous);
                 }

@@ -62,7 +62,7 @@ impl AutomationRunner {
         let partitions = store::automation_run::due_work::partitions_of(&batch);
         let committed = self.commit_step(batch).await?;
         if matches!(committed, StepCommit::Committed) {
-            self.automations.wake(&partitions);
+            self.engine.wake(&partitions);
         }
         // A run changed concurrently: repeat the batch.
         Ok(if matches!(committed, StepCommit::Conflict) { StepCommit::Retry } else { committed })
@@ -79,7 +79,7 @@ impl AutomationRunner {
             return Ok(());
         };
         if let Some(trigger_signal) = self.signal_from_event(&event).await? {
-            self.automations.apply_signal(&trigger_signal, batch).await?;
+            self.engine.apply_signal(&trigger_signal, batch).await?;
         }
         Ok(())
     }
@@ -143,7 +143,7 @@ impl AutomationRunner {
         let Some(Ok(domain)) = id.rsplit_once('@').map(|(_, domain)| domain.parse::<DomainName>()) else {
             return Ok(false);
         };
-        if self.intake.service_domain().is_some_and(|service_domain| service_domain == domain) {
+        if self.intake.sender_authorization.service_domain() == Some(&domain) {
             return Ok(true);
         }
         Ok(store::domain::find_by_name(&self.services.store, &domain).await?.is_some())
@@ -168,7 +168,7 @@ impl AutomationRunner {
         batch: &mut Batch,
     ) -> Result<Option<AutomationJobKind>, ReadError> {
         let AutomationJobKind::Rest { signal, cancels, after } = &job.work else { return Ok(None) };
-        let (trigger_signal, automations) = (self.automations.unseal_signal(signal)?, &self.automations);
+        let (trigger_signal, automations) = (self.engine.unseal_signal(signal)?, &self.engine);
         let (mut budget, mut done) = (CommitBudget::new(), HashSet::new());
         let MatchedRuns { left, .. } = if *cancels {
             let triggered = store::automation::list_triggered(
@@ -290,7 +290,7 @@ impl AutomationRunner {
         let versions =
             store::automation::purge_versions(&self.services.store, batch, account, automation, BATCH_VERSIONS).await?;
         if !batch.is_empty() || versions {
-            self.automations.invalidate(account);
+            self.engine.invalidate(account);
             return Ok(true);
         }
         store::automation_run::run_indexes::purge_indexes(&self.services.store, batch, account, automation, BATCH_ROWS)

@@ -18,7 +18,7 @@ use mail::template::{RenderedTemplate, TemplateKey, TemplateRef, TemplateUse};
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
-use crate::intake::{Intake, RenderTemplateError};
+use crate::intake::{RenderTemplateError, TemplateRenderer};
 
 /// Length limit of a rendered address field.
 const ADDRESS_BYTES_MAX: usize = 1_024;
@@ -50,7 +50,7 @@ pub(super) struct StepEmail {
 
 /// Renders the email of a step.
 pub(super) async fn render_email(
-    intake: &Intake,
+    templates: &TemplateRenderer,
     tenant: &Tenant,
     run: &AutomationRun,
     email: &SendEmailStep,
@@ -66,7 +66,7 @@ pub(super) async fn render_email(
     let mut category = email.category;
     let (rendered, from, reply_to) = match &email.template {
         None => (render_own_text(email, &root, &variables)?, None, Vec::new()),
-        Some(_) => render_template(intake, tenant, email, &root, variables, &mut category, &mut options).await?,
+        Some(_) => render_template(templates, tenant, email, &root, variables, &mut category, &mut options).await?,
     };
     let from = match &email.from {
         Some(text) => parse_mailbox("from", text, &root)?,
@@ -189,7 +189,7 @@ fn render_own_text(
 type FilledTemplate = (RenderedTemplate, Option<Mailbox>, Vec<Mailbox>);
 
 async fn render_template(
-    intake: &Intake,
+    templates: &TemplateRenderer,
     tenant: &Tenant,
     email: &SendEmailStep,
     root: &Value,
@@ -202,7 +202,7 @@ async fn render_template(
     let used_variables = context::template_variables(root, &variables);
     let wanted = TemplateUse { reference, variables: used_variables };
     let (compiled, mut rendered) =
-        intake.render_template(tenant, wanted, email.subject.is_some()).await.map_err(|error| match error {
+        templates.render(tenant, wanted, email.subject.is_some()).await.map_err(|error| match error {
             RenderTemplateError::NotFound => permanent(format!("template `{}` not found", named.name)),
             RenderTemplateError::Unpublished => permanent(format!("template `{}` is not published", named.name)),
             RenderTemplateError::Render(error) => permanent(error.to_string()),

@@ -30,7 +30,7 @@ use super::round_robin;
 use super::step::{self, RunUpdate};
 use super::trigger_index::TriggerIndex;
 use crate::hold_admin::HoldAdmin;
-use crate::intake::Intake;
+use crate::intake::{Intake, TemplateRenderer};
 use crate::pause_state::PauseState;
 use crate::services::Services;
 
@@ -63,8 +63,9 @@ type ScanPositions = HashMap<u16, Key>;
 pub struct AutomationRunner {
     pub(super) services: Services,
     /// Accepts the emails of steps.
-    pub(super) intake: Intake,
-    pub(super) automations: AutomationEngine,
+    pub(super) intake: Arc<Intake>,
+    pub(super) templates: Arc<TemplateRenderer>,
+    pub engine: AutomationEngine,
     pub(super) trigger_index: Arc<TriggerIndex>,
     holds: Arc<HoldAdmin>,
     pause: PauseState,
@@ -73,17 +74,15 @@ pub struct AutomationRunner {
 }
 
 impl AutomationRunner {
-    #[must_use]
-    pub fn new(intake: &Intake) -> Self {
-        Self {
-            services: intake.services.clone(),
-            automations: intake.automations().clone(),
-            trigger_index: Arc::clone(&intake.events.trigger_index),
-            holds: Arc::clone(&intake.delivery.holds),
-            pause: intake.delivery.dispatcher.pause.clone(),
-            logged_runs: Arc::default(),
-            intake: intake.clone(),
-        }
+    pub(crate) fn new(
+        engine: AutomationEngine,
+        intake: Arc<Intake>,
+        templates: Arc<TemplateRenderer>,
+        holds: Arc<HoldAdmin>,
+        pause: PauseState,
+    ) -> Self {
+        let (services, trigger_index) = (engine.0.services.clone(), Arc::clone(&engine.0.trigger_index));
+        Self { services, intake, templates, engine, trigger_index, holds, pause, logged_runs: Arc::default() }
     }
 
     /// Processes due work until shutdown.
@@ -293,10 +292,10 @@ impl AutomationRunner {
                 return self.commit_step(batch).await;
             }
         }
-        let definition = self.automations.definition(run.account, run.automation, run.version).await?;
+        let definition = self.engine.definition(run.account, run.automation, run.version).await?;
         let definition = definition.ok_or_else(|| corrupt("the automation version of the run is missing"))?;
         let run_context = sealed.ok_or_else(|| corrupt("the context of the run is missing"));
-        let run_context: RunContext = self.automations.unseal_json(&run.id.to_bytes(), run_context?)?;
+        let run_context: RunContext = self.engine.unseal_json(&run.id.to_bytes(), run_context?)?;
         let Some(action) = definition.steps.get(run.index).map(|step| &step.action) else {
             return self.commit_run_update(found, step::fail_step(run.clone(), "the step does not exist", now)).await;
         };
@@ -328,7 +327,7 @@ impl AutomationRunner {
         update: RunUpdate,
     ) -> Result<StepCommit, ReadError> {
         let mut batch = Batch::progress();
-        self.automations.write_run_update(found, &update, self.services.clock.now(), &mut batch);
+        self.engine.write_run_update(found, &update, self.services.clock.now(), &mut batch);
         let committed = self.commit_step(batch).await?;
         if let (StepCommit::Committed, Some(due)) = (&committed, update.run.due) {
             // Schedule the partition for this run, whatever else is due there.

@@ -49,11 +49,11 @@ impl AutomationRunner {
             Ok(text) => text,
             Err(reason) => return self.commit_run_update(found, step::fail_step(run.clone(), &reason, now)).await,
         };
-        let Some(provider) = self.automations.0.sms_provider.get().cloned() else {
+        let Some(provider) = self.engine.0.sms_provider.get().cloned() else {
             let reason = "no SMS provider is configured (`[sms]`)";
             return self.commit_run_update(found, step::fail_step(run.clone(), reason, now)).await;
         };
-        let permit = std::sync::Arc::clone(&self.automations.0.sms_permits).try_acquire_owned();
+        let permit = std::sync::Arc::clone(&self.engine.0.sms_permits).try_acquire_owned();
         let wait = if permit.is_ok() { UNCONFIRMED_RETRY_DELAY } else { PERMIT_RETRY_DELAY };
         let update = self.defer_step(run, wait, now);
         let tries = update.run.tries;

@@ -25,9 +25,12 @@ pub(super) async fn forward_to_operator(
         tracing::error!(%cause, "cannot forward mail for {}", mailbox.local_part());
         InboundRejection::Unavailable
     };
-    let domain = intake.service_domain().ok_or_else(|| temporary(&"`sandbox_sender` in [service] is not set"))?;
-    let from = Address::new(LOCAL_PART, domain).map_err(|error| temporary(&error))?;
-    let mailer = SystemMailer::for_service(intake, from).await.map_err(|error| temporary(&error))?;
+    let domain = intake
+        .sender_authorization
+        .service_domain()
+        .ok_or_else(|| temporary(&"`sandbox_sender` in [service] is not set"))?;
+    let from = Address::new(LOCAL_PART, domain.clone()).map_err(|error| temporary(&error))?;
+    let mailer = SystemMailer::for_service(&intake.services.store, from).await.map_err(|error| temporary(&error))?;
     let sender = incoming.reverse_path.as_ref().map_or("<>".to_owned(), ToString::to_string);
     let text = format!("{sender} wrote to {mailbox}, from {}. The message is attached.\n", incoming.peer);
     let email = SystemEmail {

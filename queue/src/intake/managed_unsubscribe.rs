@@ -26,7 +26,7 @@ impl Intake {
             return Ok(None);
         }
         let Some(recipient) = bound_recipient(draft)? else { return Ok(None) };
-        let links = self.unsubscribe_links().ok_or_else(|| {
+        let links = self.links.unsubscribe_links().ok_or_else(|| {
             invalid_unsubscribe("needs the public URL of this server: the operator must set `base_url` in [api]")
         })?;
         let url = links.link(tenant.account().id, id, &recipient, draft.category);

@@ -4,7 +4,6 @@
 //! Draft ─► build message ─► authorize sender ─► check suppressions ─► reserve quota ─► sign ─► PreparedMessage
 //! ```
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,9 +20,8 @@ use store::client_sends::{self, LimitedClient, ReserveSendsError, SendReservatio
 use store::email::RECIPIENTS_MAX;
 
 use super::build_message::{BuiltMessage, build_message, envelope_recipients};
-use super::suppression_check::suppressed_disposition;
+use super::suppression_check::{mark_suppressed, suppressed_disposition};
 use super::{ADDED_HEADER_BYTES_MAX, Intake};
-use crate::dkim_signing::DkimSigning;
 use crate::prepared_message::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage};
 use crate::quota_tracker::{QuotaDecision, QuotaReservation};
 use crate::sender_authorization::SendingIdentity;
@@ -55,7 +53,8 @@ impl Intake {
         self.check_size(&draft, &built)?;
         let mut header = restore_subject(built.header, unsubscribe_url.as_deref());
         let mut addressees = envelope_recipients(draft.recipients, &mut header, draft.ingress);
-        let blocked = self.mark_suppressed(tenant.account().id, draft.category, &mut addressees, now).await?;
+        let (store, account) = (&self.services.store, tenant.account().id);
+        let blocked = mark_suppressed(store, account, draft.category, &mut addressees, now).await?;
         let storage = self.reserve_storage(&sender, is_metered, total_bytes(&built.chunks)).await?;
         let (disposition, chunks, reserved) =
             match suppressed_disposition(&blocked, draft.options.on_suppressed, &addressees) {
@@ -65,7 +64,11 @@ impl Intake {
                     self.reserve_client_sends(tenant, &addressees, now).await?;
                     match scheduled_at {
                         Some(at) => (Disposition::Schedule(at), built.chunks, reserved),
-                        None => (Disposition::Deliver, self.sign_message(&sender, built.chunks, now).await?, reserved),
+                        None => (
+                            Disposition::Deliver,
+                            self.signer.sign_message(&sender, built.chunks, now).await?,
+                            reserved,
+                        ),
                     }
                 }
             };
@@ -196,9 +199,9 @@ impl Intake {
             return Ok(None);
         }
         let account = sender.account();
-        let limits = self.plans().of(account.plan);
+        let limits = self.limits.plans.of(account.plan);
         let count = addressees.iter().filter(|to| !to.suppressed).count() as u64;
-        let (meter, store) = (&self.events.quota_tracker, &self.services.store);
+        let (meter, store) = (&self.limits.emails, &self.services.store);
         match meter.reserve(store, account.id, &limits, id, count, now).await? {
             QuotaDecision::Reserved(reserved) => Ok(Some(reserved)),
             QuotaDecision::CapReached(cap) => Err(SubmitError::PlanLimit(cap)),
@@ -216,7 +219,7 @@ impl Intake {
         if !is_metered {
             return Ok(None);
         }
-        match self.storage_quotas().reserve(sender.account(), Noun::EmailBytes, bytes).await {
+        match self.limits.storage.reserve(sender.account(), Noun::EmailBytes, bytes).await {
             Ok(reserved) => Ok(Some(reserved)),
             Err(StorageQuotaError::Full(full)) => Err(SubmitError::StorageFull(full)),
             Err(StorageQuotaError::Counting(_)) => Err(SubmitError::Unavailable),
@@ -226,34 +229,9 @@ impl Intake {
 
     /// Deadline of an email that is sent now: after `expires_in` or `give_up_after`, whichever is shorter.
     pub(super) fn expires_at(&self, email: &Email, now: Timestamp) -> Timestamp {
-        let give_up_after = self.delivery.policy.current().schedule.give_up_after;
+        let give_up_after = self.policy.current().schedule.give_up_after;
         let after = email.expires_in.map_or(give_up_after, |after| after.min(give_up_after));
         now.checked_add(after).unwrap_or(Timestamp::MAX)
-    }
-
-    pub(super) async fn sign_message(
-        &self,
-        sender: &SendingIdentity,
-        chunks: Vec<Bytes>,
-        now: Timestamp,
-    ) -> Result<Vec<Bytes>, SubmitError> {
-        let Some(signer) = &sender.signer else { return Ok(chunks) };
-        let (signer, message) = (Arc::clone(signer), chunks.clone());
-        let signed = match self.signing {
-            DkimSigning::MessagesAndTransactions => self.signing_pool.sign_with_instance(signer, message, now).await,
-            DkimSigning::Messages | DkimSigning::Off => self.signing_pool.sign(signer, message, now).await,
-        };
-        let signatures = signed.map_err(|error| match error {
-            dns::sign::SignError::Failed => {
-                tracing::error!(domain = %sender.name, "a message could not be signed");
-                SubmitError::SigningFailed
-            }
-            error => SubmitError::Invalid { field: "message", message: error.to_string() },
-        })?;
-        let mut signed = Vec::with_capacity(chunks.len() + 1);
-        signed.push(Bytes::from(signatures));
-        signed.extend(chunks);
-        Ok(signed)
     }
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use mail::template::{CompiledTemplate, RenderError, RenderedTemplate, TemplateUse};
 use store::access::Tenant;
-use store::engine::ReadError;
+use store::engine::{ReadError, Store};
 
-use super::Intake;
+use crate::template_cache::TemplateCache;
 
 #[derive(Debug)]
 pub enum RenderTemplateError {
@@ -25,22 +25,32 @@ impl From<ReadError> for RenderTemplateError {
     }
 }
 
-impl Intake {
+/// Renders the templates of accounts.
+pub struct TemplateRenderer {
+    store: Store,
+    pub cache: TemplateCache,
+}
+
+impl TemplateRenderer {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store, cache: TemplateCache::default() }
+    }
+
     /// Renders a template. Renders the bodies alone if the email has its own subject.
     ///
     /// # Errors
     /// Returns a [`RenderTemplateError`] if the template is missing, unpublished or cannot be rendered, or the store
     /// fails.
-    pub async fn render_template(
+    pub async fn render(
         &self,
         tenant: &Tenant,
         wanted: TemplateUse,
         own_subject: bool,
     ) -> Result<(Arc<CompiledTemplate>, RenderedTemplate), RenderTemplateError> {
         let account = tenant.account().id;
-        let found = self.templates().resolve(self.store(), account, &wanted.reference).await?;
+        let found = self.cache.resolve(&self.store, account, &wanted.reference).await?;
         let Some(compiled) = found else {
-            let draft = store::template::find(self.store(), account, &wanted.reference.key).await?;
+            let draft = store::template::find(&self.store, account, &wanted.reference.key).await?;
             let is_draft = draft.is_some_and(|draft| !draft.archived && draft.published.is_none());
             return Err(if is_draft { RenderTemplateError::Unpublished } else { RenderTemplateError::NotFound });
         };

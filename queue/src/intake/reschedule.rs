@@ -2,10 +2,12 @@
 //!
 //! If an email is changed while it is released, one of the two commits fails on the version check of the schedule row.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use mail::email::{EmailRollup, EmailStatus};
 use mail::event::{Event, EventKind};
-use mail::id::EmailId;
+use mail::id::{EmailId, EventId};
 use mail::recipient::{Recipient, RecipientState};
 use mail::schedule::{Schedule, ScheduleState};
 use serde_json::json;
@@ -15,8 +17,9 @@ use store::engine::{Batch, CommitError};
 use store::schedule::StoredSchedule;
 use thiserror::Error;
 
-use super::Intake;
 use super::prepare::validate_schedule;
+use crate::partition_timers::PartitionTimers;
+use crate::services::Services;
 use crate::submit_error::SubmitError;
 
 #[derive(Debug, Error)]
@@ -49,13 +52,23 @@ impl From<CommitError> for RescheduleError {
     }
 }
 
-impl Intake {
+/// Reschedules and cancels scheduled emails.
+pub struct ScheduledEmails {
+    services: Services,
+    release_timers: Arc<PartitionTimers>,
+}
+
+impl ScheduledEmails {
+    pub(crate) fn new(services: Services, release_timers: Arc<PartitionTimers>) -> Self {
+        Self { services, release_timers }
+    }
+
     /// Changes the time at which a scheduled email is sent.
     ///
     /// # Errors
     /// Returns a [`RescheduleError`] if the email is unknown or not waiting, the time is invalid, or the store fails.
     pub async fn reschedule(&self, tenant: &Tenant, id: EmailId, at: Timestamp) -> Result<(), RescheduleError> {
-        validate_schedule(Some(at), self.clock().now())?;
+        validate_schedule(Some(at), self.services.clock.now())?;
         let (_, found) = self.find_scheduled(tenant, id, |schedule| schedule.state == ScheduleState::Waiting).await?;
         let (mut batch, partition) = self.begin_change()?;
         let after = Schedule { scheduled_at: at, due: at, partition, ..found.schedule.clone() };
@@ -76,7 +89,7 @@ impl Intake {
             found => found?,
         };
         let (mut batch, partition) = self.begin_change()?;
-        let now = self.clock().now();
+        let now = self.services.clock.now();
         let key = (tenant.account().id, id);
         let after = Schedule { state: ScheduleState::Cancelled(now), ..found.schedule.clone() };
         store::schedule::update(&mut batch, key, &found, &after);
@@ -88,7 +101,7 @@ impl Intake {
             store::email::put_recipient(&mut batch, key.0, key.1, &cancelled);
         }
         let event = Event {
-            id: self.new_event_id(),
+            id: EventId::new(now, self.services.entropy.unique_bits()),
             account: key.0,
             subject: id.into(),
             kind: EventKind::Cancelled,

@@ -10,6 +10,7 @@
 //! another account's. Memory holds one timer for each partition, however many emails wait.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use mail::draft::OnSuppressed;
 use mail::event::EventKind;
-use mail::id::{AccountId, EventId};
+use mail::id::AccountId;
 use mail::message;
 use mail::recipient::{Recipient, RecipientState};
 use mail::schedule::{Schedule, ScheduleState};
@@ -27,9 +28,11 @@ use store::engine::Batch;
 use store::schedule::{ScheduleKey, StoredSchedule};
 
 use super::prepare::total_bytes;
-use super::suppression_check::suppressed_disposition;
+use super::suppression_check::{mark_suppressed, suppressed_disposition};
 use super::{Intake, SubmitError};
+use crate::partition_timers::PartitionTimers;
 use crate::prepared_message::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage, ScheduledRef};
+use crate::services::Services;
 
 /// Emails released from one partition before the next partition has its turn.
 const ROUND_EMAILS: usize = 64;
@@ -42,16 +45,28 @@ const HOLD_RETRY_DELAY: Duration = Duration::from_secs(300);
 /// Retry delay after a transient refusal, such as a full disk.
 const TRANSIENT_RETRY_DELAY: Duration = Duration::from_secs(10);
 
-impl Intake {
+/// The job that releases due emails.
+pub(crate) struct ScheduledRelease {
+    services: Services,
+    intake: Arc<Intake>,
+    /// Next release in each partition; a change of a scheduled email sets it, too.
+    timers: Arc<PartitionTimers>,
+}
+
+impl ScheduledRelease {
+    pub(crate) fn new(intake: Arc<Intake>) -> Self {
+        Self { services: intake.services.clone(), timers: Arc::clone(&intake.release_timers), intake }
+    }
+
     /// Releases due emails until shutdown.
-    pub(crate) async fn run_scheduled_release(self) {
+    pub(crate) async fn run(self) {
         while !self.services.stop.is_cancelled() {
             let leases = self.services.leases.changed();
-            let changed = self.release_timers.changed();
-            let (due, next) = self.release_timers.due(&self.services.leases.active(), self.clock().now());
+            let changed = self.timers.changed();
+            let (due, next) = self.timers.due(&self.services.leases.active(), self.services.clock.now());
             if due.is_empty() {
                 tokio::select! {
-                    () = self.clock().sleep_until(next) => {}
+                    () = self.services.clock.sleep_until(next) => {}
                     () = changed => {}
                     () = leases => {}
                     () = self.services.stop.cancelled() => {}
@@ -60,7 +75,7 @@ impl Intake {
             for partition in due {
                 if let Err(refusal) = self.release_partition(partition).await {
                     tracing::warn!(%refusal, "cannot release scheduled email; retrying");
-                    self.release_timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY));
+                    self.timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY));
                 }
             }
         }
@@ -68,12 +83,12 @@ impl Intake {
 
     /// Releases the first due emails of a partition, and reschedules the partition if more are due.
     async fn release_partition(&self, partition: u16) -> Result<(), SubmitError> {
-        self.release_timers.begin_scan(partition);
-        let now = self.clock().now();
+        self.timers.begin_scan(partition);
+        let now = self.services.clock.now();
         let first = store::schedule::list_due(&self.services.store, partition, now).await;
         // On a read error, look at the partition again later.
-        let first = first
-            .inspect_err(|_| self.release_timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY)))?;
+        let first =
+            first.inspect_err(|_| self.timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY)))?;
         let has_more = first.has_more || first.due.len() > ROUND_EMAILS;
         let next = if has_more { Some(now) } else { first.later };
         let releases =
@@ -85,7 +100,7 @@ impl Intake {
         }
         // Emails that failed are retried later, not at once.
         if let Some(next) = next.filter(|_| outcome.is_ok()) {
-            self.release_timers.schedule(partition, next);
+            self.timers.schedule(partition, next);
         }
         outcome
     }
@@ -94,7 +109,7 @@ impl Intake {
     async fn release_email(&self, key: ScheduleKey) -> Result<(), SubmitError> {
         let store = &self.services.store;
         let Some(found) = store::schedule::get(store, key).await? else { return Ok(()) };
-        if !found.schedule.is_open() || found.schedule.due > self.clock().now() {
+        if !found.schedule.is_open() || found.schedule.due > self.services.clock.now() {
             return Ok(());
         }
         let Some(email) = store::email::get(store, key.0, key.1).await? else { return Ok(()) };
@@ -105,7 +120,7 @@ impl Intake {
             return self.fail_scheduled(email, found, Bytes::new(), &missing).await;
         };
         // A held email is retried for as long as a delivery would be.
-        let (until, held) = (self.expires_at(&email.email, found.schedule.scheduled_at), found.clone());
+        let (until, held) = (self.intake.expires_at(&email.email, found.schedule.scheduled_at), found.clone());
         match self.submit_scheduled(&email, found, &body).await {
             // Cancelled or rescheduled concurrently: nothing to do.
             Ok(()) | Err(SubmitError::DoneConcurrently) => Ok(()),
@@ -113,7 +128,7 @@ impl Intake {
             // store does.
             Err(refusal) => {
                 tracing::info!(%refusal, email.id = %key.1, "scheduled email refused");
-                let now = self.clock().now();
+                let now = self.services.clock.now();
                 if now < until {
                     let hold = if refusal.is_transient() { TRANSIENT_RETRY_DELAY } else { HOLD_RETRY_DELAY };
                     let due = now.checked_add(hold).unwrap_or(Timestamp::MAX).min(until);
@@ -131,27 +146,29 @@ impl Intake {
         stored_schedule: StoredSchedule,
         body: &Bytes,
     ) -> Result<(), SubmitError> {
-        let now = self.clock().now();
+        let now = self.services.clock.now();
         let email = &found.email;
         let tenant = store::access::service_tenant(&self.services.store, email.account).await;
         let tenant = tenant.map_err(|_| SubmitError::Unavailable)?;
-        let sender = self.sender_authorization.authorize(&tenant, &email.from.address, now).await?;
+        let sender = self.intake.sender_authorization.authorize(&tenant, &email.from.address, now).await?;
         let recipients = found.recipients.iter().map(|r| &r.address);
-        self.sender_authorization.check_reachable(&tenant, &sender, &email.from.address, recipients)?;
+        self.intake.sender_authorization.check_reachable(&tenant, &sender, &email.from.address, recipients)?;
         let chunks = vec![body.clone()];
         let mut prepared = self.prepare_scheduled(found.clone(), stored_schedule, chunks, Disposition::Deliver, now);
         prepared.requirements.tls_enforced = sender.enforces_tls();
         prepared.requirements.plan = Some(sender.account().plan);
         // Recipients that were suppressed since are skipped; the others still get it.
-        let blocked = self.mark_suppressed(email.account, email.category, &mut prepared.recipients, now).await?;
+        let (store, recipients) = (&self.services.store, &mut prepared.recipients);
+        let blocked = mark_suppressed(store, email.account, email.category, recipients, now).await?;
         match suppressed_disposition(&blocked, OnSuppressed::Skip, &prepared.recipients) {
             Some(refuse) => prepared.disposition = refuse,
             None => {
-                prepared.chunks = self.sign_message(&sender, message::replace_date(body, now), now).await?;
+                prepared.chunks =
+                    self.intake.signer.sign_message(&sender, message::replace_date(body, now), now).await?;
                 prepared.email.size_bytes = total_bytes(&prepared.chunks);
             }
         }
-        self.commit(vec![prepared], &|_| {}).await
+        self.intake.commit(vec![prepared], &|_| {}).await
     }
 
     /// Builds the prepared message of a scheduled email with its disposition.
@@ -179,7 +196,7 @@ impl Intake {
             tls_enforced: false,
             tls_optional: false,
             // An email with `expires_in` (a login code) does not expire later because it was held.
-            expires_at: self.expires_at(&email, email.expires_in.map_or(now, |_| schedule.scheduled_at)),
+            expires_at: self.intake.expires_at(&email, email.expires_in.map_or(now, |_| schedule.scheduled_at)),
             plan: None,
         };
         let stored_schedule = Some(ScheduledRef { schedule: stored_schedule, counted });
@@ -217,7 +234,7 @@ impl Intake {
             store::email::put_recipient(&mut batch, key.0, key.1, &held);
         }
         self.services.store.commit(batch).await?;
-        self.release_timers.schedule(partition, due);
+        self.timers.schedule(partition, due);
         self.services.outcome_recorded.notify_waiters();
         Ok(())
     }
@@ -234,15 +251,11 @@ impl Intake {
         let reason = if is_expired { "expired" } else { "rejected" };
         let detail = json!({"failure": {"reason": reason, "message": refusal.to_string(), "smtp_code": null}});
         let disposition = Disposition::Reject(EventKind::Failed, detail);
-        let prepared = self.prepare_scheduled(email, found, vec![body], disposition, self.clock().now());
-        match self.commit(vec![prepared], &|_| {}).await {
+        let prepared = self.prepare_scheduled(email, found, vec![body], disposition, self.services.clock.now());
+        match self.intake.commit(vec![prepared], &|_| {}).await {
             Err(SubmitError::DoneConcurrently) => Ok(()),
             outcome => outcome,
         }
-    }
-
-    pub(super) fn new_event_id(&self) -> EventId {
-        EventId::new(self.clock().now(), self.services.entropy.unique_bits())
     }
 }
 

@@ -12,7 +12,8 @@ use mail::id::AccountId;
 use mail::suppression::{BlockReason, BlockedRecipient};
 use serde_json::{Value, json};
 use store::access::Tenant;
-use store::engine::ReadError;
+use store::engine::{ReadError, Store};
+use store::suppression::find_blocked;
 
 use super::Intake;
 use crate::prepared_message::{Disposition, EnvelopeRecipient};
@@ -25,46 +26,43 @@ impl Intake {
     /// # Errors
     /// [`SubmitError::Suppressed`] if the address is suppressed; other variants if the store cannot be read.
     pub async fn check_recipient(&self, tenant: &Tenant, address: &Address) -> Result<(), SubmitError> {
-        let (account, now) = (tenant.account().id, self.clock().now());
+        let (account, now) = (tenant.account().id, self.services.clock.now());
         let category = Category::Transactional;
-        let blocked = store::suppression::find_blocked(self.store(), account, category, &[address], now).await?;
+        let blocked = find_blocked(&self.services.store, account, category, &[address], now).await?;
         if blocked.is_empty() { Ok(()) } else { Err(SubmitError::Suppressed { id: None, category, blocked }) }
     }
+}
 
-    /// Returns whether an email would be rejected because of suppressed recipients or opt-outs. Nothing is stored.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub(crate) async fn would_be_suppressed(
-        &self,
-        account: AccountId,
-        draft: &Draft,
-        now: Timestamp,
-    ) -> Result<bool, ReadError> {
-        let addresses: Vec<&Address> = draft.recipients.iter().map(|to| &to.address).collect();
-        let blocked = store::suppression::find_blocked(self.store(), account, draft.category, &addresses, now).await?;
-        let is_blocked = |address: &Address| blocked.iter().any(|recipient| recipient.address == *address);
-        let has_unsuppressed = addresses.iter().any(|address| !is_blocked(address));
-        Ok(is_rejected(&blocked, draft.options.on_suppressed, has_unsuppressed))
-    }
+/// Returns whether an email would be rejected because of suppressed recipients or opt-outs. Nothing is stored.
+pub(crate) async fn would_be_suppressed(
+    store: &Store,
+    account: AccountId,
+    draft: &Draft,
+    now: Timestamp,
+) -> Result<bool, ReadError> {
+    let addresses: Vec<&Address> = draft.recipients.iter().map(|to| &to.address).collect();
+    let blocked = find_blocked(store, account, draft.category, &addresses, now).await?;
+    let is_blocked = |address: &Address| blocked.iter().any(|recipient| recipient.address == *address);
+    let has_unsuppressed = addresses.iter().any(|address| !is_blocked(address));
+    Ok(is_rejected(&blocked, draft.options.on_suppressed, has_unsuppressed))
+}
 
-    /// Marks the suppressed recipients and returns them with their reasons.
-    pub(super) async fn mark_suppressed(
-        &self,
-        account: AccountId,
-        category: Category,
-        addressees: &mut [EnvelopeRecipient],
-        now: Timestamp,
-    ) -> Result<Vec<BlockedRecipient>, SubmitError> {
-        let addresses: Vec<&Address> = addressees.iter().map(|to| &to.address).collect();
-        let blocked = store::suppression::find_blocked(self.store(), account, category, &addresses, now).await?;
-        if !blocked.is_empty() {
-            for to in addressees {
-                to.suppressed |= blocked.iter().any(|recipient| recipient.address == to.address);
-            }
+/// Marks the suppressed recipients and returns them with their reasons.
+pub(super) async fn mark_suppressed(
+    store: &Store,
+    account: AccountId,
+    category: Category,
+    addressees: &mut [EnvelopeRecipient],
+    now: Timestamp,
+) -> Result<Vec<BlockedRecipient>, SubmitError> {
+    let addresses: Vec<&Address> = addressees.iter().map(|to| &to.address).collect();
+    let blocked = find_blocked(store, account, category, &addresses, now).await?;
+    if !blocked.is_empty() {
+        for to in addressees {
+            to.suppressed |= blocked.iter().any(|recipient| recipient.address == to.address);
         }
-        Ok(blocked)
     }
+    Ok(blocked)
 }
 
 /// Disposition of an email with suppressed recipients; `None` if it is sent to the others.

@@ -26,7 +26,7 @@ impl Intake {
         let (Ingress::Api, DraftContent::Parts(parts)) = (draft.ingress, &mut draft.content) else {
             return Ok(());
         };
-        let (Some(html), Some(service)) = (&mut parts.html, self.base_url.get()) else { return Ok(()) };
+        let (Some(html), Some(service)) = (&mut parts.html, self.links.base_url()) else { return Ok(()) };
         let sender = self.sender_authorization.authorize(tenant, &parts.from.address, now).await?;
         if !sender.delivery.open_tracking && !sender.delivery.click_tracking {
             return Ok(());
@@ -34,7 +34,7 @@ impl Intake {
         // Count each recipient once.
         let recipients: HashSet<_> = draft.recipients.iter().map(|recipient| &recipient.address).collect();
         let target = TrackingTarget::new(tenant.account().id, id, recipients.len());
-        *html = rewrite_with_settings(html, &sender.delivery, service, &self.link_key, target);
+        *html = rewrite_with_settings(html, &sender.delivery, service, &self.links.key, target);
         Ok(())
     }
 }

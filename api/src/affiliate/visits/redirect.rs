@@ -147,11 +147,11 @@ pub async fn follow(state: Arc<AppState>, request: FollowLink) -> Result<LinkRed
             Err(Problem::new(ErrorCode::NOT_FOUND, "No such link"))
         };
     };
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     // Above the rate limit the client is redirected, but no visit is recorded.
     let counts = !request.caller.is_bot()
-        && state.click_limits.check_address(request.caller.client_ip, now).is_ok()
-        && state.click_limits.check_site(program.account, now).is_ok();
+        && state.visits.referrals.check_address(request.caller.client_ip, now).is_ok()
+        && state.visits.referrals.check_site(program.account, now).is_ok();
     let arrival = request.token.clone().filter(|_| counts).map(|token| VisitRequest {
         brought: VisitSource::Link(token),
         visitor: None,

@@ -134,7 +134,7 @@ async fn accept_report(
     kind: PersonReportKind,
 ) -> Result<ReportAccepted, Problem> {
     let delay = tokio::time::sleep(RESPONSE_DELAY);
-    let permit = Arc::clone(&state.signup_report_permits).try_acquire_owned().map_err(|_| Problem::busy())?;
+    let permit = Arc::clone(&state.visits.signup_reports).try_acquire_owned().map_err(|_| Problem::busy())?;
     let found = state.affiliate.programs.find_program_by_key(&person.key).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot look up the program of a sign-up report");
         None
@@ -143,7 +143,7 @@ async fn accept_report(
     let headers = person.caller.cors_headers(found.is_some());
     if let Some(program) = found {
         let task_state = Arc::clone(&state);
-        state.tasks.spawn(async move {
+        state.background.tasks.spawn(async move {
             if let Err(error) = apply_report(&task_state, &program, &person, kind).await {
                 tracing::warn!(%error, ?kind, "cannot store a visitor report");
             }
@@ -160,10 +160,10 @@ async fn apply_report(
     person: &ReportPerson,
     kind: PersonReportKind,
 ) -> Result<(), AffiliateError> {
-    let now = state.intake.clock().now();
+    let now = state.services.clock.now();
     let (Some(visit), Some(email)) = (person.visit, &person.email) else { return Ok(()) };
-    let is_often = state.click_limits.check_address(person.caller.client_ip, now).is_err()
-        || state.click_limits.check_site(program.account, now).is_err();
+    let is_often = state.visits.referrals.check_address(person.caller.client_ip, now).is_err()
+        || state.visits.referrals.check_site(program.account, now).is_err();
     if is_often || person.caller.is_bot() {
         return Ok(());
     }

@@ -165,12 +165,12 @@ pub async fn send_batch(
         prepared.push(batch_item);
         drafts.extend(draft);
     }
-    let run = BatchSubmission { state: &state, strict, slot: guard, items: prepared, now: state.intake.clock().now() };
+    let run = BatchSubmission { state: &state, strict, slot: guard, items: prepared, now: state.services.clock.now() };
     if let Some(problem) = run.strict_refusal(&[]) {
         return Err(problem);
     }
     let extend_commit = |outcomes: &SubmitResults, batch: &mut Batch| run.store_outcomes(outcomes, batch);
-    let result = state.intake.submit_batch(&tenant, drafts, strict, &extend_commit).await;
+    let result = state.accounts.intake.submit_batch(&tenant, drafts, strict, &extend_commit).await;
     if let Ok(outcomes) = &result {
         if first_unconfirmed(outcomes).is_some() {
             let mut batch = Batch::progress();

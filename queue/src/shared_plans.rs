@@ -1,0 +1,33 @@
+//! The limits of all plans, which a configuration reload replaces.
+
+use parking_lot::RwLock;
+use std::sync::Arc;
+
+use mail::account::Plan;
+use mail::plan::{PlanLimits, Plans};
+
+/// The current limits of each plan. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct SharedPlans(Arc<RwLock<Plans>>);
+
+impl SharedPlans {
+    #[must_use]
+    pub fn new(plans: Plans) -> Self {
+        Self(Arc::new(RwLock::new(plans)))
+    }
+
+    #[must_use]
+    pub fn current(&self) -> Plans {
+        *self.0.read()
+    }
+
+    /// The limits of one plan.
+    #[must_use]
+    pub fn of(&self, plan: Plan) -> PlanLimits {
+        self.0.read().of(plan)
+    }
+
+    pub fn replace(&self, plans: Plans) {
+        *self.0.write() = plans;
+    }
+}
