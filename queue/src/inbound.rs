@@ -38,7 +38,7 @@ use store::engine::{Body, ReadError};
 use crate::bounces::{BounceHandling, BounceMailbox, BounceProcessor};
 use crate::delivery_metrics::DeliveryMetrics;
 use crate::intake::Intake;
-use crate::last_hour::Counted;
+use crate::last_hour::HourlyCounter;
 use crate::own_hostnames::OwnHostnames;
 use crate::services::Services;
 use crate::storage_quota::{StorageQuotaError, StorageQuotaTracker};
@@ -320,7 +320,7 @@ impl InboundService {
                 quotas.record(account, Noun::ReceivedBytes, size_bytes);
             }
             metrics::counter!("postrider_received_total").increment(1);
-            self.0.metrics.last_hour.count(Counted::Received, 1, self.0.services.clock.now());
+            self.0.metrics.last_hour.count(HourlyCounter::Received, 1, self.0.services.clock.now());
             Ok(ids)
         })
     }

@@ -11,7 +11,7 @@ use super::console_access::ConsoleAccess;
 use super::status::StatusFacts;
 use crate::acme::CertificateRenewer;
 
-/// Configured permissions and handles that requests need beyond [`Services`](crate::services::Services).
+/// Configured permissions and handles that requests need beyond [`Server`](crate::services::Server).
 #[derive(Clone)]
 pub struct Permissions {
     /// Plan of a new account.
