@@ -51,12 +51,20 @@ impl MountedService for McpEndpoint {
         "/mcp"
     }
 
+    fn surface(&self) -> RequestSurface {
+        RequestSurface::Mcp
+    }
+
     fn body_bytes_max(&self) -> usize {
         MESSAGE_BYTES_MAX
     }
 
     fn refusal(&self, head: &Parts) -> Option<Response<Bytes>> {
         accept_head(head, &self.options).err().map(|refusal| *refusal)
+    }
+
+    fn unauthorized(&self) -> Response<Bytes> {
+        streamable_http::unauthorized(&self.options, true)
     }
 
     fn answer(
@@ -70,8 +78,6 @@ impl MountedService for McpEndpoint {
                 Ok(selection) => selection,
                 Err(text) => return streamable_http::refused(StatusCode::BAD_REQUEST, &text),
             };
-            let mut head = head;
-            head.extensions.insert(RequestSurface::Mcp);
             let tools = ApiTools::new(selection, DispatchBackend { operations, head: head.clone() });
             match accept_head(&head, &self.options) {
                 Ok(accepted) => accepted.answer(&body, &tools).await,

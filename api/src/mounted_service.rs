@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::request::Parts;
+use mail::request_log::RequestSurface;
 
 use crate::problem::Problem;
 
@@ -14,13 +15,19 @@ pub trait MountedService: Debug + Send + Sync + 'static {
     /// Its path. No API operation has it.
     fn path(&self) -> &'static str;
 
+    /// The way by which its requests reach the operations: it selects the access tokens that are accepted.
+    fn surface(&self) -> RequestSurface;
+
     /// Largest body of a request.
     fn body_bytes_max(&self) -> usize;
 
     /// Refuses a request by its head, before its body is read.
     fn refusal(&self, head: &Parts) -> Option<http::Response<Bytes>>;
 
-    /// Answers a request that it does not refuse.
+    /// 401, for a request whose credentials are missing, unknown, revoked or expired. Its body is not read.
+    fn unauthorized(&self) -> http::Response<Bytes>;
+
+    /// Answers an authenticated request that it does not refuse.
     fn answer(
         self: Arc<Self>,
         operations: Arc<dyn OperationDispatcher>,

@@ -42,6 +42,7 @@ mod logs;
 mod memory_budget;
 mod metrics;
 mod mjml;
+mod mounted;
 mod mta_sts;
 mod oauth;
 mod partner_emails;
