@@ -26,6 +26,7 @@ mod billing;
 mod blocked;
 mod bodies;
 mod claims;
+mod consent_policy;
 mod conversion_export;
 mod document;
 mod documented;

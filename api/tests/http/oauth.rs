@@ -35,7 +35,7 @@ fn with<'a>(fields: &[(&'a str, &'a str)], name: &'a str, value: &'a str) -> Vec
     kept.chain((!value.is_empty()).then_some((name, value))).collect()
 }
 
-async fn post_form(world: &World, path: &str, fields: &[(&str, &str)]) -> TestResponse {
+pub(crate) async fn post_form(world: &World, path: &str, fields: &[(&str, &str)]) -> TestResponse {
     let request = Request::post(path)
         .header("host", "test")
         .header("content-type", "application/x-www-form-urlencoded")
@@ -52,12 +52,12 @@ async fn register(world: &World, metadata: &Value) -> TestResponse {
 pub(crate) struct Program<'w> {
     world: &'w World,
     user: TestSession,
-    id: String,
+    pub(crate) id: String,
     challenge: String,
 }
 
 impl<'w> Program<'w> {
-    async fn of_user(world: &'w World, user: TestSession) -> Self {
+    pub(crate) async fn of_user(world: &'w World, user: TestSession) -> Self {
         let metadata = json!({"client_name": "Editor", "redirect_uris": [REDIRECT_URI, "http://127.0.0.1/cb"]});
         let registered = register(world, &metadata).await;
         assert_eq!(registered.status, StatusCode::CREATED);
@@ -82,12 +82,12 @@ impl<'w> Program<'w> {
         ]
     }
 
-    async fn ask(&self, fields: &[(&str, &str)]) -> TestResponse {
+    pub(crate) async fn ask(&self, fields: &[(&str, &str)]) -> TestResponse {
         let path = format!("/auth/authorization-request?{}", encode(fields));
         self.world.call_with_session(&self.user, Method::GET, &path, &Value::Null).await
     }
 
-    async fn decide(&self, fields: &[(&str, &str)], decision: &Value) -> TestResponse {
+    pub(crate) async fn decide(&self, fields: &[(&str, &str)], decision: &Value) -> TestResponse {
         let path = format!("/auth/authorization-request?{}", encode(fields));
         self.world.call_with_session(&self.user, Method::POST, &path, decision).await
     }
