@@ -249,6 +249,34 @@ async fn a_policy_is_loosened_only_with_a_recent_proof_of_identity() {
     world.end().await;
 }
 
+#[tokio::test]
+async fn addresses_are_added_and_keys_enabled_only_with_a_recent_proof_of_identity() {
+    let world = World::start().await;
+    let session = world.session(1).await;
+    let create = json!({"name": "n", "allowed_ips": ["192.0.2.0/24"]});
+    for (list, field) in [("api-keys", "api_key"), ("smtp-credentials", "smtp_credential")] {
+        let created = world.call(Method::POST, &format!("/{list}"), &create).await.json();
+        let path = format!("/api/{list}/{}", created[field]["id"].as_str().unwrap());
+        let change = async |body: Value| world.call_with_session(&session, Method::PATCH, &path, &body).await;
+        assert_eq!(change(json!({"enabled": false})).await.status, StatusCode::OK);
+        world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
+        for looser in [
+            json!({"allowed_ips": []}),
+            json!({"allowed_ips": ["192.0.2.0/24", "198.51.100.1"]}),
+            json!({"allowed_ips": ["192.0.0.0/16"]}),
+            json!({"enabled": true}),
+        ] {
+            assert_eq!(change(looser.clone()).await.code(), "reauthentication_required", "{path}: {looser}");
+        }
+        let stricter = change(json!({"allowed_ips": ["192.0.2.7"], "enabled": false})).await;
+        assert_eq!(stricter.status, StatusCode::OK, "{:?}", stricter.json());
+        // A key needs no proof.
+        let by_key = world.call(Method::PATCH, path.strip_prefix("/api").unwrap(), &json!({"enabled": true})).await;
+        assert_eq!(by_key.status, StatusCode::OK);
+    }
+    world.end().await;
+}
+
 /// Stores pending approvals of a key with contents of this length, as the API does.
 async fn fill(world: &World, key: ApiKeyId, number: u32, made_ago: Duration, content_bytes: usize) {
     let (store, now) = (world.intake.store(), world.intake.clock().now());
