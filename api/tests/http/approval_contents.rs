@@ -187,6 +187,23 @@ async fn sends_are_counted_when_they_are_held() {
 }
 
 #[tokio::test]
+async fn a_held_batch_stops_at_its_size() {
+    let world = World::start().await;
+    let template = json!({
+        "name": "Long", "alias": "long", "subject": "s", "text": "x".repeat(400 << 10), "from": "ada@example.com",
+    });
+    assert_eq!(world.call(Method::POST, "/templates", &template).await.status, StatusCode::OK);
+    assert_eq!(world.call(Method::POST, "/templates/long/publish", &json!({})).await.status, StatusCode::OK);
+    let (_, secret) = key_with_policy(&world, "full", json!({"approve": ["send"]})).await;
+    let email = |template: &str| json!({"to": "grace@example.net", "template": template});
+    // The unknown template is not reached.
+    let emails = [email("long"), email("long"), email("long"), email("missing")];
+    let held = world.call_as(&secret, Method::POST, "/emails/batch", &json!({"emails": emails})).await;
+    assert_eq!((held.status, held.code().as_str()), (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large"));
+    world.end().await;
+}
+
+#[tokio::test]
 async fn a_batch_keeps_its_validation() {
     let world = World::start().await;
     let (_, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
