@@ -139,10 +139,11 @@ fn waiting_for_approval(reply: &Reply) -> Option<ToolResult> {
     if body["status"] != "approval_required" {
         return None;
     }
-    let url = body["url"].as_str().unwrap_or_default();
+    let (url, id) = (body["url"].as_str().unwrap_or_default(), body["approval_id"].as_str().unwrap_or_default());
     let text = format!(
         "Nothing was done yet: a person must approve it at {url}.\nWhat to do: tell the person, and do not repeat the call. \
-         It is carried out once it is approved.\n{body}"
+         It is carried out once it is approved. get_approval with the id {id} reads the outcome (by call_operation, if it \
+         is not listed).\n{body}"
     );
     Some(ToolResult::text(text).with_structured(body))
 }
