@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http::Method;
 use http::request::Parts;
 use mail::request_log::RequestSurface;
 
@@ -47,12 +48,16 @@ pub trait OperationDispatcher: Send + Sync + 'static {
         request: http::Request<Bytes>,
     ) -> BoxFuture<'static, Result<http::Response<Bytes>, ResponseTooLarge>>;
 
-    /// Checks the credentials of a request, and counts it against the rate limit of its account.
+    /// Checks the credentials of a request, and counts it against the rate limit of its account. Returns the operations
+    /// that they allow, by method and path.
     ///
     /// # Errors
     /// 401 if they are unknown, revoked or expired; 403, 429 or 503 otherwise.
-    fn authenticate<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<(), Problem>>;
+    fn allowed_operations<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Vec<AllowedOperation>, Problem>>;
 }
+
+/// Method and path of an operation, with `{name}` for path parameters.
+pub type AllowedOperation = (Method, &'static str);
 
 /// The response of an operation is larger than a mounted service takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,8 +19,10 @@ use super::body::{self, ResponseBody};
 use super::header_limits;
 use super::memory_budget::{MemoryHolder, MemoryShare};
 use crate::access;
+use crate::approvals::policy;
 use crate::dispatch::{self, dispatch, problem_response};
-use crate::mounted_service::{MountedService, OperationDispatcher, ResponseTooLarge};
+use crate::mounted_service::{AllowedOperation, MountedService, OperationDispatcher, ResponseTooLarge};
+use crate::operation::Operation;
 use crate::problem::Problem;
 use crate::request::Media;
 use crate::server::ApiServer;
@@ -107,10 +109,17 @@ impl OperationDispatcher for ApiServer {
         })
     }
 
-    fn authenticate<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<(), Problem>> {
+    fn allowed_operations<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Vec<AllowedOperation>, Problem>> {
         Box::pin(async move {
             let tenant = access::authenticate_program(&self.state, head).await?;
-            dispatch::count_request(&self.state, &tenant)
+            dispatch::count_request(&self.state, &tenant)?;
+            let is_allowed = |operation: &&Operation| {
+                operation.scope().is_some()
+                    && access::authorize_program(&tenant, operation).is_ok()
+                    && policy::decide(tenant.policy(), operation).is_ok()
+            };
+            let allowed = self.router.operations().iter().filter(is_allowed);
+            Ok(allowed.map(|operation| (operation.method.clone(), operation.path)).collect())
         })
     }
 }

@@ -1,4 +1,5 @@
-//! A service that is mounted on the API's port: credentials before the body, and bodies larger than strangers may send.
+//! A service that is mounted on the API's port: credentials before the body, bodies larger than strangers may send, and
+//! the operations that the credentials allow.
 
 use std::sync::Arc;
 
@@ -8,14 +9,17 @@ use futures_util::future::BoxFuture;
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
+use mail::credential::ApiKeyScope;
 use mail::request_log::RequestSurface;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::approvals::key_with_policy;
 use crate::oauth::{Program, Tokens};
 use crate::world::{BASE_URL, TestResponse, World};
 
-/// Answers with the length of the body, in the place of the MCP server.
+/// Answers with the length of the body and the allowed operations, in the place of the MCP server.
 #[derive(Debug)]
 struct LengthService;
 
@@ -44,11 +48,15 @@ impl MountedService for LengthService {
 
     fn answer(
         self: Arc<Self>,
-        _: Arc<dyn OperationDispatcher>,
-        _: Parts,
+        operations: Arc<dyn OperationDispatcher>,
+        head: Parts,
         body: Bytes,
     ) -> BoxFuture<'static, Response<Bytes>> {
-        Box::pin(async move { Response::new(body.len().to_string().into()) })
+        Box::pin(async move {
+            let allowed = operations.allowed_operations(&head).await.unwrap();
+            let allowed: Vec<String> = allowed.iter().map(|(method, path)| format!("{method} {path}")).collect();
+            Response::new(json!({"length": body.len(), "allowed": allowed}).to_string().into())
+        })
     }
 }
 
@@ -69,7 +77,7 @@ async fn a_message_of_3_mb_is_accepted() {
     let world = world().await;
     for bytes in [1, 3 << 20, 4 << 20] {
         let response = post(&world, &world.key, bytes).await;
-        assert_eq!((response.status, &response.body[..]), (StatusCode::OK, bytes.to_string().as_bytes()));
+        assert_eq!((response.status, &response.json()["length"]), (StatusCode::OK, &json!(bytes)));
     }
     let response = post(&world, &world.key, (4 << 20) + 1).await;
     assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
@@ -108,8 +116,29 @@ async fn a_token_of_the_api_is_refused() {
     let of_mcp = Tokens::read(&program.exchange(&program.code(&request, &["read"]).await).await);
     assert_eq!(post(&world, &of_mcp.access, 1).await.status, StatusCode::OK);
     assert_eq!(
-        world.call_as(&of_mcp.access, Method::GET, "/account", &serde_json::Value::Null).await.status,
+        world.call_as(&of_mcp.access, Method::GET, "/account", &Value::Null).await.status,
         StatusCode::UNAUTHORIZED
     );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn credentials_allow_a_part_of_the_operations() {
+    let world = world().await;
+    let sending = world.account(2, ApiKeyScope::Sending).await;
+    let program = Program::new(&world).await;
+    let request: Vec<_> = program.request().into_iter().filter(|(name, _)| *name != "resource").collect();
+    let read = Tokens::read(&program.exchange(&program.code(&request, &["read"]).await).await).access;
+    let (_, limited) = key_with_policy(&world, "full", json!({"recipients": ["*@example.net"]})).await;
+    for (key, allowed, refused) in [
+        (world.key.as_str(), "POST /api-keys", "POST /users"),
+        (&sending, "POST /emails", "POST /templates"),
+        (&read, "GET /emails", "POST /emails"),
+        (&limited, "POST /emails", "POST /api-keys"),
+    ] {
+        let answer = post(&world, key, 1).await.json();
+        let has = |operation: &str| answer["allowed"].as_array().unwrap().contains(&json!(operation));
+        assert!(has(allowed) && !has(refused), "{allowed} {refused}: {answer}");
+    }
     world.end().await;
 }

@@ -125,6 +125,30 @@ async fn unknown_credentials_and_tools_are_errors_of_the_protocol() {
 }
 
 #[tokio::test]
+async fn the_list_has_what_the_credentials_allow() {
+    let names = async |status: u16, account: Value| {
+        let backend = FakeBackend::default().with("get_account", status, &account);
+        let tools = ApiTools::new(ToolSelection::default(), backend).list().await.unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = names(200, json!({})).await;
+    assert!(
+        ["send_email", "create_suppression", "find_operations"].iter().all(|name| all.contains(&(*name).to_owned()))
+    );
+    let of_sending_key = names(403, json!({"error": {"code": "forbidden"}})).await;
+    assert!(
+        of_sending_key.contains(&"send_email".to_owned()) && of_sending_key.contains(&"find_operations".to_owned())
+    );
+    for other in ["create_suppression", "diagnose_domain", "list_templates"] {
+        assert!(!of_sending_key.contains(&other.to_owned()), "{other}");
+    }
+    let backend = FakeBackend::default().with("get_account", 403, &json!({"error": {"code": "forbidden"}}));
+    let (found, _) = call(backend, "find_operations", json!({"query": "create template"})).await;
+    let found = found.structured.unwrap();
+    assert!(found["operations"].as_array().unwrap().iter().all(|one| one["operation"] != "create_template"));
+}
+
+#[tokio::test]
 async fn received_mail_is_fenced() {
     let mail = json!({"received_email": {
         "email_id": "inb_01K9ZQ4Y8M3T5V7W2X6B0C1D9E", "from": "Support <a@evil.example>", "to": ["me@example.com"],
