@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use ::mcp::api_tools::ApiTools;
 use ::mcp::backend::{Backend, NoReply, OperationCall, Reply};
+use ::mcp::caller_rights::CallerRights;
 use ::mcp::streamable_http::{self, HttpOptions, MESSAGE_BYTES_MAX, accept_head};
 use ::mcp::toolset::ToolSelection;
 use api::mounted_service::{MountedService, OperationDispatcher};
@@ -51,12 +52,20 @@ impl MountedService for McpEndpoint {
         "/mcp"
     }
 
+    fn surface(&self) -> RequestSurface {
+        RequestSurface::Mcp
+    }
+
     fn body_bytes_max(&self) -> usize {
         MESSAGE_BYTES_MAX
     }
 
     fn refusal(&self, head: &Parts) -> Option<Response<Bytes>> {
         accept_head(head, &self.options).err().map(|refusal| *refusal)
+    }
+
+    fn unauthorized(&self) -> Response<Bytes> {
+        streamable_http::unauthorized(&self.options, true)
     }
 
     fn answer(
@@ -70,8 +79,6 @@ impl MountedService for McpEndpoint {
                 Ok(selection) => selection,
                 Err(text) => return streamable_http::refused(StatusCode::BAD_REQUEST, &text),
             };
-            let mut head = head;
-            head.extensions.insert(RequestSurface::Mcp);
             let tools = ApiTools::new(selection, DispatchBackend { operations, head: head.clone() });
             match accept_head(&head, &self.options) {
                 Ok(accepted) => accepted.answer(&body, &tools).await,
@@ -130,11 +137,11 @@ impl Backend for DispatchBackend {
         })
     }
 
-    fn knows_caller(&self) -> BoxFuture<'_, Result<bool, NoReply>> {
+    fn caller_rights(&self) -> BoxFuture<'_, Result<CallerRights, NoReply>> {
         Box::pin(async move {
-            match self.operations.authenticate(&self.head).await {
-                Ok(()) => Ok(true),
-                Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => Ok(false),
+            match self.operations.allowed_operations(&self.head).await {
+                Ok(allowed) => Ok(CallerRights::only(allowed.iter().map(|(method, path)| (method.as_str(), *path)))),
+                Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => Ok(CallerRights::Unknown),
                 Err(problem) => Err(NoReply(problem.message().to_owned())),
             }
         })

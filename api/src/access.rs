@@ -222,18 +222,7 @@ pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Res
         (Principal::ApiKey(_), OperationHandler::Session(..) | OperationHandler::Owner(_)) => {
             forbidden("This operation requires a signed-in user, not an API key or access token")
         }
-        (Principal::ApiKey(tenant), _) => {
-            check_scope(tenant.scope(), operation.scope())?;
-            if let Some(delegation) = tenant.delegation() {
-                token_scopes::check(delegation, operation)?;
-            }
-            match tenant.bound_to() {
-                Some(_) if !operation.domain_scoped => {
-                    forbidden("This API key is restricted to one domain; the operation requires an unrestricted key")
-                }
-                _ => Ok(()),
-            }
-        }
+        (Principal::ApiKey(tenant), _) => authorize_program(tenant, operation),
         (Principal::User(user), _) => {
             let reads = matches!(head.method, Method::GET | Method::HEAD);
             if !reads && !csrf_token_matches(&head.headers, user.token()) {
@@ -243,6 +232,22 @@ pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Res
         }
         (Principal::Anonymous, _) => Ok(()),
     }
+}
+
+/// Checks that an API key or an access token may call an operation that accepts them.
+///
+/// # Errors
+/// 403 `forbidden`: the scope, the domain binding or the role of the grant's user does not allow it.
+pub fn authorize_program(tenant: &Tenant, operation: &Operation) -> Result<(), Problem> {
+    check_scope(tenant.scope(), operation.scope())?;
+    if let Some(delegation) = tenant.delegation() {
+        token_scopes::check(delegation, operation)?;
+    }
+    if tenant.bound_to().is_some() && !operation.domain_scoped {
+        let text = "This API key is restricted to one domain; the operation requires an unrestricted key";
+        return Err(Problem::new(ErrorCode::FORBIDDEN, text));
+    }
+    Ok(())
 }
 
 /// Checks that a signed-in user may call the operation: by role ([`role_table`]) and, for secrets and money, by a recent

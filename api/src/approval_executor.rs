@@ -229,6 +229,7 @@ fn record(
         surface: RequestSurface::Approval,
         address: None,
         is_audited: true,
+        approved: Some((approval.id, approval.decision().map(|decision| decision.by))),
     };
     server.state.request_log.record(entry, &head.method, head.uri.path(), body.as_bytes());
 }

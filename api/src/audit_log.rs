@@ -10,7 +10,7 @@ use std::sync::Arc;
 use http::Method;
 use jiff::Timestamp;
 use mail::credential::ApiKeyScope;
-use mail::id::{ApiKeyId, GrantId, RequestId, UserId};
+use mail::id::{ApiKeyId, ApprovalId, GrantId, RequestId, UserId};
 use mail::request_log::{LoggedRequest, RequestSurface};
 use serde::Serialize;
 use serde_json::json;
@@ -64,6 +64,10 @@ struct AuditEntryView {
     grant_id: Option<GrantId>,
     /// The user whose session made the request
     user_id: Option<UserId>,
+    /// The approval that the request waits for, or after which it was carried out
+    approval_id: Option<ApprovalId>,
+    /// The user who approved the request
+    approved_by: Option<UserId>,
     /// The IP address of the request
     ip: Option<String>,
     /// When it was received
@@ -84,6 +88,8 @@ impl AuditEntryView {
             api_key_id: request.api_key,
             grant_id: request.grant,
             user_id: request.user,
+            approval_id: audit.as_ref().and_then(|audit| audit.approval),
+            approved_by: audit.as_ref().and_then(|audit| audit.approved_by),
             ip: audit.and_then(|audit| audit.address).as_ref().map(IpAddr::to_string),
             created_at: JsonTimestamp(request.created_at),
         }
@@ -116,12 +122,17 @@ struct ListAuditLog {
 
 impl ListAuditLog {
     fn matches(&self, request: &LoggedRequest) -> bool {
-        let object = || request.audit.as_ref().and_then(|audit| audit.object.as_deref());
+        let has_object = |id: &String| {
+            let audit = request.audit.as_ref();
+            audit.is_some_and(|audit| {
+                audit.object.as_ref() == Some(id) || audit.approval.is_some_and(|approval| approval.to_string() == *id)
+            })
+        };
         self.api_key.is_none_or(|id| request.api_key == Some(id))
             && self.grant.is_none_or(|id| request.grant == Some(id))
             && self.user.is_none_or(|id| request.user == Some(id))
             && self.operation.as_ref().is_none_or(|operation| request.operation == *operation)
-            && self.object.as_ref().is_none_or(|id| object() == Some(id))
+            && self.object.as_ref().is_none_or(has_object)
             && self.after.is_none_or(|after| request.created_at > after)
             && self.before.is_none_or(|before| request.created_at < before)
     }
@@ -136,7 +147,7 @@ impl FromRequest for ListAuditLog {
             schema::query_parameter("grant_id", "Filter by the grant of an app", text()),
             schema::query_parameter("user_id", "Filter by user", text()),
             schema::query_parameter("operation", "Filter by operation, like `delete_domain`", text()),
-            schema::query_parameter("object_id", "Filter by the id of the object", text()),
+            schema::query_parameter("object_id", "Filter by the id of the object, or of the approval", text()),
             schema::time_parameter("created_after", "Only entries after this time"),
             schema::time_parameter("created_before", "Only entries before this time"),
         ]);

@@ -277,7 +277,7 @@ async fn update_with_retry<K: CredentialKind>(
 /// `PATCH /api-keys/{id}`, `PATCH /smtp-credentials/{id}`.
 ///
 /// # Errors
-/// The credential does not exist; the policy permits more than before, and the user did not prove their identity lately;
+/// The credential does not exist; it permits more than before, and the user did not prove their identity lately;
 /// the store cannot be read or written.
 pub async fn update<K: CredentialKind>(
     state: Arc<AppState>,
@@ -286,6 +286,7 @@ pub async fn update<K: CredentialKind>(
 ) -> Result<CredentialResponse<K>, Problem> {
     let after = update_with_retry::<K>(&state, &tenant, request.id, |credential| {
         let parts = credential.fields_mut();
+        let (terms, was_enabled) = (parts.terms.clone(), *parts.enabled);
         if let Some(name) = &request.name {
             parts.name.clone_from(name);
         }
@@ -294,11 +295,11 @@ pub async fn update<K: CredentialKind>(
         }
         *parts.enabled = request.enabled.unwrap_or(*parts.enabled);
         if let Some(policy) = &request.policy {
-            // A policy that permits more gives access, as a new credential does.
-            if policy.loosens(&parts.terms.client) {
-                access::require_recent_authentication(&tenant)?;
-            }
             parts.terms.client.clone_from(policy);
+        }
+        // A change that permits more gives access, as a new credential does.
+        if parts.terms.loosens(&terms) || (*parts.enabled && !was_enabled) {
+            access::require_recent_authentication(&tenant)?;
         }
         Ok(())
     });

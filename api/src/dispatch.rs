@@ -192,8 +192,19 @@ impl Exchange {
             let (duration, address) = (started.elapsed(), access::client_ip(&head));
             let surface = access::surface(&head);
             let is_audited = context.is_audited;
-            let entry =
-                RequestLogEntry { id, actor, operation, status, error_code, duration, surface, address, is_audited };
+            let approved = None;
+            let entry = RequestLogEntry {
+                id,
+                actor,
+                operation,
+                status,
+                error_code,
+                duration,
+                surface,
+                address,
+                is_audited,
+                approved,
+            };
             state.request_log.record(entry, &head.method, head.uri.path(), &content);
             if request_log::is_written_first(risk) {
                 state.request_log.flush(&state.services.store).await;

@@ -120,6 +120,7 @@ async fn run_and_record(
             surface: RequestSurface::Dashboard,
             address,
             is_audited: true,
+            approved: None,
         };
         state.request_log.record(entry, &operation.method, &path, &response);
         if request_log::is_written_first(operation.risk) {

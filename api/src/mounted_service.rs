@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http::Method;
 use http::request::Parts;
+use mail::request_log::RequestSurface;
 
 use crate::problem::Problem;
 
@@ -14,13 +16,19 @@ pub trait MountedService: Debug + Send + Sync + 'static {
     /// Its path. No API operation has it.
     fn path(&self) -> &'static str;
 
+    /// The way by which its requests reach the operations: it selects the access tokens that are accepted.
+    fn surface(&self) -> RequestSurface;
+
     /// Largest body of a request.
     fn body_bytes_max(&self) -> usize;
 
     /// Refuses a request by its head, before its body is read.
     fn refusal(&self, head: &Parts) -> Option<http::Response<Bytes>>;
 
-    /// Answers a request that it does not refuse.
+    /// 401, for a request whose credentials are missing, unknown, revoked or expired. Its body is not read.
+    fn unauthorized(&self) -> http::Response<Bytes>;
+
+    /// Answers an authenticated request that it does not refuse.
     fn answer(
         self: Arc<Self>,
         operations: Arc<dyn OperationDispatcher>,
@@ -40,12 +48,16 @@ pub trait OperationDispatcher: Send + Sync + 'static {
         request: http::Request<Bytes>,
     ) -> BoxFuture<'static, Result<http::Response<Bytes>, ResponseTooLarge>>;
 
-    /// Checks the credentials of a request, and counts it against the rate limit of its account.
+    /// Checks the credentials of a request, and counts it against the rate limit of its account. Returns the operations
+    /// that they allow, by method and path.
     ///
     /// # Errors
     /// 401 if they are unknown, revoked or expired; 403, 429 or 503 otherwise.
-    fn authenticate<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<(), Problem>>;
+    fn allowed_operations<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Vec<AllowedOperation>, Problem>>;
 }
+
+/// Method and path of an operation, with `{name}` for path parameters.
+pub type AllowedOperation = (Method, &'static str);
 
 /// The response of an operation is larger than a mounted service takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

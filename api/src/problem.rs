@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::HeaderName;
 use mail::address::Address;
+use mail::approval::CONTENT_BYTES_MAX;
 use mail::email::Category;
 use mail::id::{EmailId, RequestId};
 use mail::quota::QuotaExceeded;
@@ -235,6 +236,14 @@ impl Problem {
     #[must_use]
     pub fn busy() -> Self {
         Self::unavailable("The service is busy; try again shortly", RETRY_AFTER_S)
+    }
+
+    /// 413: the emails of a request that waits for approval are larger than what is held.
+    #[must_use]
+    pub fn held_content_too_large() -> Self {
+        let text =
+            format!("A request that waits for approval has at most {CONTENT_BYTES_MAX} bytes with the emails it sends");
+        Self::new(ErrorCode::PAYLOAD_TOO_LARGE, text)
     }
 
     /// 400: one invalid field.

@@ -12,9 +12,10 @@ use parking_lot::{Mutex, MutexGuard};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use http::Method;
-use mail::id::{AccountId, RequestId};
+use http::{Method, StatusCode};
+use mail::id::{AccountId, ApprovalId, RequestId, UserId};
 use mail::request_log::{AuditRecord, LoggedRequest, RequestSurface, redact_path};
+use serde_json::Value;
 use store::access::{Actor, Tenant};
 use store::engine::{Batch, Store};
 use tokio::sync::Notify;
@@ -51,6 +52,8 @@ pub struct RequestLogEntry {
     pub address: Option<IpAddr>,
     /// The audit log records it ([`is_audited`]).
     pub is_audited: bool,
+    /// The approval after which it was carried out, and who approved it.
+    pub approved: Option<(ApprovalId, Option<UserId>)>,
 }
 
 /// Returns whether the audit log records an operation that this tenant calls.
@@ -71,21 +74,27 @@ pub fn is_written_first(risk: Risk) -> bool {
     }
 }
 
-/// The id of the object that a request concerns: the last id in its path, or else the id in its response.
-fn object_id(path: &str, response: &[u8]) -> Option<String> {
+/// A response as far as it is searched for ids; null if it is too long or no JSON.
+fn parse_response(response: &[u8]) -> Value {
+    match response.len() <= PARSED_RESPONSE_BYTES_MAX {
+        true => serde_json::from_slice(response).unwrap_or_default(),
+        false => Value::Null,
+    }
+}
+
+/// The id of the object that a request concerns: the last id in its path, or else the id in its response; for a request
+/// that waits for an approval, the approval.
+fn object_id(path: &str, response: &Value) -> Option<String> {
     let from_path = path.split('/').rev().find(|segment| is_object_id(segment));
-    if let Some(id) = from_path {
-        return Some(id.to_owned());
-    }
-    if response.len() > PARSED_RESPONSE_BYTES_MAX {
-        return None;
-    }
-    let response: serde_json::Value = serde_json::from_slice(response).ok()?;
-    let own = response.get("id").or_else(|| match response.as_object()?.values().next()? {
-        serde_json::Value::Object(inner) => inner.get("id"),
-        _ => None,
-    })?;
-    own.as_str().filter(|id| is_object_id(id)).map(str::to_owned)
+    let inner = || response.as_object()?.values().next()?.get("id");
+    let from_response = || response.get("id").or_else(inner).or_else(|| response.get("approval_id"))?.as_str();
+    from_path.or_else(from_response).filter(|id| is_object_id(id)).map(str::to_owned)
+}
+
+/// The approval that a held request waits for.
+fn held_approval(status: u16, response: &Value) -> Option<ApprovalId> {
+    let id = response.get("approval_id").filter(|_| status == StatusCode::ACCEPTED.as_u16())?;
+    id.as_str()?.parse().ok()
 }
 
 /// True for texts such as `msg_01ARZ3NDEKTSV4RRFFQ69G5FAV`.
@@ -117,10 +126,14 @@ impl RequestLogWriter {
         if READ_OPERATIONS.contains(&entry.operation) {
             return;
         }
-        let audit = entry.is_audited.then(|| AuditRecord {
-            surface: entry.surface,
-            address: entry.address,
-            object: object_id(path, response),
+        let audit = entry.is_audited.then(|| {
+            let response = parse_response(response);
+            let (approval, approved_by) = match entry.approved {
+                Some((approval, by)) => (Some(approval), by),
+                None => (held_approval(entry.status, &response), None),
+            };
+            let object = object_id(path, &response);
+            AuditRecord { surface: entry.surface, address: entry.address, object, approval, approved_by }
         });
         let (account, actor) = entry.actor;
         let logged = LoggedRequest {
@@ -181,6 +194,7 @@ impl RequestLogWriter {
 mod tests {
     use super::*;
     use mail::id::ApiKeyId;
+    use serde_json::json;
 
     #[tokio::test]
     async fn the_buffer_is_bounded_and_stores_no_addresses() {
@@ -200,6 +214,7 @@ mod tests {
                 surface: RequestSurface::Api,
                 address: None,
                 is_audited: false,
+                approved: None,
             };
             journal.record(entry, &Method::GET, "/emails/x@y.example", b"");
         };
@@ -219,11 +234,22 @@ mod tests {
     #[test]
     fn the_object_is_named_by_the_path_or_the_response() {
         let id = "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV";
-        assert_eq!(object_id(&format!("/emails/{id}/cancel"), b"{}").as_deref(), Some(id));
-        assert_eq!(object_id("/emails", format!(r#"{{"id":"{id}"}}"#).as_bytes()).as_deref(), Some(id));
-        assert_eq!(object_id("/api-keys", format!(r#"{{"api_key":{{"id":"{id}"}}}}"#).as_bytes()).as_deref(), Some(id));
+        let object_of = |path: &str, response: &str| object_id(path, &parse_response(response.as_bytes()));
+        assert_eq!(object_of(&format!("/emails/{id}/cancel"), "{}").as_deref(), Some(id));
+        assert_eq!(object_of("/emails", &format!(r#"{{"id":"{id}"}}"#)).as_deref(), Some(id));
+        assert_eq!(object_of("/api-keys", &format!(r#"{{"api_key":{{"id":"{id}"}}}}"#)).as_deref(), Some(id));
         for other in [r#"{"id":"rnl_secret"}"#, r#"{"id":7}"#, "[]", "", r#"{"a":[{"id":"x"}]}"#] {
-            assert_eq!(object_id("/emails/x@y.example", other.as_bytes()), None, "{other}");
+            assert_eq!(object_of("/emails/x@y.example", other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_held_request_names_its_approval() {
+        let id = "apr_01ARZ3NDEKTSV4RRFFQ69G5FAV";
+        let held = json!({"status": "approval_required", "message": "m", "approval_id": id, "url": "https://x/"});
+        assert_eq!(object_id("/emails", &held).as_deref(), Some(id));
+        assert_eq!(held_approval(202, &held).map(|id| id.to_string()).as_deref(), Some(id));
+        assert_eq!(held_approval(200, &held), None);
+        assert_eq!(held_approval(202, &json!({"approval_id": "x"})), None);
     }
 }

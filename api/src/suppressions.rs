@@ -19,17 +19,17 @@ use mail::credential::ApiKeyScope;
 use mail::id::SuppressionId;
 use mail::suppression::{Suppression, SuppressionReason, SuppressionTarget};
 use queue::suppressions::{SuppressionError, SuppressionService};
+use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::suppression::StoredSuppression;
 
-use crate::ok_response::OkResponse;
 use crate::operation::{Operation, operation};
 use crate::paging;
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
+use crate::schema::{self, Schemas, ToSchema};
 use crate::sdk::Risk;
 use crate::state::AppState;
 
@@ -191,6 +191,15 @@ impl FromRequest for DeleteSuppression {
     }
 }
 
+/// The suppression was deleted
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DeletedSuppression {
+    #[schema(const = true)]
+    ok: bool,
+    /// Its id
+    id: SuppressionId,
+}
+
 /// `DELETE /suppressions/{id_or_email}`.
 ///
 /// # Errors
@@ -199,7 +208,7 @@ pub async fn delete_suppression(
     state: Arc<AppState>,
     tenant: Tenant,
     input: DeleteSuppression,
-) -> Result<OkResponse, Problem> {
+) -> Result<DeletedSuppression, Problem> {
     for _ in 0..TRIES_MAX {
         let found = find(&state, &tenant, &input.named).await?;
         if found.suppression.reason == SuppressionReason::Complaint && !input.force {
@@ -214,7 +223,7 @@ pub async fn delete_suppression(
         match state.services.store.commit(batch).await {
             Ok(()) => {
                 state.services.outbox_wakeup.notify_one();
-                return Ok(OkResponse::OK);
+                return Ok(DeletedSuppression { ok: true, id: found.suppression.id });
             }
             Err(CommitError::Conflict { .. }) => {}
             Err(error) => return Err(commit_error_problem(error)),

@@ -87,6 +87,11 @@ impl SignIn {
         &self.profile
     }
 
+    /// The allowed scopes, with spaces between them.
+    pub async fn scope(&self) -> String {
+        self.tokens.lock().await.scope.clone()
+    }
+
     /// A valid access token; it is refreshed if it has expired or will soon.
     ///
     /// # Errors

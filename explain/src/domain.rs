@@ -91,7 +91,7 @@ pub struct DomainExplanation {
 pub fn explain_domain(domain: &DomainStanding, dmarc: Option<&DmarcStanding>) -> DomainExplanation {
     let can_send = domain.status == "verified";
     let mut findings: Vec<DomainFinding> =
-        domain.records.iter().filter_map(|record| finding(record, can_send)).collect();
+        domain.records.iter().filter_map(|record| explain_record(record, can_send)).collect();
     if !domain.dkim_ready {
         findings.push(DomainFinding {
             severity: if can_send { FindingSeverity::Endangers } else { FindingSeverity::Blocks },
@@ -127,7 +127,9 @@ fn statement(domain: &DomainStanding, can_send: bool, is_clean: bool) -> String 
     sentences.join(" ")
 }
 
-fn finding(record: &RecordStanding, can_send: bool) -> Option<DomainFinding> {
+/// Explains what is wrong with a record of a domain; `None` if it was found.
+#[must_use]
+pub fn explain_record(record: &RecordStanding, can_send: bool) -> Option<DomainFinding> {
     let (title, why) = purpose(&record.purpose);
     let place = format!("{} record at {}", record.kind, record.name);
     let (what, advice) = match record.status.as_str() {
@@ -171,6 +173,12 @@ fn finding(record: &RecordStanding, can_send: bool) -> Option<DomainFinding> {
 fn sentence(text: &str) -> String {
     let text = text.trim();
     if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
+}
+
+/// A sentence: what a record of this purpose is good for.
+#[must_use]
+pub fn purpose_sentence(word: &str) -> &'static str {
+    purpose(word).1
 }
 
 /// The purpose of a record: its name, and a sentence.

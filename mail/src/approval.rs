@@ -10,7 +10,8 @@
 //! An execution that fails for now before anything was done is approved again, and is begun anew.
 //!
 //! The decision names the hash of what the person saw: the request, and the emails that it sends with their recipients
-//! and content. Nothing else is carried out. The content ([`HeldContent`]) is deleted long before the rest.
+//! and content. Nothing else is carried out. The content ([`HeldContent`]) is deleted long before the rest, and with it what the
+//! request tells about people ([`HeldRequest::without_content`]).
 
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use crate::client_policy::ApprovalKind;
 use crate::credential::CredentialId;
 use crate::held_email::{HeldEmail, hexadecimal};
 use crate::id::{AccountId, ApprovalId, UserId};
+use crate::request_log::redact_path;
 
 /// Time for a decision.
 pub const DECISION_TIME: Duration = Duration::from_secs(24 * 3600);
@@ -111,6 +113,20 @@ impl HeldRequest {
             hash.update(part.unwrap_or_default().as_bytes());
         }
         hexadecimal(&hash.finalize())
+    }
+
+    /// The request as it is kept once its content was deleted: without query, header fields, and addresses in the path.
+    #[must_use]
+    pub fn without_content(&self) -> Self {
+        let Self { operation, method, path, query: _, idempotency_key, headers: _ } = self;
+        Self {
+            operation: operation.clone(),
+            method: method.clone(),
+            path: redact_path(path),
+            query: String::new(),
+            idempotency_key: idempotency_key.clone(),
+            headers: Vec::new(),
+        }
     }
 
     /// The value of a header field.

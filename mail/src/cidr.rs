@@ -40,6 +40,12 @@ impl IpNetwork {
             _ => false,
         }
     }
+
+    /// Returns whether every address of the other network is in this one.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        self.address.is_ipv4() == other.address.is_ipv4() && self.prefix <= other.prefix && self.contains(other.address)
+    }
 }
 
 impl FromStr for IpNetwork {
@@ -145,6 +151,26 @@ mod tests {
             let network: IpNetwork = network.parse().unwrap();
             assert!(network.contains(inside.parse().unwrap()), "{network} {inside}");
             assert!(!network.contains(outside.parse().unwrap()), "{network} {outside}");
+        }
+    }
+
+    #[test]
+    fn networks_cover_their_parts() {
+        let network = |text: &str| text.parse::<IpNetwork>().unwrap();
+        for (wide, narrow, expected) in [
+            ("192.0.2.0/24", "192.0.2.0/24", true),
+            ("192.0.2.0/24", "192.0.2.7", true),
+            ("192.0.2.0/24", "192.0.2.128/25", true),
+            ("192.0.2.128/25", "192.0.2.0/24", false),
+            ("192.0.2.0/24", "192.0.3.0/24", false),
+            ("0.0.0.0/0", "192.0.2.0/24", true),
+            ("192.0.2.0/24", "0.0.0.0/0", false),
+            ("2001:db8::/32", "2001:db8:1::/48", true),
+            ("2001:db8:1::/48", "2001:db8::/32", false),
+            ("::/0", "192.0.2.0/24", false),
+            ("0.0.0.0/0", "::ffff:192.0.2.0/120", false),
+        ] {
+            assert_eq!(network(wide).covers(&network(narrow)), expected, "{wide} {narrow}");
         }
     }
 

@@ -195,6 +195,16 @@ pub enum CredentialRejection {
 }
 
 impl CredentialPolicy {
+    /// True if these conditions, in place of `before`, permit something that `before` does not: another address, or
+    /// another use. It is true, too, if that cannot be told.
+    #[must_use]
+    pub fn loosens(&self, before: &Self) -> bool {
+        let was_allowed = |network: &IpNetwork| before.allowed.iter().any(|former| former.covers(network));
+        let addresses =
+            !before.allowed.is_empty() && (self.allowed.is_empty() || !self.allowed.iter().all(was_allowed));
+        addresses || self.client.loosens(&before.client)
+    }
+
     /// Checks a secret that a client presents from an address.
     ///
     /// # Errors

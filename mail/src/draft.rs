@@ -135,6 +135,18 @@ impl Draft {
         self.ingress != Ingress::System || self.options.metered
     }
 
+    /// Bytes of subject and bodies, or of the complete message; without attachments.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        match &self.content {
+            DraftContent::Raw { message, .. } => message.len(),
+            DraftContent::Parts(parts) => {
+                let bodies = parts.html.iter().chain(&parts.text).map(String::len);
+                parts.subject.len() + bodies.sum::<usize>()
+            }
+        }
+    }
+
     /// True if managed unsubscribe is enabled, by the option or by the category.
     #[must_use]
     pub fn manages_unsubscribe(&self) -> bool {

@@ -189,6 +189,8 @@ pub struct AuthorizationCode {
     pub audience: Audience,
     /// The S256 code challenge (RFC 7636 4.2).
     pub challenge: String,
+    /// The rules for the client, as the user saw them; `None` if an earlier release wrote the row.
+    pub policy: Option<ClientPolicy>,
     /// The grant, once the code was used.
     pub grant: Option<GrantId>,
 }
@@ -213,6 +215,8 @@ pub struct DeviceAuthorization {
     pub user_code: String,
     pub expires_at: Timestamp,
     pub decision: DeviceDecision,
+    /// The rules for an approved client; `None` without a decision, or if an earlier release wrote the row.
+    pub policy: Option<ClientPolicy>,
 }
 
 /// A client's name as it is stored and shown: one line of at most [`CLIENT_NAME_CHARS_MAX`] characters, without control

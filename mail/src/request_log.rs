@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AccountId, ApiKeyId, GrantId, RequestId, UserId};
+use crate::id::{AccountId, ApiKeyId, ApprovalId, GrantId, RequestId, UserId};
 
 /// Retention of entries: 30 days.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
@@ -60,6 +60,12 @@ pub struct AuditRecord {
     /// Id of the object that the request created, changed or deleted, if it names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
+    /// The approval that the request waits for, or after which it was carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalId>,
+    /// The user who approved the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_by: Option<UserId>,
 }
 
 /// An API request and its result.

@@ -53,12 +53,12 @@ impl ToolSet for Fixtures {
         "Fixtures of the conformance suite"
     }
 
-    fn definitions(&self) -> Vec<Value> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Value>, ToolError>> {
         let tool = |name: &&str| {
             let schema = json!({"type": "object", "properties": {}});
             json!({"name": name, "description": "A fixture.", "inputSchema": schema})
         };
-        TOOLS.iter().map(tool).collect()
+        Box::pin(std::future::ready(Ok(TOOLS.iter().map(tool).collect())))
     }
 
     fn check_access(&self) -> BoxFuture<'_, Result<(), ToolError>> {

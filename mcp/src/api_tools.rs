@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use crate::backend::Backend;
+use crate::caller_rights::CallerRights;
 use crate::catalog::{Catalog, ToolKind};
 use crate::tool::{ToolCall, ToolError, ToolOutcome, ToolSet};
 use crate::tool_session::{ToolSession, read_only_refusal};
@@ -35,6 +36,16 @@ impl<B: Backend> ApiTools<B> {
     pub fn new(selection: ToolSelection, backend: B) -> Self {
         Self { catalog: Catalog::get(), selection, backend }
     }
+
+    /// The operations that the caller may call.
+    async fn rights(&self) -> Result<CallerRights, ToolError> {
+        match self.backend.caller_rights().await {
+            Ok(CallerRights::Unknown) => Err(ToolError::Unauthorized),
+            Ok(rights) => Ok(rights),
+            // Without an answer all tools are shown; calls say what is wrong.
+            Err(_) => Ok(CallerRights::Any),
+        }
+    }
 }
 
 impl<B: Backend> ToolSet for ApiTools<B> {
@@ -42,18 +53,17 @@ impl<B: Backend> ToolSet for ApiTools<B> {
         INSTRUCTIONS
     }
 
-    fn definitions(&self) -> Vec<Value> {
-        self.catalog.selected(&self.selection).map(|tool| tool.entry(&self.selection)).collect()
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Value>, ToolError>> {
+        Box::pin(async move {
+            let rights = self.rights().await?;
+            let tools = self.catalog.selected(&self.selection);
+            let allowed = tools.filter(|tool| self.catalog.operation_of(tool).is_none_or(|one| rights.allow(one)));
+            Ok(allowed.map(|tool| tool.entry(&self.selection)).collect())
+        })
     }
 
     fn check_access(&self) -> BoxFuture<'_, Result<(), ToolError>> {
-        Box::pin(async move {
-            match self.backend.knows_caller().await {
-                Ok(false) => Err(ToolError::Unauthorized),
-                // Without an answer the list is shown; calls say what is wrong.
-                Ok(true) | Err(_) => Ok(()),
-            }
-        })
+        Box::pin(async move { self.rights().await.map(drop) })
     }
 
     fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {
@@ -67,7 +77,9 @@ impl<B: Backend> ToolSet for ApiTools<B> {
                     ToolKind::Operation(operation) => session.run(operation, call.arguments).await,
                     ToolKind::ExplainEmail => explain_email::call(&session, &call.arguments).await,
                     ToolKind::DiagnoseDomain => diagnose_domain::call(&session, &call.arguments).await,
-                    ToolKind::FindOperations => Ok(find_operations::call(&session, &call.arguments)),
+                    ToolKind::FindOperations => {
+                        Ok(find_operations::call(&session, &self.rights().await?, &call.arguments))
+                    }
                     ToolKind::CallOperation => call_operation::call(&session, call.arguments).await,
                 }
             };

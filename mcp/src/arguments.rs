@@ -154,7 +154,7 @@ mod tests {
     fn call(operation: &str, arguments: Value) -> Result<OperationCall, ArgumentError> {
         let catalog = Catalog::get();
         let operation = catalog.table.operations.iter().find(|one| one.id == operation).unwrap();
-        operation_call(operation, &catalog.table, arguments.as_object().unwrap().clone())
+        operation_call(operation, catalog.table, arguments.as_object().unwrap().clone())
     }
 
     #[test]

@@ -5,6 +5,9 @@ use futures_util::future::BoxFuture;
 use http::Method;
 use serde_json::Value;
 
+use crate::caller_rights::CallerRights;
+use crate::operation_table::OperationTable;
+
 /// Calls operations with the credentials of one caller. The API decides what they allow.
 pub trait Backend: Send + Sync {
     /// Calls an operation.
@@ -13,19 +16,35 @@ pub trait Backend: Send + Sync {
     /// There is no answer. An answer of the API that refuses the call is a [`Reply`].
     fn perform(&self, call: OperationCall) -> BoxFuture<'_, Result<Reply, NoReply>>;
 
-    /// Returns whether the API knows the credentials, whatever they allow.
+    /// Returns what the credentials allow, as far as it is known.
     ///
     /// # Errors
     /// There is no answer.
-    fn knows_caller(&self) -> BoxFuture<'_, Result<bool, NoReply>> {
+    fn caller_rights(&self) -> BoxFuture<'_, Result<CallerRights, NoReply>> {
         Box::pin(async move {
             let reply = self.perform(OperationCall::get("get_account", "/account")).await?;
-            Ok(reply.status != UNAUTHORIZED)
+            Ok(rights_of_reply(&reply))
         })
     }
 }
 
+/// The rights as far as an answer of `get_account` tells them.
+#[must_use]
+pub fn rights_of_reply(reply: &Reply) -> CallerRights {
+    let error = match reply.status {
+        UNAUTHORIZED => return CallerRights::Unknown,
+        FORBIDDEN => reply.json().get("error").cloned().unwrap_or_default(),
+        _ => return CallerRights::Any,
+    };
+    // It is refused to a key that only sends, and to a token without the scope that the details name.
+    match error["code"] == "forbidden" && error["details"]["required_scope"].is_null() {
+        true => CallerRights::of_sending_key(OperationTable::get()),
+        false => CallerRights::Any,
+    }
+}
+
 pub(crate) const UNAUTHORIZED: u16 = 401;
+const FORBIDDEN: u16 = 403;
 
 /// A call of an operation.
 #[derive(Debug, Clone, PartialEq)]

@@ -34,12 +34,12 @@ const RARE_FIELDS: &[(&str, &str)] = &[("preview_template", "changes")];
 /// Descriptions of fields that a key cannot use begin so.
 const SESSION_FIELD: &str = "Dashboard sessions only";
 
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| Catalog::build(OperationTable::load()));
+static CATALOG: LazyLock<Catalog> = LazyLock::new(|| Catalog::build(OperationTable::get()));
 
 /// All tools.
 #[derive(Debug)]
 pub struct Catalog {
-    pub table: OperationTable,
+    pub table: &'static OperationTable,
     tools: Vec<CatalogTool>,
 }
 
@@ -71,16 +71,16 @@ impl Catalog {
         &CATALOG
     }
 
-    fn build(table: OperationTable) -> Self {
+    fn build(table: &'static OperationTable) -> Self {
         let own = [
             (ToolKind::ExplainEmail, own_tools::explain_email(), Some("emails")),
             (ToolKind::DiagnoseDomain, own_tools::diagnose_domain(), Some("domains")),
             (ToolKind::FindOperations, own_tools::find_operations(), None),
             (ToolKind::CallOperation, own_tools::call_operation(), None),
         ];
-        let operations = table.operations.iter().filter(|operation| is_offered(operation, &table));
+        let operations = table.operations.iter().filter(|operation| is_offered(operation, table));
         let operations = operations.map(|operation| {
-            let definition = definition(operation, &table);
+            let definition = definition(operation, table);
             // A test names nouns without a set; they are not listed by themselves.
             let toolset = toolset_of(&operation.tag).unwrap_or("account");
             (ToolKind::Operation(Box::new(operation.clone())), definition, Some(toolset))
@@ -103,6 +103,18 @@ impl Catalog {
     /// The tools of a selection.
     pub fn selected<'a>(&'a self, selection: &'a ToolSelection) -> impl Iterator<Item = &'a CatalogTool> {
         self.tools.iter().filter(|tool| tool.is_selected(selection))
+    }
+
+    /// The operation that a tool needs first; `None` for tools that find or call others.
+    #[must_use]
+    pub fn operation_of<'a>(&'a self, tool: &'a CatalogTool) -> Option<&'a Operation> {
+        let find = |id: &str| self.operations().find(|operation| operation.id == id);
+        match &tool.kind {
+            ToolKind::Operation(operation) => Some(operation),
+            ToolKind::ExplainEmail => find("get_email"),
+            ToolKind::DiagnoseDomain => find("get_domain"),
+            ToolKind::FindOperations | ToolKind::CallOperation => None,
+        }
     }
 
     /// All operations that are offered as tools.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::caller_rights::CallerRights;
 use crate::catalog::{description, input_schema};
 use crate::compact_schema::SchemaDetail;
 use crate::foreign_text::Fence;
@@ -15,13 +16,16 @@ use crate::toolset::toolset_of;
 const FOUND_MAX: usize = 6;
 const QUERY_CHARS_MAX: usize = 200;
 
-pub(crate) fn call(session: &ToolSession<'_>, arguments: &Map<String, Value>) -> ToolResult {
+pub(crate) fn call(session: &ToolSession<'_>, rights: &CallerRights, arguments: &Map<String, Value>) -> ToolResult {
     let Some(query) = arguments.get("query").and_then(Value::as_str).filter(|query| !query.trim().is_empty()) else {
         return argument_refusal("`query` is missing");
     };
     let words = words(query);
     let read_only = session.selection.read_only;
-    let known = session.catalog.operations().filter(|operation| !read_only || operation.only_reads());
+    let known = session
+        .catalog
+        .operations()
+        .filter(|operation| (!read_only || operation.only_reads()) && rights.allow(operation));
     let mut found: Vec<(u32, &Operation)> =
         known.map(|operation| (score(operation, &words), operation)).filter(|(score, _)| *score > 0).collect();
     found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
@@ -44,7 +48,7 @@ fn entry(session: &ToolSession<'_>, operation: &Operation, is_whole: bool) -> Va
         "toolset": toolset_of(&operation.tag),
     });
     if is_whole {
-        entry["arguments"] = input_schema(operation, &session.catalog.table, SchemaDetail::WHOLE);
+        entry["arguments"] = input_schema(operation, session.catalog.table, SchemaDetail::WHOLE);
     }
     entry
 }

@@ -16,6 +16,7 @@ pub mod api_tools;
 pub mod arguments;
 pub mod backend;
 mod call_operation;
+pub mod caller_rights;
 pub mod catalog;
 mod compact_schema;
 mod diagnose_domain;

@@ -1,12 +1,15 @@
 //! The operations of the API, read from `sdk/operations.json`, which is compiled in.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// The committed table. The API's tests keep it equal to the operations.
 pub static OPERATIONS_JSON: &str = include_str!("../../sdk/operations.json");
+
+static TABLE: LazyLock<OperationTable> = LazyLock::new(OperationTable::load);
 
 /// All operations that accept an API key, with the schemas that they refer to.
 #[derive(Debug, Clone, Deserialize)]
@@ -68,6 +71,9 @@ pub struct Operation {
     /// True if a repeated call does no harm.
     pub retry: bool,
     pub risk: Risk,
+    /// The scope of an API key that may call it: `full` or `sending`.
+    #[serde(default)]
+    pub scope: Option<String>,
     /// Fields of the body that each call sends: the operation is one action of another one.
     #[serde(default)]
     pub fixed: Map<String, Value>,
@@ -102,6 +108,12 @@ pub struct SuccessResponse {
 }
 
 impl OperationTable {
+    /// The table that is compiled in.
+    #[must_use]
+    pub fn get() -> &'static Self {
+        &TABLE
+    }
+
     /// Reads the table.
     ///
     /// # Panics

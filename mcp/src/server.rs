@@ -101,7 +101,7 @@ async fn discover(tools: &dyn ToolSet) -> Result<Map<String, Value>, Rejection> 
     Ok(fields)
 }
 
-/// The lists depend on the grant of the caller, so no shared cache may keep them.
+/// The list of tools depends on what the caller's credentials allow, so no shared cache may keep it.
 fn cacheable(fields: &mut Map<String, Value>) {
     fields.insert("ttlMs".into(), LIST_TTL_MS.into());
     fields.insert("cacheScope".into(), "private".into());
@@ -115,9 +115,8 @@ async fn list_tools(
     if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
         return Err(RpcError::invalid_params("The list has one page: there is no such cursor").into());
     }
-    tools.check_access().await?;
     let mut fields = Map::new();
-    fields.insert("tools".into(), Value::Array(tools.definitions()));
+    fields.insert("tools".into(), Value::Array(tools.list().await?));
     if meta.is_stateless {
         cacheable(&mut fields);
     }

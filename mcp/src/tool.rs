@@ -156,10 +156,10 @@ pub trait ToolSet: Send + Sync {
     /// Facts about all tools together, for the model.
     fn instructions(&self) -> &str;
 
-    /// All tools, in a fixed order.
-    fn definitions(&self) -> Vec<Value>;
+    /// The tools that the caller's credentials allow, in a fixed order.
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Value>, ToolError>>;
 
-    /// Checks the caller's credentials, before a list is shown.
+    /// Checks the caller's credentials.
     fn check_access(&self) -> BoxFuture<'_, Result<(), ToolError>>;
 
     /// Calls a tool.

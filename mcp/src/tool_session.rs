@@ -50,7 +50,7 @@ impl<'a> ToolSession<'a> {
         mut arguments: Map<String, Value>,
     ) -> Result<ToolResult, ToolError> {
         loop {
-            let call = match operation_call(operation, &self.catalog.table, arguments.clone()) {
+            let call = match operation_call(operation, self.catalog.table, arguments.clone()) {
                 Ok(call) => call,
                 Err(ArgumentError(text)) => return Ok(argument_refusal(&text)),
             };
@@ -59,7 +59,7 @@ impl<'a> ToolSession<'a> {
                 Err(failure) => return Ok(problem::no_reply(&failure, operation.retry)),
             };
             if !reply.is_success() {
-                return Ok(problem::refusal(&reply, &self.catalog.table));
+                return Ok(problem::refusal(&reply, self.catalog.table));
             }
             if let Some(result) = waiting_for_approval(&reply) {
                 return Ok(result);
@@ -86,7 +86,7 @@ impl<'a> ToolSession<'a> {
         };
         match reply.is_success() {
             true => Ok(ReadResult::Value(reply.json())),
-            false => Ok(ReadResult::Failed(problem::refusal(&reply, &self.catalog.table))),
+            false => Ok(ReadResult::Failed(problem::refusal(&reply, self.catalog.table))),
         }
     }
 
@@ -102,7 +102,7 @@ impl<'a> ToolSession<'a> {
         let value = match bounded.value {
             // A response without content.
             Value::Null => json!({}),
-            value => fence_response(value, operation, &self.catalog.table, &mut fence),
+            value => fence_response(value, operation, self.catalog.table, &mut fence),
         };
         result(bounded.note, &fence, value)
     }
@@ -139,10 +139,11 @@ fn waiting_for_approval(reply: &Reply) -> Option<ToolResult> {
     if body["status"] != "approval_required" {
         return None;
     }
-    let url = body["url"].as_str().unwrap_or_default();
+    let (url, id) = (body["url"].as_str().unwrap_or_default(), body["approval_id"].as_str().unwrap_or_default());
     let text = format!(
         "Nothing was done yet: a person must approve it at {url}.\nWhat to do: tell the person, and do not repeat the call. \
-         It is carried out once it is approved.\n{body}"
+         It is carried out once it is approved. get_approval with the id {id} reads the outcome (by call_operation, if it \
+         is not listed).\n{body}"
     );
     Some(ToolResult::text(text).with_structured(body))
 }

@@ -11,8 +11,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loopback::{Server, read_replies, send_text};
 use mail::account::{Account, Plan};
+use mail::client_policy::ClientPolicy;
 use mail::credential::{CredentialPolicy, CredentialSecret, SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
 use mail::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
+use mail::email::Category;
 use mail::id::{AccountId, DomainId, SmtpCredentialId};
 use queue::services::Services;
 use queue::subsystems::{AccountSubsystems, Subsystems, idle};
@@ -129,6 +131,18 @@ impl World {
         let answer = replies.lines().last().unwrap().to_owned();
         (stream, answer)
     }
+
+    /// Sends an email in a new session, with these further header fields. Returns the reply to its content.
+    async fn send(&self, from: &str, to: &[&str], fields: &str) -> String {
+        let (mut stream, _) = self.log_in().await;
+        let recipients: String = to.iter().map(|to| format!("RCPT TO:<{to}>\r\n")).collect();
+        send_text(&mut stream, &format!("MAIL FROM:<{from}>\r\n{recipients}DATA\r\n")).await;
+        let replies = read_replies(&mut stream, 2 + to.len()).await;
+        assert!(replies.lines().last().unwrap().starts_with("354 "), "{replies}");
+        let head = format!("From: <{from}>\r\nTo: <{}>\r\nSubject: s\r\n{fields}", to[0]);
+        send_text(&mut stream, &format!("{head}\r\nHi\r\n.\r\n")).await;
+        read_replies(&mut stream, 1).await
+    }
 }
 
 async fn mail(stream: &mut TlsStream<TcpStream>) -> String {
@@ -176,4 +190,44 @@ async fn a_disabled_credential_is_refused_in_an_open_session() {
     assert!(answer.starts_with("530 5.7.0 "), "{answer}");
     world.change(|credential| credential.enabled = true).await;
     assert!(mail(&mut stream).await.starts_with("250 "));
+}
+
+#[tokio::test]
+async fn a_credential_obeys_each_rule_of_its_policy() {
+    let world = World::start().await;
+    let policy = |change: fn(&mut ClientPolicy)| {
+        let mut policy = ClientPolicy::default();
+        change(&mut policy);
+        policy
+    };
+    let (robot, root) = ("robot@example.com", "root@example.com");
+    let (grace, eve) = ("grace@example.net", "eve@example.org");
+    let newsletter = "Service-Category: newsletter\r\n";
+    // The rule, an email that it permits, and one that it does not.
+    let cases = [
+        (
+            policy(|policy| policy.recipients = vec!["*@example.net".parse().unwrap()]),
+            (robot, vec![grace], ""),
+            (robot, vec![grace, eve], ""),
+        ),
+        (
+            policy(|policy| policy.from = Some("robot@example.com".parse().unwrap())),
+            (robot, vec![grace], ""),
+            (root, vec![grace], ""),
+        ),
+        (
+            policy(|policy| policy.categories = [Category::Transactional].into()),
+            (robot, vec![grace], ""),
+            (robot, vec![grace], newsletter),
+        ),
+        // The email before it is counted.
+        (policy(|policy| policy.sends_per_day = Some(2)), (robot, vec![grace], ""), (robot, vec![grace, eve], "")),
+    ];
+    for (policy, permitted, refused) in cases {
+        world.change(|credential| credential.terms.client = policy.clone()).await;
+        let accepted = world.send(permitted.0, &permitted.1, permitted.2).await;
+        assert!(accepted.starts_with("250 "), "{policy:?}: {accepted}");
+        let answer = world.send(refused.0, &refused.1, refused.2).await;
+        assert!(answer.starts_with("550 5.7.1 policy_violation: "), "{policy:?}: {answer}");
+    }
 }

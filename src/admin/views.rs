@@ -4,9 +4,11 @@ use ::queue::domains::DomainWithSetup;
 use ::queue::hold_admin::HeldMail;
 use ::queue::pacing::Backoff;
 use ::queue::provisioning::ProvisionedAccount;
-use ::queue::queue_admin::{EmailTrace, TopDestination};
+use ::queue::queue_admin::{EmailTrace, TopDestination, WaitStatus};
 use ::queue::ready_queue::{BackoffState, SiteStanding};
 use ::queue::subsystems::Subsystems;
+use api::emails::view::RecipientView;
+use explain::explanation::{RecipientDelivery, explain};
 use jiff::Timestamp;
 use mail::account::Account;
 use mail::attempt::Attempt;
@@ -16,6 +18,7 @@ use mail::domain_setup::{RecordStatus, ServiceHosts};
 use mail::event::{Event, EventKind};
 use mail::recipient::Recipient;
 use mail::task::Task;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::email_state::EmailState;
@@ -198,8 +201,13 @@ pub(super) fn destination_view(destination: &Destination, overrides: &Destinatio
     })
 }
 
-fn recipient_view(recipient: &Recipient) -> Value {
+fn recipient_view(recipient: &Recipient, wait: Option<&WaitStatus>) -> Value {
+    // The sentences of the dashboard, the command line and the assistants' tools.
+    let standing = json!(RecipientView::from_recipient(recipient, None, wait));
+    let explanation = explain(&RecipientDelivery::deserialize(standing).unwrap_or_default());
     json!({
+        "explanation": explanation.statement(),
+        "advice": explanation.advice,
         "index": recipient.index,
         "email": recipient.address,
         "status": recipient.state,
@@ -255,6 +263,9 @@ fn event(event: &Event) -> Value {
 pub(super) fn trace_view(trace: &EmailTrace) -> Value {
     let email = &trace.email.email;
     let events: Vec<Value> = trace.events.iter().map(event).collect();
+    let wait_of = |recipient: &Recipient| trace.waits.iter().find(|wait| wait.recipient == recipient.index);
+    let recipients: Vec<Value> =
+        trace.email.recipients.iter().map(|recipient| recipient_view(recipient, wait_of(recipient))).collect();
     let waits: Vec<Value> = trace
         .waits
         .iter()
@@ -279,7 +290,7 @@ pub(super) fn trace_view(trace: &EmailTrace) -> Value {
         "size_bytes": email.size_bytes,
         "created_at": email.created_at,
         "status": EmailState::of(&trace.email.recipients),
-        "recipients": trace.email.recipients.iter().map(recipient_view).collect::<Vec<_>>(),
+        "recipients": recipients,
         "events": events,
         "attempts": trace.attempts.iter().map(attempt_view).collect::<Vec<_>>(),
         "waiting": waits,
@@ -289,11 +300,11 @@ pub(super) fn trace_view(trace: &EmailTrace) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ::queue::queue_admin::WaitCause;
     use mail::recipient::{DsnOptions, RecipientKind, RecipientState};
 
-    #[test]
-    fn an_email_without_attempts_is_queued() {
-        let recipient = |state, attempts| Recipient {
+    fn recipient(state: RecipientState, attempts: u32) -> Recipient {
+        Recipient {
             index: 0,
             address: "a@example.net".parse().unwrap(),
             kind: RecipientKind::To,
@@ -308,7 +319,30 @@ mod tests {
             complained_at: None,
             next_attempt_at: None,
             notify: DsnOptions::default(),
+        }
+    }
+
+    #[test]
+    fn a_trace_has_the_sentences_of_the_dashboard() {
+        let bounced = recipient_view(&recipient(RecipientState::Bounced, 1), None);
+        let sentences = (bounced["explanation"].as_str().unwrap(), bounced["advice"].as_str().unwrap());
+        assert!(sentences.0.starts_with("It bounced: the recipient's side refused it for good."), "{sentences:?}");
+        assert!(sentences.1.starts_with("Read the words of the far end"), "{sentences:?}");
+        let wait = WaitStatus {
+            recipient: 0,
+            cause: WaitCause::AccountSuspended,
+            destination: None,
+            position: None,
+            until: None,
+            destination_error: None,
         };
+        let suspended = recipient_view(&recipient(RecipientState::Queued, 0), Some(&wait));
+        let text = suspended["explanation"].as_str().unwrap();
+        assert!(text.starts_with("It is in the queue and was not tried yet.") && text.contains("suspended"), "{text}");
+    }
+
+    #[test]
+    fn an_email_without_attempts_is_queued() {
         assert_eq!(EmailState::of(&[recipient(RecipientState::Queued, 0)]), EmailState::Queued);
         assert_eq!(EmailState::of(&[recipient(RecipientState::Deferred, 1)]), EmailState::Deferred);
         assert_eq!(EmailState::of(&[recipient(RecipientState::Delivered, 1)]), EmailState::Delivered);

@@ -208,8 +208,13 @@ fn content_key(account: AccountId, id: ApprovalId) -> Key {
     index_key(Space::ApprovalContent, account, id)
 }
 
-/// Updates an approval that was read as `before`; `content` replaces its content. The content is deleted if the request
-/// will not be executed. The commit conflicts if the stored row has changed since.
+fn without_content(approval: &Approval) -> Approval {
+    Approval { request: approval.request.without_content(), ..approval.clone() }
+}
+
+/// Updates an approval that was read as `before`; `content` replaces its content. If the request will not be executed,
+/// the content is deleted with query, header fields and addresses of the request. The commit conflicts if the stored row
+/// has changed since.
 pub fn update(batch: &mut Batch, before: &Approval, after: &Approval, content: Option<Vec<u8>>) {
     let (account, id) = (before.account, before.id);
     batch.check(key_of(account, id), Some(codec::encode(before)));
@@ -233,16 +238,21 @@ pub fn update(batch: &mut Batch, before: &Approval, after: &Approval, content: O
     }
     if matches!(after.state, ApprovalState::Rejected { .. } | ApprovalState::Expired) {
         batch.delete(content_key(account, id));
-    } else if let Some(content) = content {
+        batch.put(key_of(account, id), codec::encode(&without_content(after)));
+        return;
+    }
+    if let Some(content) = content {
         batch.put(content_key(account, id), content);
     }
     batch.put(key_of(account, id), codec::encode(after));
 }
 
-/// Deletes the content of an executed approval that was read as `approval`.
+/// Deletes the content of an executed approval that was read as `approval`, with query, header fields and addresses of
+/// the request.
 pub fn delete_content(batch: &mut Batch, approval: &Approval) {
     batch.check(key_of(approval.account, approval.id), Some(codec::encode(approval)));
     batch.delete(content_key(approval.account, approval.id));
+    batch.put(key_of(approval.account, approval.id), codec::encode(&without_content(approval)));
     if let Some(end) = end_key(approval) {
         batch.delete(end);
     }
@@ -504,7 +514,10 @@ mod tests {
             (executed, true),
         ];
         for (number, (state, is_kept)) in (1..).zip(cases) {
-            let held = approval(number);
+            let mut held = approval(number);
+            held.request.path = "/suppressions/ada@example.net".to_owned();
+            held.request.query = "q=ada".to_owned();
+            held.request.headers = vec![("if-match".to_owned(), "1".to_owned())];
             let used = usage_now(&store).await;
             assert!(commit(&store, |batch| create(batch, &held, vec![7], None, &used)).await);
             let ended = list_ended(&store, held.expires_at(), 9).await.unwrap();
@@ -520,6 +533,11 @@ mod tests {
                 assert_eq!(get_content(&store, held.account, held.id).await.unwrap(), None);
                 assert_eq!(list_ended(&store, Timestamp::MAX, 9).await.unwrap(), []);
             }
+            let kept = get(&store, held.account, held.id).await.unwrap().unwrap();
+            let request = &kept.request;
+            assert_eq!((request.path.as_str(), request.query.as_str()), ("/suppressions/[redacted]", ""));
+            assert!(request.headers.is_empty() && request.idempotency_key == held.request.idempotency_key);
+            assert_eq!((kept.state, kept.hash), (after.state, after.hash), "{number}");
         }
     }
 }

@@ -7,7 +7,7 @@ Flow: the Python client and the npm clients are fetched to target/peers once (wh
 note). Start `postrider dev`. The Python client (`mcp`) connects to /mcp and to `postrider mcp` in both eras of the
 protocol, the TypeScript clients (`client` in both eras, `sdk` in the older one) to /mcp. Each lists the tools, sends an
 email, has it explained, reads a received mail that gives orders, and sees refusals. All clients check the structured
-content against the output schemas. The inspector lints the schemas of all tools. The conformance suite, which needs
+content against the output schemas. The Python client also signs in by OAuth instead of a key. The inspector lints the schemas of all tools. The conformance suite, which needs
 Node.js 22, runs against the fixture server (`cargo build -p mcp --example conformance`), and its scenarios of
 authorization servers against `postrider dev`. No traffic leaves loopback,
 except that pip and npm fetch.
@@ -105,6 +105,58 @@ for (const [name, given] of story.calls) {
 const version = old ? transport.protocolVersion : client.getNegotiatedProtocolVersion();
 console.log(JSON.stringify({ version, names, results }));
 await client.close();
+"""
+
+
+# Takes the address, the cookie and the CSRF token of the owner's session. The owner allows what the client asks for.
+BY_OAUTH = r"""
+import asyncio, json, sys
+from urllib.parse import parse_qs, urlsplit
+import httpx2
+from mcp import Client
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import OAuthClientMetadata
+
+story = json.loads(sys.argv[1])
+
+class Memory:
+    tokens = client = None
+    async def get_tokens(self): return self.tokens
+    async def set_tokens(self, tokens): self.tokens = tokens
+    async def get_client_info(self): return self.client
+    async def set_client_info(self, client): self.client = client
+
+async def main():
+    memory, answers = Memory(), []
+
+    async def allow(url):
+        decision = story["base_url"] + "/auth/authorization-request?" + urlsplit(url).query
+        headers = {"cookie": story["cookie"], "x-csrf-token": story["csrf_token"]}
+        async with httpx2.AsyncClient() as person:
+            decided = await person.post(decision, json={"approve": True, "scopes": ["read"]}, headers=headers)
+        answers.append(parse_qs(urlsplit(decided.json()["redirect_to"]).query))
+
+    async def answer():
+        fields = {name: values[0] for name, values in answers[-1].items()}
+        return AuthorizationCodeResult(code=fields["code"], state=fields["state"], iss=fields["iss"])
+
+    metadata = OAuthClientMetadata(
+        client_name="Python client", redirect_uris=["http://127.0.0.1:8912/callback"], scope="read send",
+        token_endpoint_auth_method="none",
+    )
+    auth = OAuthClientProvider(story["url"], metadata, memory, redirect_handler=allow, callback_handler=answer)
+    http = httpx2.AsyncClient(auth=auth)
+    async with Client(streamable_http_client(story["url"], http_client=http)) as client:
+        names = sorted(tool.name for tool in (await client.list_tools()).tools)
+        read = await client.call_tool("list_emails", {"limit": 1})
+        sent = await client.call_tool("send_email", {"from": story["from"], "to": ["x@example.net"], "subject": "s", "text": "t"})
+    print(json.dumps({
+        "names": names, "read": not read.is_error, "sent": not sent.is_error, "consents": len(answers),
+        "client": memory.client.client_id, "token": memory.tokens.access_token,
+    }))
+
+asyncio.run(main())
 """
 
 
@@ -215,6 +267,26 @@ class Story:
         story = {"url": self.url, "key": self.key, "mode": mode, "calls": self.calls(), "package": package}
         node = str(directory / "node_modules" / ".bin" / "node")
         self.check(json.loads(run([node, "story.mjs", json.dumps(story)], cwd=directory)), version)
+
+    def by_oauth(self, data):
+        """A client without a key finds the authorization server, registers, and asks the owner."""
+        python = str(environment(PYTHON, PYTHON_PACKAGES) / "python")
+        session = json.loads(run([self.binary, "admin", "--data-dir", data, "session", "create", "--json"]))
+        story = {"url": self.url, "base_url": self.base_url, "from": f"ada@{self.domain}"}
+        story |= {"cookie": session["cookie"], "csrf_token": session["csrf_token"]}
+        seen = json.loads(run([python, "-c", BY_OAUTH, json.dumps(story)], cwd=PYTHON))
+        if seen["consents"] != 1 or not seen["client"].startswith("client_"):
+            raise Failed(f"it did not sign in once: {seen}")
+        if not seen["read"] or seen["sent"] or "send_email" in seen["names"] or "list_emails" not in seen["names"]:
+            raise Failed(f"a grant that only reads allows something else: {seen}")
+        # The token is for this resource.
+        request = urllib.request.Request(self.base_url + "/account", headers={"authorization": f"Bearer {seen['token']}"})
+        try:
+            urllib.request.urlopen(request, timeout=30)
+            raise Failed("the API accepts a token of the MCP server")
+        except urllib.error.HTTPError as refusal:
+            if refusal.code != 401:
+                raise Failed(f"the API: {refusal.code}") from None
 
     def by_inspector(self):
         directory = node_packages()
@@ -373,6 +445,7 @@ def check(dev, args, data):
         "TypeScript client, 2026-07-28": lambda: story.by_node("@modelcontextprotocol/client", "auto", new),
         "TypeScript client, 2025-11-25": lambda: story.by_node("@modelcontextprotocol/client", "legacy", old),
         "TypeScript sdk 1, 2025-11-25": lambda: story.by_node("@modelcontextprotocol/sdk", None, old),
+        "Python client, OAuth": lambda: story.by_oauth(data),
         "inspector --strict": story.by_inspector,
         "hostile requests": story.hostile,
         "a received mail with orders": lambda: mail_with_orders(dev, story),

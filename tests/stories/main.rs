@@ -7,6 +7,7 @@ mod database;
 #[path = "../world/mod.rs"]
 mod world;
 
+mod assistant_tools;
 mod auto_replies;
 mod automations_on_nodes;
 mod behind_a_proxy;

@@ -92,9 +92,7 @@ pub(crate) async fn hold(
     };
     let sealed = content::seal(state, held.id, &content)?;
     if sealed.len() > CONTENT_BYTES_MAX {
-        let text =
-            format!("A request that waits for approval has at most {CONTENT_BYTES_MAX} bytes with the emails it sends");
-        return Err(Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, text));
+        return Err(Problem::held_content_too_large());
     }
     let sends = content.emails.iter().map(|email| email.recipients.len()).sum::<usize>();
     let sends = u32::try_from(sends).unwrap_or(u32::MAX);

@@ -413,7 +413,13 @@ impl RecipientWaitView {
 }
 
 impl RecipientView {
-    fn from_recipient(recipient: &Recipient, tally: Option<&TrackingCounters>, waits_for: Option<&WaitStatus>) -> Self {
+    /// The view of a recipient with its tracking counters and what it waits for.
+    #[must_use]
+    pub fn from_recipient(
+        recipient: &Recipient,
+        tally: Option<&TrackingCounters>,
+        waits_for: Option<&WaitStatus>,
+    ) -> Self {
         let first =
             |count: fn(&TrackingCounters) -> &HitCount| tally.and_then(|tally| count(tally).first).map(JsonTimestamp);
         Self {

@@ -18,12 +18,12 @@ use store::engine::Batch;
 
 use super::client::{self, ClientError};
 use super::decision::{
-    ClientView, Decision, ScopeView, approved_scopes, client_problem, grantor, kept_policy, scope_views,
+    ClientView, Decision, ScopeView, approved_scopes, client_problem, decided_policy, grantor, kept_policy, scope_views,
 };
 use super::error::{OAuthError, OAuthErrorCode};
 use super::form::OAuthParameters;
 use super::resolved_client::ResolvedClient;
-use crate::credentials::policy::policy_schema;
+use crate::credentials::policy::{policy_schema, policy_view};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::request_object::{body_spec, read_body};
@@ -132,7 +132,8 @@ pub struct AuthorizationView {
     scopes: Vec<ScopeView>,
     /// `api`, `mcp`: the parts of the service that accept the tokens
     resources: Vec<&'static str>,
-    /// The rules of the user's latest grant for the client, which a new one keeps; null without a rule
+    /// The rules that a new grant keeps unless the decision has others: those of the user's latest grant for the client,
+    /// or for one of the same name; null without a rule
     #[schema(with = policy_schema)]
     policy: Value,
     /// Null for a valid request
@@ -162,7 +163,7 @@ pub async fn get(
             redirect: redirect_view(&request.redirect_uri),
             scopes: scope_views(request.scopes, &user),
             resources: resource_words(request.audience),
-            policy: kept_policy(&state, &user, &request.client).await?,
+            policy: policy_view(&kept_policy(&state, &user, &request.client.reference).await?),
             error: None,
         },
         Err(refused) => AuthorizationView {
@@ -184,7 +185,7 @@ pub async fn get(
 ///
 /// # Errors
 /// As [`get`]; 400 for an invalid request and scopes that were not requested; 403 when the user's role does not allow a
-/// scope, or the user must prove their identity again.
+/// scope or looser rules, or the user must prove their identity again.
 pub async fn decide(
     state: Arc<AppState>,
     user: SignedInUser,
@@ -198,6 +199,7 @@ pub async fn decide(
         return Ok(AuthorizationResult { redirect_to });
     }
     let scopes = approved_scopes(&decision, request.scopes, &user)?;
+    let policy = decided_policy(&state, decision, &user, &request.client.reference).await?;
     let expires_at = state.services.clock.now().checked_add(CODE_TTL).map_err(Problem::internal)?;
     let secret = OAuthSecret::new(OAuthSecretKind::AuthorizationCode, expires_at, state.services.entropy.secret());
     let code = AuthorizationCode {
@@ -207,6 +209,7 @@ pub async fn decide(
         scopes,
         audience: request.audience,
         challenge: request.challenge,
+        policy: Some(policy),
         grant: None,
     };
     let mut batch = Batch::progress();

@@ -1,7 +1,9 @@
 //! The decision of a user about a request: approve with some of the scopes, or deny.
 
-use mail::oauth::Grantor;
+use mail::client_policy::ClientPolicy;
 use mail::oauth::scope::{OAuthScope, ScopeSet};
+use mail::oauth::{ClientReference, Grantor};
+use mail::user::UserRole;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -9,7 +11,7 @@ use store::access::SignedInUser;
 
 use super::resolved_client::{ClientIdentity, ResolvedClient};
 use crate::access;
-use crate::credentials::policy::policy_view;
+use crate::credentials::policy::{policy_request_schema, read_policy};
 use crate::fields;
 use crate::problem::{ErrorCode, Problem};
 use crate::request_object::{RequestObject, RequestValue};
@@ -24,6 +26,9 @@ pub(super) struct Decision {
     /// The scopes to allow, at most the requested ones; all of them if absent
     #[field(reader = Scopes)]
     pub(super) scopes: Option<ScopeSet>,
+    /// The rules for the client below its scopes; null for none. If absent, those that the request shows are kept
+    #[field(read = read_policy, schema = policy_request_schema, nullable)]
+    pub(super) policy: Option<ClientPolicy>,
 }
 
 /// A list of scopes.
@@ -113,14 +118,35 @@ pub(super) fn approved_scopes(
     Ok(scopes)
 }
 
-/// The policy that a grant gets: that of the user's latest one for the client.
+/// The policy that a grant keeps: that of the user's latest one for the client.
 pub(super) async fn kept_policy(
     state: &AppState,
     user: &SignedInUser,
-    client: &ResolvedClient,
-) -> Result<Value, Problem> {
-    let (store, id) = (&state.services.store, &client.reference.id);
-    Ok(policy_view(&store::oauth::grant::latest_policy(store, grantor(user), id).await?))
+    client: &ClientReference,
+) -> Result<ClientPolicy, Problem> {
+    Ok(store::oauth::grant::latest_policy(&state.services.store, grantor(user), client).await?)
+}
+
+/// The policy of the new grant: that of the decision, or the kept one.
+///
+/// # Errors
+/// 403 if it permits more than the kept one, and the user may not change grants or must prove their identity again.
+pub(super) async fn decided_policy(
+    state: &AppState,
+    decision: Decision,
+    user: &SignedInUser,
+    client: &ClientReference,
+) -> Result<ClientPolicy, Problem> {
+    let kept = kept_policy(state, user, client).await?;
+    let Some(policy) = decision.policy else { return Ok(kept) };
+    if policy.loosens(&kept) {
+        if user.user().role < UserRole::Developer {
+            let text = "Your role does not allow you to loosen the rules for this program";
+            return Err(Problem::new(ErrorCode::FORBIDDEN, text));
+        }
+        access::require_recent_authentication(user.tenant())?;
+    }
+    Ok(policy)
 }
 
 /// The user as grantor.

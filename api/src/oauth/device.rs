@@ -15,13 +15,13 @@ use super::DEVICE_PAGE;
 use super::authorization::{requested_scopes, resource_words};
 use super::client::{self, ClientError};
 use super::decision::{
-    ClientView, Decision, ScopeView, approved_scopes, client_problem, grantor, kept_policy, scope_views,
+    ClientView, Decision, ScopeView, approved_scopes, client_problem, decided_policy, grantor, kept_policy, scope_views,
 };
 use super::device_polls::POLL_INTERVAL;
 use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
 use super::form::{OAuthFields, OAuthForm};
 use super::resolved_client::ResolvedClient;
-use crate::credentials::policy::policy_schema;
+use crate::credentials::policy::{policy_schema, policy_view};
 use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
 use crate::problem::{ErrorCode, Problem};
@@ -103,6 +103,7 @@ async fn begin_form(state: &AppState, form: &OAuthForm<DeviceFields>) -> Result<
             user_code,
             expires_at: secret.expires_at,
             decision: DeviceDecision::Pending,
+            policy: None,
         };
         let mut batch = Batch::intake();
         store::oauth::device::create(&mut batch, &secret, &device);
@@ -183,7 +184,8 @@ pub struct DeviceRequestView {
     scopes: Vec<ScopeView>,
     /// `api`, `mcp`: the parts of the service that accept the tokens
     resources: Vec<&'static str>,
-    /// The rules of the user's latest grant for the client, which a new one keeps; null without a rule
+    /// The rules that a new grant keeps unless the decision has others: those of the user's latest grant for the client,
+    /// or for one of the same name; null without a rule
     #[schema(with = policy_schema)]
     policy: Value,
     /// When the code expires
@@ -224,7 +226,7 @@ pub async fn get(state: Arc<AppState>, user: SignedInUser, path: UserCodePath) -
         client: ClientView::from_client(&client),
         scopes: scope_views(device.scopes, &user),
         resources: resource_words(device.audience),
-        policy: kept_policy(&state, &user, &client).await?,
+        policy: policy_view(&kept_policy(&state, &user, &client.reference).await?),
         expires_at: JsonTimestamp(device.expires_at),
     })
 }
@@ -232,17 +234,21 @@ pub async fn get(state: Arc<AppState>, user: SignedInUser, path: UserCodePath) -
 /// `POST /auth/device-requests/{code}`.
 ///
 /// # Errors
-/// As [`get`]; 400 for scopes that were not requested; 403 when the user's role does not allow a scope, or the user must
-/// prove their identity again; 409 when the request was decided at the same time.
+/// As [`get`]; 400 for scopes that were not requested; 403 when the user's role does not allow a scope or looser rules, or
+/// the user must prove their identity again; 409 when the request was decided at the same time.
 pub async fn decide(state: Arc<AppState>, user: SignedInUser, request: DecideDevice) -> Result<OkResponse, Problem> {
     let DecideDevice { path, decision } = request;
-    let (device, _) = find_pending(&state, &user, &path).await?;
-    let decided = match decision.approve {
-        true => DeviceDecision::Approved(grantor(&user), approved_scopes(&decision, device.scopes, &user)?),
-        false => DeviceDecision::Denied,
+    let (device, client) = find_pending(&state, &user, &path).await?;
+    let (decided, policy) = match decision.approve {
+        true => {
+            let scopes = approved_scopes(&decision, device.scopes, &user)?;
+            let policy = decided_policy(&state, decision, &user, &client.reference).await?;
+            (DeviceDecision::Approved(grantor(&user), scopes), Some(policy))
+        }
+        false => (DeviceDecision::Denied, None),
     };
     let mut batch = Batch::progress();
-    store::oauth::device::decide(&state.services.store, &mut batch, &device, decided).await?;
+    store::oauth::device::decide(&state.services.store, &mut batch, &device, decided, policy).await?;
     match state.services.store.commit(batch).await {
         Ok(()) => Ok(OkResponse::OK),
         Err(CommitError::Conflict { .. }) => {

@@ -1,5 +1,6 @@
 //! Creating grants and tokens.
 
+use mail::client_policy::ClientPolicy;
 use mail::id::GrantId;
 use mail::oauth::scope::ScopeSet;
 use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
@@ -21,6 +22,8 @@ pub(super) struct GrantTerms {
     pub(super) client: ClientReference,
     pub(super) scopes: ScopeSet,
     pub(super) audience: Audience,
+    /// The rules for the client; `None` keeps those of the user's latest grant for it.
+    pub(super) policy: Option<ClientPolicy>,
 }
 
 /// The grantor as a user who may still give the grant; `None` if the user is gone or has a lower role.
@@ -37,9 +40,12 @@ pub(super) async fn create_grant(
     terms: GrantTerms,
 ) -> Result<(GrantId, TokenResponse), OAuthFailure> {
     let now = state.services.clock.now();
-    let GrantTerms { grantor, client, scopes, audience } = terms;
+    let GrantTerms { grantor, client, scopes, audience, policy } = terms;
     client::note_use(state, batch, &client).await?;
-    let policy = store::oauth::grant::latest_policy(&state.services.store, grantor, &client.id).await?;
+    let policy = match policy {
+        Some(policy) => policy,
+        None => store::oauth::grant::latest_policy(&state.services.store, grantor, &client).await?,
+    };
     store::oauth::grant::evict_oldest(&state.services.store, batch, grantor).await?;
     // The commit conflicts if the user is removed or gets another role meanwhile.
     store::user::check_unchanged(batch, user);

@@ -95,6 +95,7 @@ async fn exchange_code(state: &Arc<AppState>, form: &OAuthParameters) -> Result<
             client: code.client.clone(),
             scopes: code.scopes,
             audience: audience.unwrap_or(code.audience),
+            policy: code.policy.clone(),
         };
         let mut batch = Batch::progress();
         let (grant, response) = create_grant(state, &mut batch, &user, terms).await?;
@@ -213,7 +214,13 @@ async fn exchange_device_code(state: &Arc<AppState>, form: &OAuthParameters) -> 
         };
         let user = current_grantor(state, grantor).await?.ok_or_else(unknown)?;
         let mut batch = Batch::progress();
-        let terms = GrantTerms { grantor, client: device.client.clone(), scopes, audience: device.audience };
+        let terms = GrantTerms {
+            grantor,
+            client: device.client.clone(),
+            scopes,
+            audience: device.audience,
+            policy: device.policy.clone(),
+        };
         let (grant, response) = create_grant(state, &mut batch, &user, terms).await?;
         store::oauth::device::consume(&mut batch, &secret, &device);
         match state.services.store.commit(batch).await {

@@ -15,7 +15,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, timeout_at};
 
 use super::encoding::{CompressedBody, ContentEncoding, too_large};
-use super::memory_budget::{MemoryAllowance, MemoryShare};
+use super::memory_budget::{BUDGET_WAIT_MAX, MemoryAllowance, MemoryShare};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::Media;
 use crate::response::{BodyStream, BodyStreamError};
@@ -30,8 +30,6 @@ const RATE_BYTES_PER_S_MIN: u64 = 64 << 10;
 const DISCARD_TIME_MAX: Duration = Duration::from_secs(2);
 /// … and at most this many bytes.
 const DISCARD_BYTES_MAX: usize = 256 << 20;
-/// Longest total wait of a body for the memory budget.
-const BUDGET_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Largest initial buffer, whatever `Content-Length` announces.
 const FIRST_BYTES_MAX: usize = 256 << 10;
 /// Initial buffer without `Content-Length`.

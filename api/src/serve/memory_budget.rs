@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mail::cidr::client_prefix;
 use mail::id::AccountId;
@@ -36,6 +37,8 @@ const ACCOUNT_DIVISOR: usize = 2;
 const PUBLIC_BYTES: usize = 16 << 20;
 /// A network's quota of it is one eighth.
 const NETWORK_DIVISOR: usize = 8;
+/// Longest wait of a request for the budget.
+pub(crate) const BUDGET_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The memory budget, shared by all requests.
 #[derive(Debug, Clone)]

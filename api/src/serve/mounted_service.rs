@@ -1,27 +1,32 @@
 //! Requests for a service that is mounted on the API's port.
 //!
 //! ```text
-//! request ─► path? ─► head: refusal? ─► body (bounded) ─► MountedService::answer ─► dispatch for each operation
+//! request ─► path? ─► head: refusal? ─► credentials ─► body (bounded) ─► MountedService::answer ─► dispatch for each operation
 //! ```
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::header::CONTENT_LENGTH;
+use http::StatusCode;
+use http::header::{CONTENT_LENGTH, EXPECT};
 use http::request::Parts;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Body;
+use mail::id::AccountId;
 
 use super::body::{self, ResponseBody};
 use super::header_limits;
 use super::memory_budget::{MemoryHolder, MemoryShare};
-use crate::dispatch::{dispatch, problem_response};
-use crate::mounted_service::{MountedService, OperationDispatcher, ResponseTooLarge};
+use crate::access;
+use crate::approvals::policy;
+use crate::dispatch::{self, dispatch, problem_response};
+use crate::mounted_service::{AllowedOperation, MountedService, OperationDispatcher, ResponseTooLarge};
+use crate::operation::Operation;
 use crate::problem::Problem;
 use crate::request::Media;
 use crate::server::ApiServer;
-use crate::{access, dispatch};
+use crate::state::AppState;
 
 /// Largest response of an operation that a mounted service takes.
 const RESPONSE_BYTES_MAX: usize = 8 << 20;
@@ -37,16 +42,20 @@ where
     B::Error: std::fmt::Display,
 {
     let state = Arc::clone(&server.state);
-    let (head, mut body) = request.into_parts();
-    let refused = match header_limits::check_head(&head) {
-        Ok(()) => service.refusal(&head).map(|response| response.map(whole)),
-        Err(problem) => Some(problem_response(&problem, state.next_request_id(), &state.options.base_url)),
+    let (mut head, mut body) = request.into_parts();
+    head.extensions.insert(service.surface());
+    let account = match accept(&*service, &state, &head).await {
+        Ok(account) => account,
+        Err(response) => {
+            // A client that waits for `100 Continue` sends no body after a final response (RFC 9110 10.1.1).
+            if !head.headers.contains_key(EXPECT) {
+                state.background.tasks.spawn(body::drain(body));
+            }
+            return with_length(*response);
+        }
     };
-    if let Some(response) = refused {
-        state.background.tasks.spawn(body::drain(body));
-        return with_length(response);
-    }
-    let allowance = state.memory_budget.allowance(MemoryHolder::network(access::client_ip(&head)));
+    // A message may be larger than all that strangers of one network may hold.
+    let allowance = state.memory_budget.allowance(MemoryHolder::Account(account));
     let read = body::read_body(&mut body, &head.headers, service.body_bytes_max(), Media::Json, &allowance).await;
     if !body.is_end_stream() {
         state.background.tasks.spawn(body::drain(body));
@@ -54,6 +63,26 @@ where
     match read {
         Ok((content, _share)) => with_length(service.answer(server, head, content).await.map(whole)),
         Err(problem) => problem_response(&problem, state.next_request_id(), &state.options.base_url),
+    }
+}
+
+/// Checks a request before its body is read. Returns the account of its credentials.
+async fn accept(
+    service: &dyn MountedService,
+    state: &AppState,
+    head: &Parts,
+) -> Result<AccountId, Box<http::Response<ResponseBody>>> {
+    let refusal = |problem: &Problem| problem_response(problem, state.next_request_id(), &state.options.base_url);
+    header_limits::check_head(head).map_err(|problem| Box::new(refusal(&problem)))?;
+    if let Some(response) = service.refusal(head) {
+        return Err(Box::new(response.map(whole)));
+    }
+    match access::authenticate_program(state, head).await {
+        Ok(tenant) => Ok(tenant.account().id),
+        Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
+            Err(Box::new(service.unauthorized().map(whole)))
+        }
+        Err(problem) => Err(Box::new(refusal(&problem))),
     }
 }
 
@@ -80,10 +109,17 @@ impl OperationDispatcher for ApiServer {
         })
     }
 
-    fn authenticate<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<(), Problem>> {
+    fn allowed_operations<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Vec<AllowedOperation>, Problem>> {
         Box::pin(async move {
             let tenant = access::authenticate_program(&self.state, head).await?;
-            dispatch::count_request(&self.state, &tenant)
+            dispatch::count_request(&self.state, &tenant)?;
+            let is_allowed = |operation: &&Operation| {
+                operation.scope().is_some()
+                    && access::authorize_program(&tenant, operation).is_ok()
+                    && policy::decide(tenant.policy(), operation).is_ok()
+            };
+            let allowed = self.router.operations().iter().filter(is_allowed);
+            Ok(allowed.map(|operation| (operation.method.clone(), operation.path)).collect())
         })
     }
 }

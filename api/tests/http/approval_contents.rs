@@ -187,6 +187,23 @@ async fn sends_are_counted_when_they_are_held() {
 }
 
 #[tokio::test]
+async fn a_held_batch_stops_at_its_size() {
+    let world = World::start().await;
+    let template = json!({
+        "name": "Long", "alias": "long", "subject": "s", "text": "x".repeat(400 << 10), "from": "ada@example.com",
+    });
+    assert_eq!(world.call(Method::POST, "/templates", &template).await.status, StatusCode::OK);
+    assert_eq!(world.call(Method::POST, "/templates/long/publish", &json!({})).await.status, StatusCode::OK);
+    let (_, secret) = key_with_policy(&world, "full", json!({"approve": ["send"]})).await;
+    let email = |template: &str| json!({"to": "grace@example.net", "template": template});
+    // The unknown template is not reached.
+    let emails = [email("long"), email("long"), email("long"), email("missing")];
+    let held = world.call_as(&secret, Method::POST, "/emails/batch", &json!({"emails": emails})).await;
+    assert_eq!((held.status, held.code().as_str()), (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large"));
+    world.end().await;
+}
+
+#[tokio::test]
 async fn a_batch_keeps_its_validation() {
     let world = World::start().await;
     let (_, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
@@ -246,6 +263,34 @@ async fn a_policy_is_loosened_only_with_a_recent_proof_of_identity() {
     assert_eq!(stricter.status, StatusCode::OK, "{:?}", stricter.json());
     let renamed = world.call_with_session(&session, Method::PATCH, &path, &json!({"name": "renamed"})).await;
     assert_eq!(renamed.json()["api_key"]["policy"]["sends_per_day"], 4);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn addresses_are_added_and_keys_enabled_only_with_a_recent_proof_of_identity() {
+    let world = World::start().await;
+    let session = world.session(1).await;
+    let create = json!({"name": "n", "allowed_ips": ["192.0.2.0/24"]});
+    for (list, field) in [("api-keys", "api_key"), ("smtp-credentials", "smtp_credential")] {
+        let created = world.call(Method::POST, &format!("/{list}"), &create).await.json();
+        let path = format!("/api/{list}/{}", created[field]["id"].as_str().unwrap());
+        let change = async |body: Value| world.call_with_session(&session, Method::PATCH, &path, &body).await;
+        assert_eq!(change(json!({"enabled": false})).await.status, StatusCode::OK);
+        world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
+        for looser in [
+            json!({"allowed_ips": []}),
+            json!({"allowed_ips": ["192.0.2.0/24", "198.51.100.1"]}),
+            json!({"allowed_ips": ["192.0.0.0/16"]}),
+            json!({"enabled": true}),
+        ] {
+            assert_eq!(change(looser.clone()).await.code(), "reauthentication_required", "{path}: {looser}");
+        }
+        let stricter = change(json!({"allowed_ips": ["192.0.2.7"], "enabled": false})).await;
+        assert_eq!(stricter.status, StatusCode::OK, "{:?}", stricter.json());
+        // A key needs no proof.
+        let by_key = world.call(Method::PATCH, path.strip_prefix("/api").unwrap(), &json!({"enabled": true})).await;
+        assert_eq!(by_key.status, StatusCode::OK);
+    }
     world.end().await;
 }
 

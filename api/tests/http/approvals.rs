@@ -326,6 +326,47 @@ async fn the_audit_log_names_actor_object_and_result() {
     world.end().await;
 }
 
+#[tokio::test]
+async fn the_audit_log_names_the_approval_and_who_approved() {
+    let world = World::start().await;
+    let (_, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
+    let held = send(&world, &secret, &email_to("grace@example.net")).await;
+    let approval = read_held(&world, &secret, &held).await;
+    let session = world.session(1).await;
+    let done = decide(&world, &session, &approval, "approve", &approval["hash"]).await.json();
+    assert_eq!(done["approval"]["status"], "executed", "{done}");
+    let log = world.get(&format!("/audit-log?object_id={}", approval["id"].as_str().unwrap())).await.json();
+    let seen: Vec<_> = log["entries"].as_array().unwrap().iter().map(|e| (&e["operation"], &e["status"])).collect();
+    let expected =
+        [(json!("send_email"), json!(200)), (json!("approve_request"), json!(200)), (json!("send_email"), json!(202))];
+    for (operation, status) in &expected {
+        assert!(seen.contains(&(operation, status)), "{log}");
+    }
+    let entry = |surface: &str, status: u64| {
+        let entries = log["entries"].as_array().unwrap();
+        entries.iter().find(|e| e["surface"] == surface && e["status"] == status).unwrap().clone()
+    };
+    let (executed, held) = (entry("approval", 200), entry("api", 202));
+    assert_eq!((&executed["approval_id"], &held["approval_id"]), (&approval["id"], &approval["id"]));
+    assert_eq!(executed["approved_by"], done["approval"]["decided_by"], "{done}");
+    assert!(executed["approved_by"].is_string() && held["approved_by"].is_null());
+    assert_eq!(held["object_id"], approval["id"]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_suppression_that_is_deleted_by_its_address_is_named_by_its_id() {
+    let world = World::start().await;
+    let made = world.call(Method::POST, "/suppressions", &json!({"email": "grace@example.net"})).await.json();
+    let deleted = world.call(Method::DELETE, "/suppressions/grace@example.net", &Value::Null).await;
+    assert_eq!(deleted.status, StatusCode::OK);
+    let log = world.get("/audit-log?operation=delete_suppression").await.json();
+    let entry = &log["entries"][0];
+    assert_eq!((&entry["object_id"], &entry["path"]), (&deleted.json()["id"], &json!("/suppressions/[redacted]")));
+    assert!(made.to_string().contains(entry["object_id"].as_str().unwrap()), "{made}");
+    world.end().await;
+}
+
 static BEGUN: Semaphore = Semaphore::const_new(0);
 static RELEASE: Semaphore = Semaphore::const_new(0);
 

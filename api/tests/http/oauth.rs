@@ -35,7 +35,7 @@ fn with<'a>(fields: &[(&'a str, &'a str)], name: &'a str, value: &'a str) -> Vec
     kept.chain((!value.is_empty()).then_some((name, value))).collect()
 }
 
-async fn post_form(world: &World, path: &str, fields: &[(&str, &str)]) -> TestResponse {
+pub(crate) async fn post_form(world: &World, path: &str, fields: &[(&str, &str)]) -> TestResponse {
     let request = Request::post(path)
         .header("host", "test")
         .header("content-type", "application/x-www-form-urlencoded")
@@ -49,15 +49,15 @@ async fn register(world: &World, metadata: &Value) -> TestResponse {
 }
 
 /// A program that registered itself, and the user who decides.
-struct Program<'w> {
+pub(crate) struct Program<'w> {
     world: &'w World,
     user: TestSession,
-    id: String,
+    pub(crate) id: String,
     challenge: String,
 }
 
 impl<'w> Program<'w> {
-    async fn of_user(world: &'w World, user: TestSession) -> Self {
+    pub(crate) async fn of_user(world: &'w World, user: TestSession) -> Self {
         let metadata = json!({"client_name": "Editor", "redirect_uris": [REDIRECT_URI, "http://127.0.0.1/cb"]});
         let registered = register(world, &metadata).await;
         assert_eq!(registered.status, StatusCode::CREATED);
@@ -65,11 +65,11 @@ impl<'w> Program<'w> {
         Self { world, user, id, challenge: pkce::challenge_of(VERIFIER) }
     }
 
-    async fn new(world: &'w World) -> Self {
+    pub(crate) async fn new(world: &'w World) -> Self {
         Self::of_user(world, world.session(1).await).await
     }
 
-    fn request(&self) -> Vec<(&str, &str)> {
+    pub(crate) fn request(&self) -> Vec<(&str, &str)> {
         vec![
             ("response_type", "code"),
             ("client_id", &self.id),
@@ -82,18 +82,18 @@ impl<'w> Program<'w> {
         ]
     }
 
-    async fn ask(&self, fields: &[(&str, &str)]) -> TestResponse {
+    pub(crate) async fn ask(&self, fields: &[(&str, &str)]) -> TestResponse {
         let path = format!("/auth/authorization-request?{}", encode(fields));
         self.world.call_with_session(&self.user, Method::GET, &path, &Value::Null).await
     }
 
-    async fn decide(&self, fields: &[(&str, &str)], decision: &Value) -> TestResponse {
+    pub(crate) async fn decide(&self, fields: &[(&str, &str)], decision: &Value) -> TestResponse {
         let path = format!("/auth/authorization-request?{}", encode(fields));
         self.world.call_with_session(&self.user, Method::POST, &path, decision).await
     }
 
     /// The code of an approved request.
-    async fn code(&self, fields: &[(&str, &str)], scopes: &[&str]) -> String {
+    pub(crate) async fn code(&self, fields: &[(&str, &str)], scopes: &[&str]) -> String {
         let decided = self.decide(fields, &json!({"approve": true, "scopes": scopes})).await;
         assert_eq!(decided.status, StatusCode::OK, "{}", decided.json());
         let target = decided.json()["redirect_to"].as_str().unwrap().to_owned();
@@ -111,7 +111,7 @@ impl<'w> Program<'w> {
         ]
     }
 
-    async fn exchange(&self, code: &str) -> TestResponse {
+    pub(crate) async fn exchange(&self, code: &str) -> TestResponse {
         post_form(self.world, "/oauth/token", &self.token_request(code)).await
     }
 
@@ -121,20 +121,20 @@ impl<'w> Program<'w> {
     }
 
     /// Tokens of a new grant with these scopes.
-    async fn tokens(&self, scopes: &[&str]) -> Tokens {
+    pub(crate) async fn tokens(&self, scopes: &[&str]) -> Tokens {
         let code = self.code(&self.request(), scopes).await;
         Tokens::read(&self.exchange(&code).await)
     }
 }
 
-struct Tokens {
-    access: String,
+pub(crate) struct Tokens {
+    pub(crate) access: String,
     refresh: String,
     scope: String,
 }
 
 impl Tokens {
-    fn read(response: &TestResponse) -> Self {
+    pub(crate) fn read(response: &TestResponse) -> Self {
         assert_eq!(response.status, StatusCode::OK, "{}", response.json());
         assert_eq!(response.headers["cache-control"], "no-store");
         let body = response.json();

@@ -59,7 +59,7 @@ async fn suppression_is_added_shown_and_removed() {
         assert_eq!(world.get(&format!("/suppressions/{name}")).await.json()["suppression"], *suppression);
     }
     let removed = call(&world, Method::DELETE, "/suppressions/ada@example.net").await;
-    assert_eq!((removed.status, removed.json()), (StatusCode::OK, json!({"ok": true})));
+    assert_eq!((removed.status, &removed.json()["ok"]), (StatusCode::OK, &json!(true)));
     for name in ["ada@example.net", suppression["id"].as_str().unwrap(), "nonsense", "sup_x", "%ff"] {
         assert_eq!(world.get(&format!("/suppressions/{name}")).await.status, StatusCode::NOT_FOUND, "{name}");
         let removed = call(&world, Method::DELETE, &format!("/suppressions/{name}")).await;
@@ -212,7 +212,7 @@ async fn complaint_removal_needs_force() {
     let bad = call(&world, Method::DELETE, "/suppressions/angry@example.net?force=maybe").await;
     assert_eq!(bad.status, StatusCode::BAD_REQUEST);
     let forced = call(&world, Method::DELETE, "/suppressions/angry@example.net?force=true").await;
-    assert_eq!(forced.json(), json!({"ok": true}));
+    assert_eq!(forced.json()["ok"], true);
     world.end().await;
 }
 

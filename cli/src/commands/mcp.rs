@@ -9,12 +9,14 @@ use clap::{Arg, ArgAction, Command};
 use futures_util::future::BoxFuture;
 use http::header::CONTENT_TYPE;
 use mcp::api_tools::ApiTools;
-use mcp::backend::{Backend, NoReply, OperationCall, Reply};
+use mcp::backend::{Backend, NoReply, OperationCall, Reply, rights_of_reply};
+use mcp::caller_rights::CallerRights;
+use mcp::operation_table::OperationTable as McpTable;
 use mcp::toolset::{TOOLSETS, ToolSelection};
 use serde_json::{Map, Value, json};
 
 use super::workflow::WorkflowRun;
-use crate::client::{ApiClient, Call};
+use crate::client::{ApiClient, Call, Credential};
 use crate::error::{ApiError, CliError};
 use crate::example;
 use crate::operation::OperationTable;
@@ -79,6 +81,17 @@ impl Backend for ClientBackend {
                 Err(CliError::Api(error)) => Ok(error_reply(*error)),
                 Err(error) => Err(NoReply(error.to_string())),
             }
+        })
+    }
+
+    fn caller_rights(&self) -> BoxFuture<'_, Result<CallerRights, NoReply>> {
+        Box::pin(async move {
+            let reply = self.perform(OperationCall::get("get_account", "/account")).await?;
+            Ok(match (rights_of_reply(&reply), self.client.credential()) {
+                (CallerRights::Unknown, _) => CallerRights::Unknown,
+                (_, Credential::SignIn(sign_in)) => CallerRights::of_scopes(&sign_in.scope().await, McpTable::get()),
+                (rights, Credential::Key(_)) => rights,
+            })
         })
     }
 }

@@ -99,6 +99,8 @@ async fn a_call_that_needs_approval_is_not_done_yet() {
     let backend = FakeBackend::default().with("send_email", 202, &held);
     let (result, _) = call(backend, "send_email", json!({"to": ["b@example.net"]})).await;
     assert!(!result.is_error && text(&result).starts_with("Nothing was done yet"), "{}", text(&result));
+    assert!(text(&result).contains("get_approval with the id apr_1 reads the outcome"), "{}", text(&result));
+    assert!(Catalog::get().operations().any(|operation| operation.id == "get_approval"));
     assert_eq!(result.structured, Some(held));
 }
 
@@ -120,6 +122,30 @@ async fn unknown_credentials_and_tools_are_errors_of_the_protocol() {
     assert_eq!(tools.check_access().await, Err(ToolError::Unauthorized));
     let forbidden = FakeBackend::default().with("get_account", 403, &json!({}));
     assert_eq!(ApiTools::new(ToolSelection::default(), forbidden).check_access().await, Ok(()));
+}
+
+#[tokio::test]
+async fn the_list_has_what_the_credentials_allow() {
+    let names = async |status: u16, account: Value| {
+        let backend = FakeBackend::default().with("get_account", status, &account);
+        let tools = ApiTools::new(ToolSelection::default(), backend).list().await.unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = names(200, json!({})).await;
+    assert!(
+        ["send_email", "create_suppression", "find_operations"].iter().all(|name| all.contains(&(*name).to_owned()))
+    );
+    let of_sending_key = names(403, json!({"error": {"code": "forbidden"}})).await;
+    assert!(
+        of_sending_key.contains(&"send_email".to_owned()) && of_sending_key.contains(&"find_operations".to_owned())
+    );
+    for other in ["create_suppression", "diagnose_domain", "list_templates"] {
+        assert!(!of_sending_key.contains(&other.to_owned()), "{other}");
+    }
+    let backend = FakeBackend::default().with("get_account", 403, &json!({"error": {"code": "forbidden"}}));
+    let (found, _) = call(backend, "find_operations", json!({"query": "create template"})).await;
+    let found = found.structured.unwrap();
+    assert!(found["operations"].as_array().unwrap().iter().all(|one| one["operation"] != "create_template"));
 }
 
 #[tokio::test]

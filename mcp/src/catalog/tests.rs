@@ -88,7 +88,7 @@ fn no_tool_returns_or_takes_a_secret() {
     let returns_secret = |operation: &Operation| {
         let (mut seen, mut found) = (Vec::new(), Vec::new());
         if let Some(schema) = &operation.response.schema {
-            fields(schema, &catalog.table, &mut seen, &mut found);
+            fields(schema, catalog.table, &mut seen, &mut found);
         }
         found
             .iter()

@@ -1,6 +1,7 @@
 //! Authorization codes. A used code keeps its row for [`CODE_MEMORY`], so that its reuse is noticed.
 
 use jiff::Timestamp;
+use mail::client_policy::ClientPolicy;
 use mail::id::GrantId;
 use mail::oauth::scope::ScopeSet;
 use mail::oauth::secret::OAuthSecret;
@@ -23,6 +24,8 @@ struct AuthorizationCodeRow {
     scopes: ScopeSet,
     audience: Audience,
     challenge: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    policy: Option<ClientPolicy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     grant: Option<GrantId>,
 }

@@ -1,6 +1,7 @@
 //! Device authorizations (RFC 8628): one row each, and a key by user code.
 
 use jiff::Timestamp;
+use mail::client_policy::ClientPolicy;
 use mail::oauth::scope::ScopeSet;
 use mail::oauth::secret::OAuthSecret;
 use mail::oauth::{Audience, ClientReference, DeviceAuthorization, DeviceDecision, Grantor};
@@ -34,6 +35,8 @@ struct DeviceAuthorizationRow {
     expires_at: Timestamp,
     #[serde(default, with = "DeviceDecisionRow", skip_serializing_if = "is_pending")]
     decision: DeviceDecision,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    policy: Option<ClientPolicy>,
 }
 stored!(DeviceAuthorization as DeviceAuthorizationRow);
 
@@ -70,7 +73,8 @@ pub async fn find_by_user_code(store: &Store, user_code: &str) -> Result<Option<
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Records the user's decision. The commit conflicts if the stored row has changed since it was read.
+/// Records the user's decision, with the rules for an approved client. The commit conflicts if the stored row has changed
+/// since it was read.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -79,10 +83,11 @@ pub async fn decide(
     batch: &mut Batch,
     before: &DeviceAuthorization,
     decision: DeviceDecision,
+    policy: Option<ClientPolicy>,
 ) -> Result<(), ReadError> {
     let Some(row_key) = store.get(&key_by_user_code(&before.user_code)).await? else { return Ok(()) };
     batch.check(row_key.clone(), Some(codec::encode(before)));
-    batch.put(row_key, codec::encode(&DeviceAuthorization { decision, ..before.clone() }));
+    batch.put(row_key, codec::encode(&DeviceAuthorization { decision, policy, ..before.clone() }));
     Ok(())
 }
 

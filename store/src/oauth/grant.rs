@@ -132,15 +132,21 @@ pub async fn evict_oldest(store: &Store, batch: &mut Batch, grantor: Grantor) ->
     Ok(())
 }
 
-/// The policy of the user's newest grant to a client; without rules if there is none. A new grant keeps it, so that
-/// asking for consent again lifts nothing.
+/// The policy of the user's newest grant to a client; without rules if there is none. A new grant keeps it unless the
+/// user decides otherwise, so that asking for consent again lifts nothing. A client that registers again has a new id, so
+/// a grant to one of the same name counts, too: rules only take away.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn latest_policy(store: &Store, grantor: Grantor, client: &str) -> Result<ClientPolicy, ReadError> {
+pub async fn latest_policy(
+    store: &Store,
+    grantor: Grantor,
+    client: &ClientReference,
+) -> Result<ClientPolicy, ReadError> {
     let grants = list_of_user(store, grantor.account, grantor.user).await?;
-    let latest = grants.into_iter().rev().find(|grant| grant.client.id == client);
-    Ok(latest.map(|grant| grant.policy).unwrap_or_default())
+    let by_id = grants.iter().rev().find(|grant| grant.client.id == client.id);
+    let latest = by_id.or_else(|| grants.iter().rev().find(|grant| grant.client.name == client.name));
+    Ok(latest.map(|grant| grant.policy.clone()).unwrap_or_default())
 }
 
 /// Deletes an account's expired grants, scanning at most `limit` rows from a key on. Returns the key to continue from

@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use mail::approval::CONTENT_BYTES_MAX;
 use mail::draft::Draft;
 use mail::idempotency::{IdempotencyScope, IdempotentResult};
 use queue::idempotency::{IdempotencyGuard, InProgressHold};
@@ -19,12 +20,14 @@ use queue::intake::SubmitReceipt;
 use queue::submit_error::SubmitError;
 use store::access::Tenant;
 use store::engine::Batch;
+use tokio::time::Instant;
 
 use super::BatchRequest;
 use super::response::{BatchEntry, BatchResponse, batch_outcome};
 use crate::emails::send::{SendRequest, SendResponse};
 use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, store_unconfirmed, stored_outcome};
 use crate::problem::Problem;
+use crate::serve::memory_budget::{BUDGET_WAIT_MAX, MemoryAllowance, MemoryHolder, MemoryShare};
 use crate::state::AppState;
 
 /// An email of the batch before the intake's result.
@@ -117,12 +120,38 @@ fn first_unconfirmed(outcomes: &SubmitResults) -> Option<mail::id::EmailId> {
     })
 }
 
+/// The memory of rendered emails: a small request can name a large template a hundred times.
+struct RenderedMemory {
+    allowance: MemoryAllowance,
+    share: MemoryShare,
+}
+
+impl RenderedMemory {
+    fn new(state: &AppState, tenant: &Tenant) -> Self {
+        let holder = MemoryHolder::Account(tenant.account().id);
+        Self { allowance: state.memory_budget.allowance(holder), share: MemoryShare::default() }
+    }
+
+    /// Charges an email to the account until the batch ends.
+    async fn charge(&mut self, draft: &Draft) -> Result<(), Problem> {
+        let bytes = draft.text_bytes();
+        match self.allowance.grow_until(&mut self.share, bytes, Instant::now() + BUDGET_WAIT_MAX).await {
+            true => Ok(()),
+            false => {
+                self.share.shrink(bytes);
+                Err(Problem::busy())
+            }
+        }
+    }
+}
+
 /// Prepares one email; returns its draft if it is to be submitted.
 async fn prepare_item(
     state: &AppState,
     tenant: &Tenant,
     index: usize,
     item: Result<SendRequest, Problem>,
+    memory: &mut RenderedMemory,
 ) -> (BatchItem, Option<Draft>) {
     let prepared = async {
         let SendRequest { email, mut warnings, claim } = item?;
@@ -132,7 +161,12 @@ async fn prepare_item(
             }
             RequestDecision::Proceed(guard) => guard,
         };
+        // The texts of other emails are charged with the body.
+        let is_rendered = email.template.is_some();
         let draft = email.into_draft(state, tenant, &mut warnings).await?;
+        if is_rendered {
+            memory.charge(&draft).await?;
+        }
         Ok((BatchItem::Submitted(warnings, guard), Some(draft)))
     };
     prepared.await.unwrap_or_else(|problem| (BatchItem::Settled(Err(problem)), None))
@@ -157,10 +191,11 @@ pub async fn send_batch(
         None => Vec::new().into_iter(),
     };
     let (mut prepared, mut drafts) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
+    let mut memory = RenderedMemory::new(&state, &tenant);
     for (index, item) in items.into_iter().enumerate() {
         let (batch_item, draft) = match settled.next().flatten() {
             Some(entry) => (BatchItem::Settled(Ok(entry)), None),
-            None => prepare_item(&state, &tenant, index, item).await,
+            None => prepare_item(&state, &tenant, index, item, &mut memory).await,
         };
         prepared.push(batch_item);
         drafts.extend(draft);
@@ -192,8 +227,9 @@ pub async fn send_batch(
 ///
 /// # Errors
 /// The errors of all emails that are invalid or whose template cannot be rendered: a batch that waits for approval is
-/// valid as a whole.
+/// valid as a whole. 413 once they are larger than what an approval may hold.
 pub async fn resolve_batch(state: Arc<AppState>, tenant: Tenant, request: BatchRequest) -> Result<Vec<Draft>, Problem> {
+    let mut bytes = 0;
     let (mut drafts, mut problems) = (Vec::with_capacity(request.items.len()), Vec::new());
     for (index, item) in request.items.into_iter().enumerate() {
         let resolved = match item {
@@ -201,9 +237,46 @@ pub async fn resolve_batch(state: Arc<AppState>, tenant: Tenant, request: BatchR
             Err(problem) => Err(problem),
         };
         match resolved {
-            Ok(draft) => drafts.push(draft),
+            Ok(draft) => {
+                bytes += draft.text_bytes();
+                drafts.push(draft);
+            }
             Err(problem) => problems.push((index, problem)),
+        }
+        if bytes > CONTENT_BYTES_MAX {
+            return Err(Problem::held_content_too_large());
         }
     }
     if problems.is_empty() { Ok(drafts) } else { Err(Problem::from_batch(&problems)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use mail::address::Mailbox;
+    use mail::id::AccountId;
+
+    use super::*;
+    use crate::emails::send_email::SendEmail;
+    use crate::serve::memory_budget::MemoryBudget;
+
+    #[tokio::test(start_paused = true)]
+    async fn rendered_emails_are_charged_until_the_batch_ends() {
+        let budget = MemoryBudget::new(10 << 20, 0);
+        let allowance = budget.allowance(MemoryHolder::Account(AccountId::from_bytes([1; 16])));
+        let mut memory = RenderedMemory { allowance, share: MemoryShare::default() };
+        let email = || SendEmail {
+            from: Some(Mailbox { name: None, address: "a@example.com".parse().unwrap() }),
+            subject: Some("s".to_owned()),
+            html: Some("x".repeat(1 << 20)),
+            ..SendEmail::default()
+        };
+        let mut charged = 0;
+        while memory.charge(&email().into_draft_without_template().unwrap()).await.is_ok() {
+            charged += 1;
+        }
+        assert_eq!(charged, 3, "half of the pool for large requests");
+        assert!(budget.available_bytes() < 7 << 20);
+        drop(memory);
+        assert_eq!(budget.available_bytes(), 10 << 20);
+    }
 }

@@ -49,6 +49,8 @@ struct AuditEntry {
     api_key_id: Option<String>,
     grant_id: Option<String>,
     user_id: Option<String>,
+    approval_id: Option<String>,
+    approved_by: Option<String>,
     ip: Option<String>,
     created_at: String,
 }
@@ -141,7 +143,15 @@ fn row(entry: &AuditEntry) -> Row {
             }
             div.small.soft { (entry.surface()) }
         })
-        .cell(entry.result())
+        .cell(maud! {
+            (entry.result())
+            @if let Some(id) = &entry.approval_id {
+                div.small.soft {
+                    a href=(format!("/dashboard/approvals/{}", encode(id))) { "Approval" }
+                    @if let Some(user) = &entry.approved_by { " by " a href=(filtered("user_id", user)) { code { (user) } } }
+                }
+            }
+        })
         .cell(maud! {
             @match &entry.ip {
                 Some(ip) => { (ip) }

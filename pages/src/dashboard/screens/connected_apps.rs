@@ -152,7 +152,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         @if context.allows("update_grant") {
             section.card {
                 h2 { "Policy" }
-                p.soft { "The rules hold below what was allowed. They are kept when the same user allows the program again." }
+                p.soft { "The rules hold below what was allowed. When the same user allows the program again, the form begins with them." }
                 (rules.within(context))
             }
         }

@@ -8,10 +8,10 @@ use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::client_policy::Policy;
+use super::client_policy::{self, Policy};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::form::{Control, Field, Form, read_fields};
 use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::notice::Notice;
@@ -86,23 +86,40 @@ pub(super) fn scope_text(scope: &str) -> &'static str {
     }
 }
 
-/// The form that allows the request. The user may take scopes away; those that the role does not allow are not offered.
-pub(super) fn allow_form(scopes: &[ConsentScope]) -> Form<'static> {
+/// The form that allows the request. The user may take scopes away, and set rules for what the program sends or changes;
+/// scopes that the role does not allow are not offered.
+pub(super) fn allow_form(scopes: &[ConsentScope], policy: Option<&Policy>) -> Form<'static> {
     let permitted: Vec<&ConsentScope> = scopes.iter().filter(|scope| scope.permitted).collect();
     let choices = permitted.iter().map(|scope| (scope.scope.clone(), scope_text(&scope.scope).to_owned())).collect();
     let chosen: Vec<&str> = permitted.iter().map(|scope| scope.scope.as_str()).collect();
-    let field = Field::new("scopes", "The program may", Control::Checkboxes(choices)).value(chosen.join("\n"));
-    Form::new("allow", "Allow", vec![field])
+    let only_reads = chosen.iter().all(|scope| *scope == "read");
+    let mut fields =
+        vec![Field::new("scopes", "The program may", Control::Checkboxes(choices)).value(chosen.join("\n"))];
+    if !only_reads {
+        fields.extend(client_policy::fields(true, policy));
+    }
+    Form::new("allow", "Allow", fields)
 }
 
 pub(super) fn deny_form() -> Form<'static> {
     Form::new("deny", "Do not allow", Vec::new()).secondary()
 }
 
-/// The decision of a form, as the operations take it.
-pub(super) fn decision(context: &Context<'_>, approve: bool) -> Value {
-    let scopes: Vec<&str> = context.form().all("scopes").collect();
-    if approve { json!({"approve": true, "scopes": scopes}) } else { json!({"approve": false}) }
+/// The decision of a form, as the operations take it. A form without rules keeps those of the last time.
+///
+/// # Errors
+/// The form has a number that is none.
+pub(super) fn decision(context: &Context<'_>, approve: bool) -> Result<Value, Failure> {
+    if !approve {
+        return Ok(json!({"approve": false}));
+    }
+    let form = context.form();
+    let rules = client_policy::fields(true, None);
+    let has_rules = rules.iter().any(|field| form.find(&field.name).is_some());
+    let mut body = if has_rules { read_fields(&rules, form)? } else { json!({}) };
+    body["approve"] = true.into();
+    body["scopes"] = form.all("scopes").collect();
+    Ok(body)
 }
 
 /// The client, with how far it is known.
@@ -143,7 +160,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         return Ok(refused_page(&request, error).into());
     }
     let account = context.viewer.map_or("", |viewer| viewer.email.as_str());
-    let (allow, deny) = (allow_form(&request.scopes), deny_form());
+    let (allow, deny) = (allow_form(&request.scopes, request.policy.as_ref()), deny_form());
     let can_allow = request.scopes.iter().any(|scope| scope.permitted);
     let missing = missing_scopes(&request.scopes);
     let destination = match request.redirect.is_local {
@@ -167,9 +184,9 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.form_target(form_target(&request.redirect.uri)).into())
 }
 
-/// The rules of the client's latest grant of this user, which a new one gets, too.
+/// The rules of the client's latest grant of this user, which a new one gets unless the form changes them.
 pub(super) fn kept_policy(policy: Option<&Policy>) -> Option<String> {
-    policy.map(|policy| format!("{}. These rules of the last time are kept.", policy.summary()))
+    policy.map(|policy| format!("{}. These are the rules of the last time.", policy.summary()))
 }
 
 fn resources_text(resources: &[String]) -> &'static str {
@@ -207,7 +224,7 @@ async fn decide(context: &Context<'_>, approve: bool) -> Result<Outcome, Failure
     struct DecisionResponse {
         redirect_to: String,
     }
-    let call = call(context, "decide_authorization_request").json(decision(context, approve));
+    let call = call(context, "decide_authorization_request").json(decision(context, approve)?);
     let decided: DecisionResponse = context.read(&call).await?;
     Ok(Outcome::Leave(decided.redirect_to))
 }
@@ -242,7 +259,7 @@ mod tests {
         assert_harmless(&html);
         assert_eq!(origin, "https://client.example");
         assert!(html.contains("client.example") && html.contains("ada@example.com"), "{html}");
-        assert!(html.contains("sends only to *@example.com; asks for approval to send. These rules"), "{html}");
+        assert!(html.contains("sends only to *@example.com; asks for approval to send. These are the rules"), "{html}");
         assert!(html.contains("does not allow you to give: send") && !html.contains("value=\"send\""), "{html}");
         let calls = backend.calls("get_authorization_request");
         assert!(calls[0].query.contains(&("state".to_owned(), "a&b".to_owned())), "{calls:?}");
@@ -263,6 +280,30 @@ mod tests {
             let calls = backend.calls("decide_authorization_request");
             assert_eq!(calls.last().unwrap().body, CallBody::Json(body));
         }
+    }
+
+    #[test]
+    fn the_form_sets_the_rules_of_a_program_that_sends() {
+        let mut asked = request(Value::Null);
+        asked["scopes"][1]["permitted"] = true.into();
+        let backend = FakeBackend::new()
+            .answer("get_authorization_request", asked)
+            .answer("decide_authorization_request", json!({"redirect_to": "https://client.example/cb?code=x"}));
+        let PageContent::FormTarget { html, .. } = backend.get(TARGET).content else { panic!("no page") };
+        assert!(html.contains("name=\"policy.recipients\"") && html.contains("*@example.com</textarea>"), "{html}");
+        let fields = [
+            ("scopes", "send"),
+            ("policy.recipients", "grace@example.net"),
+            ("policy.from", ""),
+            ("policy.sends_per_day", "50"),
+            ("policy.approve", "delete"),
+        ];
+        assert_eq!(backend.post(TARGET, "allow", &fields).status, 303);
+        let policy = json!({
+            "recipients": ["grace@example.net"], "from": null, "sends_per_day": 50, "categories": [], "approve": ["delete"],
+        });
+        let body = json!({"approve": true, "scopes": ["send"], "policy": policy});
+        assert_eq!(backend.calls("decide_authorization_request")[0].body, CallBody::Json(body));
     }
 
     #[test]

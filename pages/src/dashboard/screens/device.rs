@@ -70,7 +70,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         Err(failure) => return Err(failure),
     };
     let account = context.viewer.map_or("", |viewer| viewer.email.as_str());
-    let (allow, deny) = (allow_form(&request.scopes), deny_form());
+    let (allow, deny) = (allow_form(&request.scopes, request.policy.as_ref()), deny_form());
     let can_allow = request.scopes.iter().any(|scope| scope.permitted);
     let missing = missing_scopes(&request.scopes);
     let facts = client_facts(&request.client, account)
@@ -114,7 +114,7 @@ async fn enter(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 async fn decide(context: &Context<'_>, approve: bool) -> Result<Outcome, Failure> {
     let call = Call::new("decide_device_request").parameter("code", context.query().get("code"));
-    context.perform(&call.json(decision(context, approve))).await?;
+    context.perform(&call.json(decision(context, approve)?)).await?;
     Ok(Outcome::SeeOther(format!("{PATH}?device={}", if approve { "allowed" } else { "denied" })))
 }
 

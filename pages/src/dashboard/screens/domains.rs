@@ -14,12 +14,14 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+use explain::domain::{DomainStanding, RecordStanding};
 use hypertext::{Buffer, maud_borrow, prelude::*};
 use serde::Deserialize;
 
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
+use crate::dashboard::form::plain;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{FormRow, PageAccess, PageRow, View};
@@ -138,7 +140,6 @@ struct SendingDomain {
     #[serde(default)]
     records: Vec<DomainRecord>,
     degraded_since: Option<String>,
-    verified_at: Option<String>,
     last_checked_at: Option<String>,
     created_at: String,
 }
@@ -177,6 +178,19 @@ impl SendingDomain {
         if self.degraded_since.is_some() { Badge::new("Degraded", Tone::Warning) } else { Badge::of(&self.status) }
     }
 
+    /// The domain as it is explained.
+    fn standing(&self) -> DomainStanding {
+        let time = |text: &Option<String>| text.as_deref().and_then(|text| text.parse().ok());
+        DomainStanding {
+            name: self.name.clone(),
+            status: self.status.clone(),
+            dkim_ready: self.dkim_ready,
+            records: self.records.iter().map(DomainRecord::standing).collect(),
+            degraded_since: time(&self.degraded_since),
+            last_checked_at: time(&self.last_checked_at),
+        }
+    }
+
     /// The records that keep it from being verified, or will.
     fn wrong_records(&self) -> impl Iterator<Item = &DomainRecord> {
         self.records
@@ -199,18 +213,18 @@ impl DomainRecord {
         }
     }
 
-    fn purpose_text(&self) -> &'static str {
-        match self.purpose.as_str() {
-            "ownership" => "Proves that the domain is yours.",
-            "dkim" => "The public key with which receivers check the signature of your email.",
-            "return_path" => "Bounces come back to this host, so that they are counted for the right email.",
-            "spf" => {
-                "Allows this service to send for the domain. A domain has one SPF record: the value below includes yours."
-            }
-            "dmarc" => "Tells receivers what to do with email that fails the checks, and where to send reports.",
-            "inbound" => "Directs mail for the domain to this service.",
-            "tracking" => "Links in your email lead through this host of yours.",
-            _ => "",
+    /// The record as it is explained: in the words of the command line and the assistants' tools.
+    fn standing(&self) -> RecordStanding {
+        RecordStanding {
+            purpose: self.purpose.clone(),
+            kind: self.kind.clone(),
+            name: self.name.clone(),
+            value: self.value.clone(),
+            priority: self.priority.map(u32::from),
+            required: self.required,
+            status: self.status.clone(),
+            found: self.found.clone(),
+            error: self.error.as_deref().map(plain),
         }
     }
 }

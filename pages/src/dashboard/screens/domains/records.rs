@@ -1,11 +1,12 @@
 //! The records of a domain: what to publish, what was found, and where both differ.
 
+use explain::domain::{DomainFinding, FindingSeverity, explain_domain, explain_record, purpose_sentence};
 use hypertext::{Buffer, maud_borrow, prelude::*};
 
 use super::{DomainRecord, SendingDomain, domain_call, domain_view, read_domain};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
-use crate::dashboard::form::{Form, plain};
+use crate::dashboard::form::Form;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::diff::CharDiff;
@@ -37,6 +38,11 @@ impl RecordCard<'_> {
         Some((nearest, right))
     }
 
+    /// Its fault, if it has one. A record that was not looked up yet has no fault.
+    fn finding(&self) -> Option<DomainFinding> {
+        explain_record(&self.record.standing(), false).filter(|_| self.record.status != "pending")
+    }
+
     fn badge(&self) -> Badge {
         match self.record.status.as_str() {
             "verified" => Badge::new("Found", Tone::Good),
@@ -61,6 +67,7 @@ fn host_part<'a>(name: &'a str, domain: &str) -> &'a str {
 impl Renderable for RecordCard<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (record, domain) = (self.record, self.domain);
+        let finding = self.finding();
         let host = host_part(&record.name, domain);
         let is_wrong = record.status == "mismatch";
         let nearest = if is_wrong { self.nearest() } else { None };
@@ -72,7 +79,7 @@ impl Renderable for RecordCard<'_> {
                     (self.badge())
                     @if !record.required { span.soft.small { "recommended" } }
                 }
-                p.help { (record.purpose_text()) }
+                p.help { (purpose_sentence(&record.purpose)) }
                 dl.record {
                     div.short { dt { "Type" } dd { (record.kind) } }
                     @if let Some(priority) = record.priority { div.short { dt { "Priority" } dd { (priority) } } }
@@ -86,9 +93,7 @@ impl Renderable for RecordCard<'_> {
                     }
                     div { dt { "Value" } dd { code { (record.value) } (CopyButton { text: &record.value, label: "the value" }) } }
                 }
-                @if record.status != "verified" {
-                    @if let Some(error) = &record.error { p.dns-error { (plain(error)) } }
-                }
+                @if let Some(finding) = &finding { p.dns-error { (finding.what) " " (finding.advice) } }
                 @if let Some((found, right)) = &nearest { (CharDiff { found, right }) }
                 @if record.status == "conflict" || record.found.len() > 1 && record.status != "verified" {
                     div {
@@ -102,30 +107,30 @@ impl Renderable for RecordCard<'_> {
     }
 }
 
-/// The domain's state in a sentence, with what to do.
-fn state_sentence(domain: &SendingDomain) -> (Tone, String) {
-    let wrong = domain.wrong_records().count();
-    match (domain.status.as_str(), &domain.degraded_since) {
-        ("verified", Some(_)) => (
-            Tone::Warning,
-            "A required record is not found any more. After 72 hours no email can be sent from the domain; put the record back."
-                .into(),
-        ),
-        ("verified", None) => (Tone::Good, "You can send email from this domain.".into()),
-        _ if wrong > 0 => {
-            let records = if wrong == 1 { "One required record is".into() } else { format!("{wrong} required records are") };
-            (Tone::Warning, format!("{records} missing or wrong. Publish what is marked below at your DNS provider, then verify."))
-        }
-        _ if domain.verified_at.is_none() && domain.last_checked_at.is_none() => {
-            (Tone::Active, "Publish these records at your DNS provider, then verify.".into())
-        }
-        _ => (Tone::Active, "The records were found; verify again to complete.".into()),
+/// The domain's state in sentences, and what is wrong besides its records.
+fn state(domain: &SendingDomain) -> (Tone, String) {
+    let explanation = explain_domain(&domain.standing(), None);
+    let is_urgent = |finding: &DomainFinding| finding.severity < FindingSeverity::Improves;
+    let tone = match (explanation.can_send, explanation.findings.iter().any(is_urgent)) {
+        (true, false) => Tone::Good,
+        _ if domain.last_checked_at.is_none() && domain.wrong_records().next().is_none() => Tone::Active,
+        (false, false) => Tone::Active,
+        (_, true) => Tone::Warning,
+    };
+    let others = explanation.findings.iter().filter(|finding| finding.record.is_none());
+    let mut sentences = vec![explanation.statement.clone()];
+    sentences.extend(others.flat_map(|finding| [finding.what.clone(), finding.advice.clone()]));
+    if domain.wrong_records().next().is_some() {
+        sentences.push("Publish what is marked below at your DNS provider, then verify.".into());
+    } else if domain.last_checked_at.is_none() {
+        sentences.push("Publish these records at your DNS provider, then verify.".into());
     }
+    (tone, sentences.join(" "))
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let domain = read_domain(context).await?;
-    let (tone, text) = state_sentence(&domain);
+    let (tone, text) = state(&domain);
     let verify = Form::new("verify", "Verify now", Vec::new());
     // Records to mend stand first.
     let mut records: Vec<_> = domain.records.iter().collect();

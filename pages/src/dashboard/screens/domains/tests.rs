@@ -61,9 +61,12 @@ fn a_domain_shows_its_wrong_record() {
     let page = html(backend().get("/domains/example.com"));
     assert_harmless(&page);
     assert!(
-        page.contains("Wrong value") && page.contains("<ins>") && page.contains("One required record is"),
+        page.contains("Wrong value") && page.contains("<ins>") && page.contains("example.com cannot send yet."),
         "{page}"
     );
+    // The words of the command line and the assistants' tools.
+    assert!(page.contains("The record for senders (SPF) has another value than it should."), "{page}");
+    assert!(page.contains("to the value shown, then check the domain again."), "{page}");
     assert!(html(backend().get("/domains")).contains("Permitted senders (SPF)"));
     let viewer = backend().forbid("verify_domain").forbid("delete_domain").forbid("apply_domain_dns");
     let page = html(viewer.get("/domains/example.com"));
