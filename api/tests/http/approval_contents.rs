@@ -276,7 +276,7 @@ async fn addresses_are_added_and_keys_enabled_only_with_a_recent_proof_of_identi
         let path = format!("/api/{list}/{}", created[field]["id"].as_str().unwrap());
         let change = async |body: Value| world.call_with_session(&session, Method::PATCH, &path, &body).await;
         assert_eq!(change(json!({"enabled": false})).await.status, StatusCode::OK);
-        world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
+        world.services.clock.advance(Duration::from_secs(15 * 60 + 1));
         for looser in [
             json!({"allowed_ips": []}),
             json!({"allowed_ips": ["192.0.2.0/24", "198.51.100.1"]}),

@@ -17,7 +17,7 @@ async fn newest_policy(world: &World) -> Value {
 /// Allows a program to send, with this policy in the decision. Returns the status.
 async fn allow(world: &World, program: &Program<'_>, policy: Option<Value>) -> StatusCode {
     // Ids of grants have milliseconds.
-    world.intake.clock().advance(Duration::from_secs(1));
+    world.services.clock.advance(Duration::from_secs(1));
     let mut decision = json!({"approve": true, "scopes": ["read", "send"]});
     if let Some(policy) = policy {
         decision["policy"] = policy;
