@@ -55,13 +55,13 @@ def running(command, log, cwd=None):
         process.wait(START_S)
 
 
-def authority_certificate(place):
+def authority_certificate(place, name="IP:127.0.0.1"):
     """The CA of Pebble's own certificate, and that certificate."""
     ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     openssl = program("openssl")
     run([openssl, "req", "-x509", *ec, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=ca"], cwd=place)
     run([openssl, "req", *ec, "-keyout", "pebble.key", "-out", "pebble.csr", "-subj", "/CN=pebble"], cwd=place)
-    (place / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    (place / "names").write_text(f"subjectAltName={name}\n")
     signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names"]
     run([openssl, "x509", "-req", "-in", "pebble.csr", *signed, "-out", "pebble.pem"], cwd=place)
 

@@ -39,10 +39,10 @@ class Zone:
 
 
 class Knot:
-    def __init__(self, place, zones):
-        self.place, self.zones, self.port, self.serial = place, zones, free_port(), 1
+    def __init__(self, place, zones, host="127.0.0.1", port=None):
+        self.place, self.zones, self.host, self.port, self.serial = place, zones, host, port or free_port(), 1
         self.programs = {name: program(name) for name in ("knotd", "knotc", "keymgr")}
-        self.address = f"127.0.0.1:{self.port}"
+        self.address = f"{host}:{self.port}"
         self.process = None
         (place / "keys").mkdir()
         self.sign()
@@ -112,7 +112,7 @@ class Knot:
         )
         configuration = self.place / ("signing.conf" if signs else "serving.conf")
         configuration.write_text(
-            f'server:\n    listen: 127.0.0.1@{self.port}\n    rundir: "{self.place}"\n'
+            f'server:\n    listen: {self.host}@{self.port}\n    rundir: "{self.place}"\n'
             f'    udp-workers: 1\n    tcp-workers: 1\n    background-workers: 1\n'
             f'database:\n    storage: "{self.place / "keys"}"\npolicy:\n{policies}'
             f"template:\n  - id: default\n    journal-content: none\nzone:\n{zones}"

@@ -220,9 +220,9 @@ class MailHosts:
         self.all = []
         threading.Thread(target=self.accept, daemon=True).start()
 
-    def add(self, host):
+    def add(self, host, address=None):
         number = next(self.numbers)
-        host.address = f"127.25.{number // 250}.{number % 250 + 1}"
+        host.address = address or f"127.25.{number // 250}.{number % 250 + 1}"
         listener = socket.create_server((host.address, self.port), backlog=64)
         self.all.append(host)
         self.selector.register(listener, selectors.EVENT_READ, host)
