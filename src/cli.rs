@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod affiliate;
+mod backup;
 pub mod check;
 mod copy;
 pub mod destination;

@@ -395,6 +395,9 @@ fn check_store(arguments: &AdminArguments) -> ExitCode {
 fn run_command(arguments: &AdminArguments, directory: &Path) -> Result<Value, AdminError> {
     let options = || store_options(directory);
     match &arguments.command {
+        AdminCommand::Backup { file } => {
+            super::backup::back_up(directory, file, &|request| send_request(directory, request))
+        }
         AdminCommand::Restore { .. } if configured_database(arguments).is_some() => {
             Err("restore writes into a data directory: restore there, then run `store copy` into the database".into())
         }
@@ -534,15 +537,12 @@ pub(crate) fn build_request(command: &AdminCommand) -> Result<AdminRequest, Stri
         AdminCommand::Reply { reply, host } => AdminRequest::Reply { reply: reply.clone(), host: host.clone() },
         AdminCommand::Certificate { order: false } => AdminRequest::CertificateShow,
         AdminCommand::Certificate { order: true } => AdminRequest::CertificateOrder,
-        AdminCommand::Backup { file } => {
-            // The server writes the file and has another working directory.
-            AdminRequest::Backup { file: std::path::absolute(file).map_err(|error| error.to_string())? }
-        }
         AdminCommand::Clock(ClockArguments { command: None }) => AdminRequest::ClockShow,
         AdminCommand::Clock(ClockArguments { command: Some(ClockCommand::Advance { seconds }) }) => {
             AdminRequest::ClockAdvance { seconds: *seconds }
         }
         AdminCommand::Affiliate(_)
+        | AdminCommand::Backup { .. }
         | AdminCommand::Key(_)
         | AdminCommand::Credential(_)
         | AdminCommand::Trace { .. } => return Err("not a direct admin request".to_owned()),
