@@ -2,7 +2,7 @@
 //!
 //! A server in a sandbox, such as that of the systemd unit, can write to its data directory alone. So if the server
 //! runs as another user than this program, it writes the backup there, and the file is moved afterwards. The server's
-//! user could replace that file: links are not followed.
+//! user could replace that file: links are not followed, and a pipe is not waited for.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -69,7 +69,10 @@ fn move_file(written: &Path, file: &Path) -> io::Result<()> {
 }
 
 fn copy_file(written: &Path, partial: &Path) -> io::Result<()> {
-    let mut source = OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(written)?;
+    let mut source = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+        .open(written)?;
     let metadata = source.metadata()?;
     // A file with several links may be another user's file that was linked here.
     if !metadata.is_file() || metadata.nlink() != 1 {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use generate::manifest::Manifest;
-use generate::model::{ResponseKind, Model};
+use generate::model::{Model, ResponseKind};
 use generate::operations::Operations;
 use generate::output::{Difference, differences, write};
 use generate::render::{Files, NOTICE, Renderer};
