@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join, join_all, select};
 use mail::id::{AccountId, PayoutRunId};
+use queue::services::Services;
 use queue::subsystems::{AccountSubsystems, Subsystems};
 use tokio::sync::Notify;
 
@@ -122,23 +123,15 @@ impl AffiliateService {
     /// Creates the subsystems on top of those of the mail queue. Clones share their state.
     #[must_use]
     pub fn new(queue: &Subsystems, accounts: &AccountSubsystems) -> Self {
-        let (services, partner_email_wakeup) = (&queue.services, Arc::<Notify>::default());
-        let outbox_wakeup = Arc::clone(&services.outbox_wakeup);
+        let emails_wakeup = Arc::<Notify>::default();
         // The ledger commits for every click, so its few partner emails wait for the sender's next poll.
-        let ledger = Ledger::new(Context::new(services, Arc::new(move || outbox_wakeup.notify_one())));
-        let (outbox, emails) = (Arc::clone(&services.outbox_wakeup), Arc::clone(&partner_email_wakeup));
-        let context = Context::new(
-            services,
-            Arc::new(move || {
-                outbox.notify_one();
-                // Sent after every commit: that costs no more than checking whether an email was queued.
-                emails.notify_one();
-            }),
-        );
+        let ledger = Ledger::new(new_context(&queue.services, None));
+        // Sent after every commit: that costs no more than checking whether an email was queued.
+        let context = new_context(&queue.services, Some(Arc::clone(&emails_wakeup)));
         let of = || context.clone();
         let AccountSubsystems { vault, webhooks, senders: addresses, limits, .. } = accounts;
-        let processor = StripeProcessor { context: of(), webhooks: Arc::clone(webhooks), vault: Arc::clone(vault) };
-        let programs = Programs { context: of() };
+        let (programs, sealing) = (Programs { context: of() }, || Arc::clone(vault));
+        let processor = StripeProcessor { context: of(), webhooks: Arc::clone(webhooks), vault: sealing() };
         let lookup = PartnerLookup { context: of(), programs: programs.clone() };
         let campaigns = Campaigns { context: of(), programs: programs.clone() };
         let senders = SenderRouting { context: of(), senders: Arc::clone(addresses) };
@@ -150,19 +143,18 @@ impl AffiliateService {
         };
         let partners = Partners {
             context: of(),
-            vault: Arc::clone(vault),
+            vault: sealing(),
             storage_quotas: Arc::clone(&limits.storage),
             lookup: lookup.clone(),
             campaigns: campaigns.clone(),
             senders: senders.clone(),
             processor: processor.clone(),
         };
-        let sessions =
-            PortalSessions { context: of(), vault: Arc::clone(vault), lookup: lookup.clone(), hosts: hosts.clone() };
+        let sessions = PortalSessions { context: of(), vault: sealing(), lookup: lookup.clone(), hosts: hosts.clone() };
         Self {
             onboarding: Onboarding {
                 context: of(),
-                vault: Arc::clone(vault),
+                vault: sealing(),
                 programs: programs.clone(),
                 hosts: hosts.clone(),
                 processor: processor.clone(),
@@ -172,13 +164,13 @@ impl AffiliateService {
             postbacks: Postbacks {
                 context: of(),
                 webhooks: Arc::clone(webhooks),
-                vault: Arc::clone(vault),
+                vault: sealing(),
                 lookup: lookup.clone(),
             },
             emails: PartnerEmails {
                 context: of(),
                 intake: Arc::clone(&accounts.intake),
-                wakeup: partner_email_wakeup,
+                wakeup: emails_wakeup,
                 senders,
                 hosts: hosts.clone(),
             },
@@ -196,7 +188,7 @@ impl AffiliateService {
             },
             events: ProcessorEvents {
                 context: of(),
-                vault: Arc::clone(vault),
+                vault: sealing(),
                 storage_quotas: Arc::clone(&limits.storage),
                 ingest: FactIngest::new(&ledger.context, Some(Enrichment::new(&processor))),
             },
@@ -246,4 +238,14 @@ impl AffiliateService {
     pub fn payout_jobs(&self) -> PayoutJobs<'_> {
         PayoutJobs::new(&self.ledger.context, &self.processor)
     }
+}
+
+/// Creates a context whose commits wake the outbox dispatcher, and the sender of partner emails if it is given.
+fn new_context(services: &Services, emails: Option<Arc<Notify>>) -> Context {
+    let outbox = Arc::clone(&services.outbox_wakeup);
+    let committed = move || {
+        outbox.notify_one();
+        emails.iter().for_each(|emails| emails.notify_one());
+    };
+    Context::new(services, Arc::new(committed))
 }

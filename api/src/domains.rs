@@ -255,7 +255,7 @@ pub async fn delete(state: Arc<AppState>, tenant: Tenant, input: DeleteDomain) -
     let domain = find(&state, &tenant, &input.domain_key).await?;
     let domains = &state.accounts.domains;
     let failed = |error| domain_error_problem(error, &state, &tenant);
-    if !input.force && domains.has_scheduled(&domain).await.map_err(failed)? {
+    if !input.force && domains.claims.has_scheduled(&domain).await.map_err(failed)? {
         let text = "Emails from this domain are scheduled. Cancel them, or delete with ?force=true: \
                     they are then held until they expire";
         return Err(Problem::new(ErrorCode::CONFLICT, text).with_details(json!({"reason": "pending_scheduled_emails"})));

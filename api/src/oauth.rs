@@ -13,6 +13,7 @@
 //! access token is a credential like an API key ([`crate::access`]); its scopes and the user's role bound it together.
 
 pub mod authorization;
+pub(crate) mod caches;
 pub mod client;
 pub mod client_document;
 pub mod cross_origin;
@@ -34,19 +35,9 @@ pub mod token_response;
 use http::Method;
 use mail::credential::ApiKeyScope;
 
-use self::client_document::ClientDocuments;
-use self::device_polls::DevicePolls;
 use crate::operation::{Operation, SessionSubject, operation};
 use crate::problem::ErrorCode;
 use crate::sdk::Risk;
-
-/// What the authorization server remembers between requests.
-#[derive(Debug, Default)]
-pub(crate) struct OAuthCaches {
-    /// Fetched metadata documents of clients.
-    pub(crate) documents: ClientDocuments,
-    pub(crate) device_polls: DevicePolls,
-}
 
 /// Path of the page that asks for consent, and of the page that takes user codes: pages of the dashboard.
 pub const AUTHORIZE_PAGE: &str = "/dashboard/authorize";

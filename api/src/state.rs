@@ -25,7 +25,7 @@ use crate::approval_signals::ApprovalSignals;
 use crate::auth::SignInGuards;
 use crate::background_work::BackgroundWork;
 use crate::mounted_service::MountedService;
-use crate::oauth::OAuthCaches;
+use crate::oauth::caches::OAuthCaches;
 use crate::problem::Problem;
 use crate::request::SEND_BYTES_MAX;
 use crate::request_log::RequestLogWriter;

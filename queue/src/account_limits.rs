@@ -1,4 +1,4 @@
-//! What the plan of an account limits: requests a second, emails a day and a month, stored rows.
+//! Limits of the plan of an account: requests a second, emails a day and a month, stored rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,6 @@ use crate::request_limiter::RequestLimiter;
 use crate::services::Services;
 use crate::shared_plans::SharedPlans;
 use crate::storage_quota::StorageQuotaTracker;
-use crate::subsystems::EventSubsystems;
 
 /// Time limit for dispatching the outbox before usage is reported, so that emails just sent are counted.
 const OUTBOX_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -31,14 +30,20 @@ pub struct AccountLimits {
 
 impl AccountLimits {
     /// Creates the trackers. Requests are limited if `rate_limit` is set.
-    pub(crate) fn new(services: Services, events: &EventSubsystems, plans: Plans, rate_limit: bool) -> Self {
+    pub(crate) fn new(
+        services: Services,
+        outbox: Arc<OutboxDispatcher>,
+        emails: QuotaTracker,
+        plans: Plans,
+        rate_limit: bool,
+    ) -> Self {
         let plans = SharedPlans::new(plans);
         let storage = StorageQuotaTracker::new(services.store.clone(), services.clock.clone(), plans.clone());
         Self {
             requests: RequestLimiter::new(&services, plans.clone(), rate_limit),
             storage: Arc::new(storage),
-            emails: events.quota_tracker.clone(),
-            outbox: Arc::clone(&events.outbox),
+            emails,
+            outbox,
             plans,
             services,
         }

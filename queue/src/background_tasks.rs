@@ -73,7 +73,7 @@ pub fn start_accounts(queue: &Subsystems, accounts: &AccountSubsystems, tls_repo
     services.spawn(Arc::clone(&accounts.suppression_importer).run());
     services.spawn(Arc::clone(domains).run_domain_checks());
     let (checked, of, limits) = (Arc::clone(domains), services.clone(), Arc::clone(&accounts.limits));
-    services.spawn(async move { checked.run_claim_checks(|account| domains_max(&of, &limits, account)).await });
+    services.spawn(async move { checked.claims.run_checks(|account| domains_max(&of, &limits, account)).await });
 }
 
 /// Number of domains that an account's plan includes; 0 for a deleted account.

@@ -13,42 +13,35 @@ mod inspection;
 mod keyed_semaphore;
 mod keys;
 mod publish;
+mod rows;
 mod verification;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use dns::domain_check::DomainChecker;
-use dns::query_limiter::QueryLimiter;
 use dns::secrets::Vault;
 use futures_util::future::BoxFuture;
 use mail::address::{DomainName, NAME_BYTES_MAX};
 use mail::address_pattern::AddressPattern;
 use mail::domain::{DeliverySettings, DomainState, SendingDomain};
-use mail::domain_setup::{DomainSetup, ServiceHosts, next_check};
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, DomainId, EventId};
-use mail::timestamp;
+use mail::domain_setup::{DomainSetup, ServiceHosts};
+use mail::id::{AccountId, DomainId};
 pub use provider::Publisher;
-use serde_json::json;
-use store::engine::{Batch, CommitError, ReadError, Store};
+use store::engine::{Batch, CommitError, ReadError};
 use thiserror::Error;
-use tokio::sync::Semaphore;
 
-use crate::outbox::OutboxDispatcher;
-use crate::partition_timers::PartitionTimers;
 use crate::sender_authorization::SenderAuthorization;
 use crate::services::Services;
 use crate::subsystems::EventSubsystems;
 
-pub use claim::{ClaimError, ClaimResult};
+pub use claim::{ClaimError, ClaimResult, DomainClaims};
+pub use inspection::DomainInspector;
 pub use keys::{ImportedKey, KeyImportError};
-pub use publish::{CredentialSource, PublishError, PublishResult};
+pub use publish::{CredentialSource, DomainPublisher, PublishError, PublishResult};
 
-/// Domains whose records are published concurrently.
-const PUBLISHING_MAX: usize = 16;
-/// The limit for one account, so that others are not blocked.
-const PUBLISHING_PER_ACCOUNT_MAX: usize = 3;
+use rows::DomainRows;
+
 /// Commits tried when a row changes concurrently.
 const COMMIT_TRIES_MAX: usize = 20;
 
@@ -141,66 +134,48 @@ pub struct DomainsParts {
     pub auto_verify: bool,
 }
 
+/// The sending domains of all accounts.
 pub struct SendingDomains {
-    services: Services,
-    outbox: Arc<OutboxDispatcher>,
-    owner_alert_timers: Arc<PartitionTimers>,
-    sender_authorization: Arc<SenderAuthorization>,
-    publishing: Semaphore,
-    /// Publications in progress, by account.
-    publishing_by_account: keyed_semaphore::KeyedSemaphore<AccountId>,
-    /// Checks in progress, by account.
-    checks_by_account: keyed_semaphore::KeyedSemaphore<AccountId>,
-    /// Checks in progress, by account and domain.
-    checks_by_domain: keyed_semaphore::KeyedSemaphore<(AccountId, DomainName)>,
-    recent_inspections: inspection::RecentInspections,
-    /// Rate limiter of DNS queries, by account.
-    dns_query_limiter: QueryLimiter<AccountId>,
-    parts: DomainsParts,
+    rows: Arc<DomainRows>,
+    pub inspector: Arc<DomainInspector>,
+    pub claims: DomainClaims,
+    pub publisher: DomainPublisher,
 }
 
 impl SendingDomains {
     pub(crate) fn new(
         services: Services,
         events: &EventSubsystems,
-        sender_authorization: Arc<SenderAuthorization>,
+        senders: Arc<SenderAuthorization>,
         parts: DomainsParts,
     ) -> Self {
+        let DomainsParts { vault, inspector, publisher, facts, auto_verify } = parts;
+        let inspector = Arc::new(DomainInspector::new(services.clone(), inspector));
+        let rows = Arc::new(DomainRows { services, senders, vault, facts, auto_verify });
         Self {
-            services,
-            outbox: Arc::clone(&events.outbox),
-            owner_alert_timers: Arc::clone(&events.owner_alerts.timers),
-            sender_authorization,
-            publishing: Semaphore::new(PUBLISHING_MAX),
-            publishing_by_account: keyed_semaphore::KeyedSemaphore::new(PUBLISHING_PER_ACCOUNT_MAX),
-            checks_by_account: keyed_semaphore::KeyedSemaphore::new(keyed_semaphore::CHECKS_PER_ACCOUNT_MAX),
-            checks_by_domain: keyed_semaphore::KeyedSemaphore::new(1),
-            recent_inspections: inspection::RecentInspections::default(),
-            dns_query_limiter: QueryLimiter::default(),
-            parts,
+            claims: DomainClaims::new(Arc::clone(&rows), Arc::clone(&inspector), events),
+            publisher: DomainPublisher::new(Arc::clone(&rows), Arc::clone(&inspector), publisher),
+            rows,
+            inspector,
         }
     }
 
     /// Host names of this installation that records refer to.
     #[must_use]
     pub fn facts(&self) -> &ServiceHosts {
-        &self.parts.facts
+        &self.rows.facts
     }
 
     /// Returns whether domains are verified without DNS queries.
     #[must_use]
     pub fn auto_verifies(&self) -> bool {
-        self.parts.auto_verify
+        self.rows.auto_verify
     }
 
     /// Returns whether names outside the public DNS are allowed: in development and private networks.
     #[must_use]
     pub fn allows_private_names(&self) -> bool {
-        self.parts.auto_verify || self.parts.inspector.allows_private()
-    }
-
-    fn store(&self) -> &Store {
-        &self.services.store
+        self.rows.auto_verify || self.inspector.allows_private()
     }
 
     /// Adds a domain with its keys, if the account has fewer than `limit`.
@@ -215,9 +190,9 @@ impl SendingDomains {
     ) -> BoxFuture<'_, Result<DomainWithSetup, DomainError>> {
         Box::pin(async move {
             self.check_can_add(account, &new.name, limit).await?;
-            let now = self.services.clock.now();
-            let id = DomainId::new(now, self.services.entropy.unique_bits());
-            let dkim = self.make_keys(id, new.selector, new.rsa).await?;
+            let now = self.rows.services.clock.now();
+            let id = DomainId::new(now, self.rows.services.entropy.unique_bits());
+            let dkim = self.rows.make_keys(id, new.selector, new.rsa).await?;
             let domain = SendingDomain {
                 id,
                 account,
@@ -235,37 +210,22 @@ impl SendingDomains {
             };
             // RFC 1035 2.3.4: a record with a longer name cannot be published.
             let too_long = |name: &String| name.len() > NAME_BYTES_MAX;
-            if let Some(name) = self.parts.facts.required_records(&domain).into_iter().map(|r| r.name).find(too_long) {
+            if let Some(name) = self.rows.facts.required_records(&domain).into_iter().map(|r| r.name).find(too_long) {
                 return Err(DomainError::TooLong(name));
             }
-            let setup = self.initial_setup(domain);
+            let setup = self.rows.initial_setup(domain);
             for _ in 0..COMMIT_TRIES_MAX {
                 let count = self.check_can_add(account, &setup.domain.name, limit).await?;
                 let mut batch = Batch::progress();
                 store::domain::create(&mut batch, &setup.domain, &count);
                 store::domain_setup::create(&mut batch, store::domain_setup::setup_key(&setup.domain), &setup.setup);
-                self.record_changes(&mut batch, None, &setup);
-                if self.commit_domain(batch, &setup.domain).await? {
+                self.rows.record_changes(&mut batch, None, &setup);
+                if self.rows.commit_domain(batch, &setup.domain).await? {
                     return Ok(setup);
                 }
             }
             Err(DomainError::Conflict)
         })
-    }
-
-    /// A new domain and its first setup; verified at once if domains are verified automatically.
-    fn initial_setup(&self, mut domain: SendingDomain) -> DomainWithSetup {
-        let now = domain.created_at;
-        let mut setup = DomainSetup::new(now);
-        if self.parts.auto_verify {
-            domain.state = DomainState::Verified;
-            domain.verified_at = Some(now);
-            domain.dkim.ed25519_published = true;
-            domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
-        } else {
-            setup.due = next_check(&domain, &setup, now, self.services.entropy.u64());
-        }
-        DomainWithSetup { domain, setup }
     }
 
     async fn check_can_add(
@@ -274,23 +234,11 @@ impl SendingDomains {
         name: &DomainName,
         limit: Option<u32>,
     ) -> Result<store::domain::DomainCount, DomainError> {
-        if let Some(existing) = store::domain::find_by_name(self.store(), name).await? {
+        if let Some(existing) = store::domain::find_by_name(self.rows.store(), name).await? {
             let is_own = existing.account == account;
             return Err(if is_own { DomainError::Exists(name.clone()) } else { DomainError::Taken(name.clone()) });
         }
-        self.check_domain_limit(account, limit).await
-    }
-
-    async fn check_domain_limit(
-        &self,
-        account: AccountId,
-        limit: Option<u32>,
-    ) -> Result<store::domain::DomainCount, DomainError> {
-        let count = store::domain::count(self.store(), account).await?;
-        match limit.filter(|limit| count.number >= *limit) {
-            Some(limit) => Err(DomainError::Limit { limit, used: count.number }),
-            None => Ok(count),
-        }
+        self.rows.check_domain_limit(account, limit).await
     }
 
     /// Reads a domain of an account with its setup.
@@ -298,18 +246,7 @@ impl SendingDomains {
     /// # Errors
     /// [`DomainError::Unknown`], or the store cannot be read.
     pub async fn get(&self, account: AccountId, id: DomainId) -> Result<DomainWithSetup, DomainError> {
-        let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
-        Ok(self.load_setup(domain).await?.0)
-    }
-
-    /// Reads the setup of a domain. Returns it with the stored row, if there is one.
-    async fn load_setup(
-        &self,
-        domain: SendingDomain,
-    ) -> Result<(DomainWithSetup, Option<store::domain_setup::StoredDomainSetup>), DomainError> {
-        let found = store::domain_setup::get(self.store(), store::domain_setup::setup_key(&domain)).await?;
-        let setup = found.as_ref().map_or_else(|| DomainSetup::new(domain.created_at), |found| found.setup.clone());
-        Ok((DomainWithSetup { domain, setup }, found))
+        self.rows.get(account, id).await
     }
 
     /// Changes a domain's settings.
@@ -323,29 +260,29 @@ impl SendingDomains {
         change: impl Fn(&mut SendingDomain),
     ) -> Result<DomainWithSetup, DomainError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+            let before = store::domain::get(self.rows.store(), account, id).await?.ok_or(DomainError::Unknown)?;
             let mut after = before.clone();
             change(&mut after);
             let is_tracking_host_changed = after.delivery.tracking_host != before.delivery.tracking_host;
             // Without DNS checks, the tracking host is taken as configured.
             if is_tracking_host_changed
-                && (self.parts.auto_verify || self.load_setup(before.clone()).await?.0.setup.operator_verified)
+                && (self.rows.auto_verify || self.rows.load_setup(before.clone()).await?.0.setup.operator_verified)
             {
                 after.delivery.tracking_seen.clone_from(&after.delivery.tracking_host);
             }
             if after != before {
-                after.updated_at = self.services.clock.now();
+                after.updated_at = self.rows.services.clock.now();
                 let mut batch = Batch::progress();
                 store::domain::update(&mut batch, &before, &after);
-                if !self.commit_domain(batch, &before).await? {
+                if !self.rows.commit_domain(batch, &before).await? {
                     continue;
                 }
             }
             if is_tracking_host_changed {
                 // Links use the tracking host as soon as its record is found.
-                return self.schedule_check(account, id).await;
+                return self.rows.schedule_check(account, id).await;
             }
-            return Ok(self.load_setup(after).await?.0);
+            return Ok(self.rows.load_setup(after).await?.0);
         }
         Err(DomainError::Conflict)
     }
@@ -356,89 +293,18 @@ impl SendingDomains {
     /// Returns a [`DomainError`] if the domain is unknown or the commit fails.
     pub async fn delete(&self, account: AccountId, id: DomainId) -> Result<(), DomainError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
-            let count = store::domain::count(self.store(), account).await?;
-            let (setup, found) = self.load_setup(domain).await?;
+            let domain = store::domain::get(self.rows.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+            let count = store::domain::count(self.rows.store(), account).await?;
+            let (setup, found) = self.rows.load_setup(domain).await?;
             let mut batch = Batch::progress();
             store::domain::delete(&mut batch, &setup.domain, &count);
             if let Some(found) = found {
                 store::domain_setup::delete(&mut batch, store::domain_setup::setup_key(&setup.domain), &found);
             }
-            if self.commit_domain(batch, &setup.domain).await? {
+            if self.rows.commit_domain(batch, &setup.domain).await? {
                 return Ok(());
             }
         }
         Err(DomainError::Conflict)
-    }
-
-    /// Replaces a domain and its setup. Returns false if they changed concurrently.
-    async fn save_domain(
-        &self,
-        before: &SendingDomain,
-        found: Option<&store::domain_setup::StoredDomainSetup>,
-        after: &DomainWithSetup,
-    ) -> Result<bool, DomainError> {
-        let key = store::domain_setup::setup_key(before);
-        let mut batch = Batch::progress();
-        store::domain::update(&mut batch, before, &after.domain);
-        match found {
-            Some(found) => store::domain_setup::update(&mut batch, key, found, &after.setup),
-            None => store::domain_setup::create(&mut batch, key, &after.setup),
-        }
-        let setup = found.map(|found| &found.setup);
-        self.record_changes(&mut batch, Some((before, setup)), after);
-        self.commit_domain(batch, before).await
-    }
-
-    /// Records the event if the change verifies or degrades the domain.
-    fn record_changes(
-        &self,
-        batch: &mut Batch,
-        before: Option<(&SendingDomain, Option<&DomainSetup>)>,
-        after: &DomainWithSetup,
-    ) {
-        let (domain, now) = (&after.domain, self.services.clock.now());
-        let is_verified = domain.state == DomainState::Verified;
-        let was_verified = before.is_some_and(|(before, _)| before.state == DomainState::Verified);
-        let was_degraded = before.and_then(|(_, setup)| setup?.degraded_since).is_some();
-        let kind = match (was_verified, is_verified, after.setup.degraded_since) {
-            (false, true, _) => EventKind::DomainVerified,
-            (true, true, Some(_)) if !was_degraded => EventKind::DomainDegraded,
-            _ => return,
-        };
-        let event = Event {
-            id: EventId::new(now, self.services.entropy.unique_bits()),
-            account: domain.account,
-            subject: domain.id.into(),
-            kind,
-            recipient: None,
-            created_at: now,
-            detail: json!({
-                "domain_id": domain.id, "domain": domain.name, "status": domain.state,
-                "verified_at": domain.verified_at.map(timestamp::to_rfc3339),
-                "degraded_since": after.setup.degraded_since.map(timestamp::to_rfc3339),
-            }),
-        };
-        store::event::record_in_any_partition(batch, &event);
-    }
-
-    /// Commits a change of a domain and invalidates cached sender authorizations. Returns false on a conflict.
-    async fn commit_domain(&self, batch: Batch, domain: &SendingDomain) -> Result<bool, DomainError> {
-        let committed = self.commit_unless_changed(batch).await;
-        self.sender_authorization.invalidate(domain.account, Some(&domain.name));
-        committed
-    }
-
-    /// Commits. Returns false on a conflict.
-    async fn commit_unless_changed(&self, batch: Batch) -> Result<bool, DomainError> {
-        match self.store().commit(batch).await {
-            Ok(()) => {
-                // The commit may contain events.
-                self.services.outbox_wakeup.notify_one();
-                Ok(true)
-            }
-            Err(CommitError::Conflict { .. }) => Ok(false),
-            Err(error) => Err(DomainError::Commit(error)),
-        }
     }
 }

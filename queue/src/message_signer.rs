@@ -21,7 +21,7 @@ impl MessageSigner {
     }
 
     /// Returns the chunks of a message behind its signatures; unchanged if the sender has no signer.
-    pub(crate) async fn sign_message(
+    pub(crate) async fn sign(
         &self,
         sender: &SendingIdentity,
         chunks: Vec<Bytes>,

@@ -26,9 +26,10 @@ use store::owner_alert::QueuedOwnerAlert;
 use crate::intake::{Intake, SubmitReceipt};
 use crate::owner_alert_queue::OwnerAlertQueue;
 use crate::partition_timers::PartitionTimers;
+use crate::sender_authorization::sibling_address;
 use crate::services::Services;
 use crate::submit_error::SubmitError;
-use crate::system_mailer::{self, SystemMailer};
+use crate::system_mailer::SystemMailer;
 
 /// Local parts of the sender. The second one is used if the first is the sandbox sender itself, which only reaches
 /// owners.
@@ -183,7 +184,7 @@ impl OwnerAlerter {
             .sender_authorization
             .sandbox()
             .ok_or_else(|| permanent(&"`sandbox_sender` in [service] is not set"))?;
-        let from = system_mailer::sibling_address(sandbox, LOCAL_PARTS)
+        let from = sibling_address(sandbox, LOCAL_PARTS)
             .ok_or_else(|| permanent(&"`sandbox_sender` is not a usable sender address"))?;
         SystemMailer::for_service(&self.services.store, from).await.map_err(|error| transient(&error))
     }

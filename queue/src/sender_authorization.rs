@@ -27,7 +27,6 @@ use store::engine::{ReadError, Store};
 
 use crate::dkim_signing::DkimSigning;
 use crate::submit_error::SubmitError;
-use crate::system_mailer::sibling_address;
 
 /// TTL of the cache.
 const CACHE_TTL: Duration = Duration::from_secs(1);
@@ -353,6 +352,13 @@ fn key_seal_context(domain: DomainId, algorithm: KeyAlgorithm) -> Vec<u8> {
     id
 }
 
+/// Returns an address in the sandbox sender's domain, with the first of two local parts that differs from the sender's.
+#[must_use]
+pub fn sibling_address(sandbox: &Address, local_parts: [&str; 2]) -> Option<Address> {
+    let local = local_parts.into_iter().find(|local| !sandbox.local_part().eq_ignore_ascii_case(local))?;
+    Address::new(local, sandbox.domain().clone()).ok()
+}
+
 /// Seals a DKIM key for its domain's row.
 pub(crate) fn seal_key(
     vault: &Vault,
@@ -381,4 +387,17 @@ pub(crate) fn unseal_key(
 fn signing_error(domain: &SendingDomain, error: &dyn std::fmt::Display) -> SubmitError {
     tracing::error!(%error, domain.id = %domain.id, "cannot sign with the domain's DKIM keys");
     SubmitError::SigningFailed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_mail_is_not_sent_from_the_sandbox_sender_itself() {
+        let from =
+            |sandbox: &str| sibling_address(&sandbox.parse().unwrap(), ["no-reply", "sign-in"]).unwrap().to_string();
+        assert_eq!(from("onboarding@example.net"), "no-reply@example.net");
+        assert_eq!(from("No-Reply@example.net"), "sign-in@example.net");
+    }
 }

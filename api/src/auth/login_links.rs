@@ -11,8 +11,9 @@ use mail::account::Account;
 use mail::address::Address;
 use mail::system_email::SystemEmail;
 use mail::user::{SignInLink, SignInLinkKind, SignInLinkToken, User, UserRole};
+use queue::sender_authorization::sibling_address;
 use queue::services::Services;
-use queue::system_mailer::{self, SystemMailer, SystemMailerError};
+use queue::system_mailer::{SystemMailer, SystemMailerError};
 use store::engine::Batch;
 
 use crate::problem::{ErrorCode, Problem};
@@ -44,7 +45,7 @@ pub fn sender_address(state: &AppState) -> Result<Address, Problem> {
                     (`sandbox_sender` in [service]); sign in with a password";
         return Err(Problem::unavailable(text, RETRY_AFTER_S));
     };
-    system_mailer::sibling_address(sandbox, LOCAL_PARTS)
+    sibling_address(sandbox, LOCAL_PARTS)
         .ok_or_else(|| Problem::internal("`sandbox_sender` is not a usable sender address"))
 }
 

@@ -178,11 +178,11 @@ pub async fn create(
     let (domains, account) = (&state.accounts.domains, tenant.account().id);
     let refused = |error| claim_error_problem(error, &state, &tenant);
     // An open claim is returned and an impossible claim is rejected even if the storage quota is exhausted.
-    let reserved = match domains.check_can_claim(account, &name).await.map_err(refused)? {
+    let reserved = match domains.claims.check_can_claim(account, &name).await.map_err(refused)? {
         Some(open) => return Ok(ClaimResponse::from_claim(&state, open, None)),
         None => state.reserve_storage(&tenant, Noun::DomainClaims, 1).await?,
     };
-    let claim = domains.claim(account, name).await.map_err(refused)?;
+    let claim = domains.claims.claim(account, name).await.map_err(refused)?;
     reserved.confirm();
     Ok(ClaimResponse::from_claim(&state, claim, None))
 }
@@ -207,7 +207,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, ListClaims(page): ListCl
 /// # Errors
 /// The claim does not exist or has ended otherwise; the store cannot be used.
 pub async fn cancel(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
-    let cancelled = state.accounts.domains.cancel_claim(tenant.account().id, id).await;
+    let cancelled = state.accounts.domains.claims.cancel_claim(tenant.account().id, id).await;
     let claim = cancelled.map_err(|error| claim_error_problem(error, &state, &tenant))?;
     Ok(ClaimResponse::from_claim(&state, claim, None))
 }
@@ -228,7 +228,7 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath)
 /// error.
 pub async fn verify(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
     let limit = domain_limit(&state, &tenant);
-    let verified = state.accounts.domains.verify_claim(tenant.account().id, id, limit).await;
+    let verified = state.accounts.domains.claims.verify_claim(tenant.account().id, id, limit).await;
     let claimed = verified.map_err(|error| claim_error_problem(error, &state, &tenant))?;
     Ok(ClaimResponse::from_claim(&state, claimed.claim, claimed.finding.as_ref()))
 }

@@ -233,7 +233,7 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, request: DmarcQuery) -> R
     let addresses: Vec<IpAddr> = sources.iter().filter_map(|source| source.ip).collect();
     // Reverse lookups are rate-limited: reports from third parties choose the addresses and thus the name servers
     // asked.
-    let hosts = match state.accounts.domains.try_acquire_queries(domain.account, addresses.len()) {
+    let hosts = match state.accounts.domains.inspector.try_acquire_queries(domain.account, addresses.len()) {
         true => state.accounts.bounces.verified_host_names(addresses).await,
         false => HashMap::new(),
     };

@@ -190,7 +190,7 @@ pub async fn apply_dns_changes(
 ) -> Result<ApplyDnsResponse, Problem> {
     let domain = find(&state, &tenant, &input.domain_key).await?;
     let domains = &state.accounts.domains;
-    let published = domains.publish(domain.account, domain.id, input.by, input.merge_spf, input.dry_run);
+    let published = domains.publisher.publish(domain.account, domain.id, input.by, input.merge_spf, input.dry_run);
     let published = published.await.map_err(|error| publish_error_problem(error, &state, &tenant))?;
     let report = published.report;
     let (conflict, failure, applied) = (report.has_conflict(), report.failure.clone(), report.applied);
@@ -228,7 +228,7 @@ pub async fn create_domain_connect_url(
     DomainPath(domain_key): DomainPath,
 ) -> Result<DomainConnectResponse, Problem> {
     let domain = find(&state, &tenant, &domain_key).await?;
-    let result = state.accounts.domains.domain_connect_url(domain.account, domain.id).await;
+    let result = state.accounts.domains.publisher.domain_connect_url(domain.account, domain.id).await;
     let url = result.map_err(|error| publish_error_problem(error, &state, &tenant))?;
     Ok(DomainConnectResponse { url })
 }
@@ -316,7 +316,7 @@ pub async fn save_credentials(
     tenant: Tenant,
     SaveDnsCredentials(credentials): SaveDnsCredentials,
 ) -> Result<DnsCredentialsResponse, Problem> {
-    let stored = state.accounts.domains.save_credentials(tenant.account().id, &credentials).await;
+    let stored = state.accounts.domains.publisher.save_credentials(tenant.account().id, &credentials).await;
     let saved_at = stored.map_err(|error| domain_error_problem(error, &state, &tenant))?;
     let provider = credentials.provider().as_str().to_owned();
     Ok(DnsCredentialsResponse { dns_credentials: DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) } })
@@ -371,7 +371,7 @@ pub async fn delete_credentials(
     tenant: Tenant,
     DnsProviderPath(provider): DnsProviderPath,
 ) -> Result<OkResponse, Problem> {
-    match state.accounts.domains.delete_credentials(tenant.account().id, provider).await {
+    match state.accounts.domains.publisher.delete_credentials(tenant.account().id, provider).await {
         Ok(()) => Ok(OkResponse::OK),
         Err(PublishError::NothingSaved(_)) => Err(Problem::not_found("saved credentials")),
         Err(error) => Err(publish_error_problem(error, &state, &tenant)),

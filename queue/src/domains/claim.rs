@@ -26,8 +26,12 @@ use store::engine::Batch;
 use store::task::PARTITIONS;
 use thiserror::Error;
 
-use super::inspection::InspectionPriority;
-use super::{COMMIT_TRIES_MAX, DomainError, NewDomain, SendingDomains};
+use super::inspection::{DomainInspector, InspectionPriority};
+use super::rows::DomainRows;
+use super::{COMMIT_TRIES_MAX, DomainError, NewDomain};
+use crate::outbox::OutboxDispatcher;
+use crate::owner_alert_queue::OwnerAlertQueue;
+use crate::subsystems::EventSubsystems;
 
 /// Interval of checking proven claims.
 const CHECK_INTERVAL: Duration = Duration::from_secs(3_600);
@@ -62,7 +66,19 @@ pub struct ClaimResult {
     pub finding: Option<RecordFinding>,
 }
 
-impl SendingDomains {
+/// Claims of domains that other accounts have.
+pub struct DomainClaims {
+    rows: Arc<DomainRows>,
+    inspector: Arc<DomainInspector>,
+    outbox: Arc<OutboxDispatcher>,
+    owner_alerts: OwnerAlertQueue,
+}
+
+impl DomainClaims {
+    pub(super) fn new(rows: Arc<DomainRows>, inspector: Arc<DomainInspector>, events: &EventSubsystems) -> Self {
+        Self { rows, inspector, outbox: Arc::clone(&events.outbox), owner_alerts: events.owner_alerts.clone() }
+    }
+
     /// Claims a domain of another account. Returns the open claim if there is one.
     ///
     /// # Errors
@@ -72,16 +88,16 @@ impl SendingDomains {
             if let Some(open) = self.check_can_claim(account, &name).await? {
                 return Ok(open);
             }
-            let now = self.services.clock.now();
+            let now = self.rows.services.clock.now();
             let mut batch = Batch::progress();
-            if let Some(open) = store::domain_claim::find_open(self.store(), account, &name).await? {
+            if let Some(open) = store::domain_claim::find_open(self.rows.store(), account, &name).await? {
                 // It has expired.
                 store::domain_claim::update(&mut batch, &open, &open.with_status(ClaimStatus::Expired));
-                self.commit_unless_changed(batch).await?;
+                self.rows.commit_unless_changed(batch).await?;
                 continue;
             }
             let claim = DomainClaim {
-                id: ClaimId::new(now, self.services.entropy.unique_bits()),
+                id: ClaimId::new(now, self.rows.services.entropy.unique_bits()),
                 account,
                 name: name.clone(),
                 status: ClaimStatus::Pending,
@@ -90,7 +106,7 @@ impl SendingDomains {
                 created_at: now,
             };
             store::domain_claim::create(&mut batch, &claim);
-            if self.commit_unless_changed(batch).await? {
+            if self.rows.commit_unless_changed(batch).await? {
                 return Ok(claim);
             }
         }
@@ -106,13 +122,13 @@ impl SendingDomains {
         account: AccountId,
         name: &DomainName,
     ) -> Result<Option<DomainClaim>, ClaimError> {
-        match store::domain::find_by_name(self.store(), name).await? {
+        match store::domain::find_by_name(self.rows.store(), name).await? {
             None => return Err(ClaimError::Free(name.clone())),
             Some(owner) if owner.account == account => return Err(DomainError::Exists(name.clone()).into()),
             Some(_) => {}
         }
-        let now = self.services.clock.now();
-        let open = store::domain_claim::find_open(self.store(), account, name).await?;
+        let now = self.rows.services.clock.now();
+        let open = store::domain_claim::find_open(self.rows.store(), account, name).await?;
         Ok(open.filter(|open| open.status_at(now) != ClaimStatus::Expired))
     }
 
@@ -129,8 +145,9 @@ impl SendingDomains {
     ) -> BoxFuture<'_, Result<ClaimResult, ClaimError>> {
         Box::pin(async move {
             for _ in 0..COMMIT_TRIES_MAX {
-                let claim = store::domain_claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
-                let now = self.services.clock.now();
+                let claim =
+                    store::domain_claim::get(self.rows.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
+                let now = self.rows.services.clock.now();
                 if !claim.is_open() || claim.status_at(now) == ClaimStatus::Expired {
                     return Ok(ClaimResult { claim, finding: None });
                 }
@@ -140,7 +157,7 @@ impl SendingDomains {
                     // A DNS outage does not revoke the proof, but the record must exist when the claim completes.
                     return Ok(ClaimResult { claim, finding });
                 }
-                let owner = store::domain::find_by_name(self.store(), &claim.name).await?;
+                let owner = store::domain::find_by_name(self.rows.store(), &claim.name).await?;
                 let mut after = claim.clone();
                 after.proven_at = claim.proven_at.or(Some(now));
                 let status = match owner {
@@ -188,8 +205,8 @@ impl SendingDomains {
     /// Returns a [`ClaimError`] if the claim is unknown or has ended.
     pub async fn cancel_claim(&self, account: AccountId, id: ClaimId) -> Result<DomainClaim, ClaimError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let claim = store::domain_claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
-            match claim.status_at(self.services.clock.now()) {
+            let claim = store::domain_claim::get(self.rows.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
+            match claim.status_at(self.rows.services.clock.now()) {
                 ClaimStatus::Cancelled => return Ok(claim),
                 final_status @ (ClaimStatus::Completed | ClaimStatus::Expired) => {
                     return Err(ClaimError::Ended(final_status));
@@ -211,8 +228,8 @@ impl SendingDomains {
         account: AccountId,
         name: &DomainName,
     ) -> Result<Option<RecordFinding>, DomainError> {
-        let record = self.parts.facts.ownership_record(account, name);
-        let found = self.inspect(claimant, name, vec![record], InspectionPriority::Interactive).await?;
+        let record = self.rows.facts.ownership_record(account, name);
+        let found = self.inspector.inspect(claimant, name, vec![record], InspectionPriority::Interactive).await?;
         Ok(found.findings.into_iter().next().map(|(_, finding)| finding))
     }
 
@@ -222,7 +239,7 @@ impl SendingDomains {
         }
         let mut batch = Batch::progress();
         store::domain_claim::update(&mut batch, before, after);
-        self.commit_unless_changed(batch).await
+        self.rows.commit_unless_changed(batch).await
     }
 
     /// Stores that a claim is blocked. When the record was found for the first time, the same commit alerts the other
@@ -236,18 +253,18 @@ impl SendingDomains {
         let (None, Some(grace_ends_at)) = (before.proven_at, after.grace_ends_at()) else {
             return self.save_claim(before, after).await;
         };
-        let now = self.services.clock.now();
-        let id = EventId::new(now, self.services.entropy.unique_bits());
+        let now = self.rows.services.clock.now();
+        let id = EventId::new(now, self.rows.services.entropy.unique_bits());
         let subject = AlertSubject::Claim { claimed: after.name.clone(), grace_ends_at };
         let notice = OwnerAlert { id, account: other, about: subject, since: now };
         let [.., last] = after.id.to_bytes();
-        let partition = self.services.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
+        let partition = self.rows.services.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
         let mut batch = Batch::progress();
         store::domain_claim::update(&mut batch, before, after);
         store::owner_alert::enqueue(&mut batch, partition, &notice);
-        let booked = self.commit_unless_changed(batch).await?;
+        let booked = self.rows.commit_unless_changed(batch).await?;
         if booked {
-            self.owner_alert_timers.schedule(partition, now);
+            self.owner_alerts.timers.schedule(partition, now);
         }
         Ok(booked)
     }
@@ -289,7 +306,8 @@ impl SendingDomains {
         };
         let mut before = None;
         loop {
-            let found = store::email_index::search::search(self.store(), domain.account, &filter, before, 1).await?;
+            let found =
+                store::email_index::search::search(self.rows.store(), domain.account, &filter, before, 1).await?;
             if !found.emails.is_empty() {
                 return Ok(true);
             }
@@ -309,16 +327,16 @@ impl SendingDomains {
         owner: Option<SendingDomain>,
         limit: Option<u32>,
     ) -> Result<bool, DomainError> {
-        let limit_check = self.check_domain_limit(before.account, limit).await?;
-        let now = self.services.clock.now();
-        let id = DomainId::new(now, self.services.entropy.unique_bits());
+        let limit_check = self.rows.check_domain_limit(before.account, limit).await?;
+        let now = self.rows.services.clock.now();
+        let id = DomainId::new(now, self.rows.services.entropy.unique_bits());
         let new = NewDomain::with_name(before.name.clone());
         let domain = SendingDomain {
             id,
             account: before.account,
             name: new.name,
             state: DomainState::Unverified,
-            dkim: self.make_keys(id, None, None).await?,
+            dkim: self.rows.make_keys(id, None, None).await?,
             next_dkim: None,
             former_dkim: None,
             delivery: new.delivery,
@@ -328,14 +346,14 @@ impl SendingDomains {
             verified_at: None,
             updated_at: now,
         };
-        let setup = self.initial_setup(domain);
+        let setup = self.rows.initial_setup(domain);
         (after.status, after.block) = (ClaimStatus::Completed, None);
         let mut batch = Batch::progress();
         match owner {
             None => store::domain::create(&mut batch, &setup.domain, &limit_check),
             Some(owner) => {
-                let count = store::domain::count(self.store(), owner.account).await?;
-                let (held, found) = self.load_setup(owner).await?;
+                let count = store::domain::count(self.rows.store(), owner.account).await?;
+                let (held, found) = self.rows.load_setup(owner).await?;
                 store::domain::replace(&mut batch, &held.domain, &count, &setup.domain, &limit_check);
                 if let Some(found) = found {
                     store::domain_setup::delete(&mut batch, store::domain_setup::setup_key(&held.domain), &found);
@@ -344,26 +362,26 @@ impl SendingDomains {
         }
         store::domain_setup::create(&mut batch, store::domain_setup::setup_key(&setup.domain), &setup.setup);
         store::domain_claim::update(&mut batch, before, after);
-        self.commit_domain(batch, &setup.domain).await
+        self.rows.commit_domain(batch, &setup.domain).await
     }
 
     /// Checks proven claims until shutdown. `limit` returns the domain limit of an account.
-    pub(crate) async fn run_claim_checks<L, Limited>(self: Arc<Self>, limit: L)
+    pub(crate) async fn run_checks<L, Limited>(&self, limit: L)
     where
         L: Fn(AccountId) -> Limited,
         Limited: Future<Output = Option<u32>>,
     {
-        while !self.services.stop.is_cancelled() {
+        while !self.rows.services.stop.is_cancelled() {
             // One node is enough: the one that holds partition 0.
-            if self.services.leases.is_active(0)
+            if self.rows.services.leases.is_active(0)
                 && let Err(error) = self.check_proven_claims(&limit).await
             {
-                store::warn_unless_away!(self.services.store, %error, "cannot check domain claims; retrying");
+                store::warn_unless_away!(self.rows.services.store, %error, "cannot check domain claims; retrying");
             }
-            let next = self.services.clock.after(CHECK_INTERVAL);
+            let next = self.rows.services.clock.after(CHECK_INTERVAL);
             tokio::select! {
-                () = self.services.clock.sleep_until(next) => {}
-                () = self.services.stop.cancelled() => {}
+                () = self.rows.services.clock.sleep_until(next) => {}
+                () = self.rows.services.stop.cancelled() => {}
             }
         }
     }
@@ -375,9 +393,9 @@ impl SendingDomains {
     {
         let mut after = None;
         loop {
-            let (claims, next) = store::domain_claim::list_open(self.store(), after, PAGE_CLAIMS).await?;
+            let (claims, next) = store::domain_claim::list_open(self.rows.store(), after, PAGE_CLAIMS).await?;
             for claim in claims {
-                let now = self.services.clock.now();
+                let now = self.rows.services.clock.now();
                 if claim.status_at(now) == ClaimStatus::Expired {
                     self.save_claim(&claim, &claim.with_status(ClaimStatus::Expired)).await?;
                 } else if matches!(claim.status, ClaimStatus::Blocked | ClaimStatus::Verified) {
@@ -393,7 +411,7 @@ impl SendingDomains {
                 }
             }
             after = next;
-            if after.is_none() || self.services.stop.is_cancelled() {
+            if after.is_none() || self.rows.services.stop.is_cancelled() {
                 return Ok(());
             }
         }

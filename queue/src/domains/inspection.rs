@@ -9,14 +9,17 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use dns::query_limiter::QueryRate;
+use dns::domain_check::DomainChecker;
+use dns::query_limiter::{QueryLimiter, QueryRate};
 use jiff::Timestamp;
 use mail::address::DomainName;
 use mail::domain_setup::{DomainRecord, RecordFinding};
 use mail::id::AccountId;
 use quick_cache::unsync::Cache;
 
-use super::{DomainError, SendingDomains};
+use super::DomainError;
+use super::keyed_semaphore::{CHECKS_PER_ACCOUNT_MAX, KeyedSemaphore};
+use crate::services::Services;
 
 /// TTL of an inspection result.
 const RESULT_TTL: Duration = Duration::from_secs(10);
@@ -67,7 +70,7 @@ impl InspectionResult {
 
 /// Recent results by account and domain.
 #[derive(Debug)]
-pub(super) struct RecentInspections(Mutex<Cache<(AccountId, DomainName), Vec<InspectionResult>>>);
+struct RecentInspections(Mutex<Cache<(AccountId, DomainName), Vec<InspectionResult>>>);
 
 impl Default for RecentInspections {
     fn default() -> Self {
@@ -101,23 +104,51 @@ pub(super) fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
 /// Charges the queries of an inspection to its account, even if it is cancelled. [`TYPICAL_QUERIES`] are acquired
 /// before; the difference is charged or refunded on drop.
 struct DnsQueryCounter<'a> {
-    domains: &'a SendingDomains,
+    inspector: &'a DomainInspector,
     account: AccountId,
     queries: AtomicU32,
 }
 
 impl Drop for DnsQueryCounter<'_> {
     fn drop(&mut self) {
-        let (sent, rate) = (self.queries.load(Ordering::Relaxed), self.domains.node_query_rate());
+        let (sent, rate) = (self.queries.load(Ordering::Relaxed), self.inspector.node_query_rate());
         if let Some(extra) = sent.checked_sub(TYPICAL_QUERIES) {
-            self.domains.dns_query_limiter.charge(self.account, extra, rate, self.domains.nanoseconds());
+            self.inspector.query_limiter.charge(self.account, extra, rate, self.inspector.nanoseconds());
         } else {
-            self.domains.dns_query_limiter.refund(&self.account, TYPICAL_QUERIES - sent, rate);
+            self.inspector.query_limiter.refund(&self.account, TYPICAL_QUERIES - sent, rate);
         }
     }
 }
 
-impl SendingDomains {
+/// Queries the DNS records of domains within the limits of each account.
+pub struct DomainInspector {
+    services: Services,
+    pub(super) checker: DomainChecker,
+    /// Checks in progress, by account.
+    pub(super) checks_by_account: KeyedSemaphore<AccountId>,
+    /// Checks in progress, by account and domain.
+    checks_by_domain: KeyedSemaphore<(AccountId, DomainName)>,
+    recent: RecentInspections,
+    /// Rate limiter of DNS queries, by account.
+    query_limiter: QueryLimiter<AccountId>,
+}
+
+impl DomainInspector {
+    pub(super) fn new(services: Services, checker: DomainChecker) -> Self {
+        Self {
+            services,
+            checker,
+            checks_by_account: KeyedSemaphore::new(CHECKS_PER_ACCOUNT_MAX),
+            checks_by_domain: KeyedSemaphore::new(1),
+            recent: RecentInspections::default(),
+            query_limiter: QueryLimiter::default(),
+        }
+    }
+
+    pub(super) fn allows_private(&self) -> bool {
+        self.checker.allows_private()
+    }
+
     /// Inspects records of a domain on behalf of an account. Equal inspections run one at a time, and recent results
     /// are reused.
     pub(super) async fn inspect(
@@ -129,17 +160,17 @@ impl SendingDomains {
     ) -> Result<InspectionResult, DomainError> {
         let key = (account, name.clone());
         let _domain_permit = self.checks_by_domain.acquire(key.clone()).await;
-        if let Some(found) = self.recent_inspections.get(&key, &records, self.services.clock.now()) {
+        if let Some(found) = self.recent.get(&key, &records, self.services.clock.now()) {
             return Ok(found);
         }
         let _account_permit = self.checks_by_account.acquire(account).await;
         self.acquire_queries(account, TYPICAL_QUERIES, priority).await?;
         let at = self.services.clock.now();
-        let count = DnsQueryCounter { domains: self, account, queries: AtomicU32::new(0) };
-        let found = self.parts.inspector.check_counting(name, &records, at, &count.queries).await;
+        let count = DnsQueryCounter { inspector: self, account, queries: AtomicU32::new(0) };
+        let found = self.checker.check_counting(name, &records, at, &count.queries).await;
         drop(count);
         let found = InspectionResult { at, findings: records.iter().cloned().zip(found).collect() };
-        self.recent_inspections.put(key, &records, found.clone());
+        self.recent.put(key, &records, found.clone());
         Ok(found)
     }
 
@@ -155,8 +186,7 @@ impl SendingDomains {
     ) -> Result<(), DomainError> {
         let started_at = self.services.clock.now();
         loop {
-            let Err(wait) =
-                self.dns_query_limiter.acquire(&account, questions, self.node_query_rate(), self.nanoseconds())
+            let Err(wait) = self.query_limiter.acquire(&account, questions, self.node_query_rate(), self.nanoseconds())
             else {
                 return Ok(());
             };
@@ -175,7 +205,7 @@ impl SendingDomains {
     #[must_use]
     pub fn try_acquire_queries(&self, account: AccountId, questions: usize) -> bool {
         let questions = u32::try_from(questions).unwrap_or(u32::MAX);
-        self.dns_query_limiter.acquire(&account, questions, self.node_query_rate(), self.nanoseconds()).is_ok()
+        self.query_limiter.acquire(&account, questions, self.node_query_rate(), self.nanoseconds()).is_ok()
     }
 
     /// This node's share of the rate.

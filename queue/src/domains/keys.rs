@@ -6,6 +6,7 @@ use mail::domain_setup::next_check;
 use mail::id::{AccountId, DomainId};
 use thiserror::Error;
 
+use super::rows::DomainRows;
 use super::{COMMIT_TRIES_MAX, DomainError, DomainWithSetup, SendingDomains};
 use crate::sender_authorization;
 
@@ -43,7 +44,7 @@ impl ImportedKey {
     }
 }
 
-impl SendingDomains {
+impl DomainRows {
     /// Generates a domain's keys, or uses the given RSA key, and seals them.
     pub(super) async fn make_keys(
         &self,
@@ -64,7 +65,7 @@ impl SendingDomains {
         };
         let generated = tokio::task::spawn_blocking(generate).await.map_err(|error| failed(&error))?;
         let (keys, rsa_bits) = generated.map_err(|error| failed(&error))?;
-        let seal = |key| sender_authorization::seal_key(&self.parts.vault, id, key).map_err(|error| failed(&error));
+        let seal = |key| sender_authorization::seal_key(&self.vault, id, key).map_err(|error| failed(&error));
         Ok(SealedDkimKeys {
             selector: selector.unwrap_or_else(|| own_selector(self.services.entropy.u64())),
             rsa_record: keys.rsa.txt_record(),
@@ -79,13 +80,15 @@ impl SendingDomains {
     /// Returns whether the keys of a domain can be unsealed and match the published records.
     pub(super) fn can_unseal_keys(&self, domain: &SendingDomain) -> bool {
         let opens = |algorithm, sealed: &SealedSecret, record: &str| {
-            let opened = sender_authorization::unseal_key(&self.parts.vault, domain.id, algorithm, sealed);
+            let opened = sender_authorization::unseal_key(&self.vault, domain.id, algorithm, sealed);
             opened.is_ok_and(|key| key.txt_record() == record)
         };
         opens(KeyAlgorithm::Rsa, &domain.dkim.rsa, &domain.dkim.rsa_record)
             && opens(KeyAlgorithm::Ed25519, &domain.dkim.ed25519, &domain.dkim.ed25519_record)
     }
+}
 
+impl SendingDomains {
     /// Generates new keys. They sign as soon as their record is found, or at once if the domain has never been
     /// verified. A repeated request returns the pending keys.
     ///
@@ -94,18 +97,18 @@ impl SendingDomains {
     pub async fn rotate_keys(&self, account: AccountId, id: DomainId) -> Result<DomainWithSetup, DomainError> {
         let mut new_keys = None;
         for _ in 0..COMMIT_TRIES_MAX {
-            let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
-            let (mut after, found) = self.load_setup(before.clone()).await?;
+            let before = store::domain::get(self.rows.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+            let (mut after, found) = self.rows.load_setup(before.clone()).await?;
             if before.next_dkim.is_some() {
                 return Ok(after);
             }
             let dkim = match new_keys.take() {
                 Some(dkim) => dkim,
-                None => self.make_keys(id, None, None).await?,
+                None => self.rows.make_keys(id, None, None).await?,
             };
             new_keys = Some(dkim.clone());
-            let now = self.services.clock.now();
-            if self.parts.auto_verify {
+            let now = self.rows.services.clock.now();
+            if self.rows.auto_verify {
                 after.domain.dkim = SealedDkimKeys { ed25519_published: true, ..dkim };
             } else if before.state == DomainState::Unverified && before.verified_at.is_none() {
                 after.domain.dkim = dkim;
@@ -113,32 +116,30 @@ impl SendingDomains {
                 after.domain.next_dkim = Some(dkim);
             }
             after.domain.updated_at = now;
-            if !self.parts.auto_verify {
+            if !self.rows.auto_verify {
                 after.setup.since = now;
-                after.setup.due = next_check(&after.domain, &after.setup, now, self.services.entropy.u64());
+                after.setup.due = next_check(&after.domain, &after.setup, now, self.rows.services.entropy.u64());
             }
-            if self.save_domain(&before, found.as_ref(), &after).await? {
+            if self.rows.save_domain(&before, found.as_ref(), &after).await? {
                 return Ok(after);
             }
         }
         Err(DomainError::Conflict)
     }
-}
 
-impl SendingDomains {
     /// Drops pending keys that do not sign yet. Without pending keys, nothing changes.
     ///
     /// # Errors
     /// Returns a [`DomainError`] if the domain is unknown or the commit fails.
     pub async fn drop_rotation(&self, account: AccountId, id: DomainId) -> Result<DomainWithSetup, DomainError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
-            let (mut after, found) = self.load_setup(before.clone()).await?;
+            let before = store::domain::get(self.rows.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+            let (mut after, found) = self.rows.load_setup(before.clone()).await?;
             if after.domain.next_dkim.take().is_none() {
                 return Ok(after);
             }
-            after.domain.updated_at = self.services.clock.now();
-            if self.save_domain(&before, found.as_ref(), &after).await? {
+            after.domain.updated_at = self.rows.services.clock.now();
+            if self.rows.save_domain(&before, found.as_ref(), &after).await? {
                 return Ok(after);
             }
         }

@@ -1,20 +1,31 @@
 //! Publishing a domain's records at its DNS provider, with one-time or saved credentials.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, next_check};
+use mail::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus};
 use mail::id::{AccountId, DomainId};
 use provider::{
     ApplyError, DomainConnectError, MergePolicy, Provider, ProviderCredentials, PublishReport, PublishRequest,
+    Publisher,
 };
 use store::dns_credential::SealedDnsCredential;
 use store::engine::Batch;
 use thiserror::Error;
+use tokio::sync::Semaphore;
 
-use super::inspection::{InspectionPriority, PROVIDER_QUERIES};
-use super::{COMMIT_TRIES_MAX, DomainError, DomainWithSetup, SendingDomains};
+use super::inspection::{DomainInspector, InspectionPriority, PROVIDER_QUERIES};
+use super::keyed_semaphore::KeyedSemaphore;
+use super::rows::DomainRows;
+use super::{DomainError, DomainWithSetup};
+
+/// Domains whose records are published concurrently.
+const PUBLISHING_MAX: usize = 16;
+/// The limit for one account, so that others are not blocked.
+const PUBLISHING_PER_ACCOUNT_MAX: usize = 3;
 
 /// Why records were not published.
 #[derive(Debug, Error)]
@@ -55,7 +66,22 @@ fn credential_seal_context(account: AccountId, provider: Provider) -> Vec<u8> {
     [b"dns credential ", account.to_string().as_bytes(), b" ", provider.as_str().as_bytes()].concat()
 }
 
-impl SendingDomains {
+/// Publishes the records of domains at their DNS providers.
+pub struct DomainPublisher {
+    rows: Arc<DomainRows>,
+    inspector: Arc<DomainInspector>,
+    publisher: Publisher,
+    publishing: Semaphore,
+    /// Publications in progress, by account.
+    publishing_by_account: KeyedSemaphore<AccountId>,
+}
+
+impl DomainPublisher {
+    pub(super) fn new(rows: Arc<DomainRows>, inspector: Arc<DomainInspector>, publisher: Publisher) -> Self {
+        let publishing_by_account = KeyedSemaphore::new(PUBLISHING_PER_ACCOUNT_MAX);
+        Self { rows, inspector, publisher, publishing: Semaphore::new(PUBLISHING_MAX), publishing_by_account }
+    }
+
     /// Publishes the records of a domain. An existing SPF record is merged if `merge_spf` is set.
     ///
     /// # Errors
@@ -72,26 +98,26 @@ impl SendingDomains {
             // A publication holds a connection to the provider for up to a minute.
             let _account_permit = self.publishing_by_account.try_acquire(account).ok_or(PublishError::Busy)?;
             let _permit = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
-            let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
+            let domain = store::domain::get(self.rows.store(), account, id).await.map_err(DomainError::from)?;
             let domain = domain.ok_or(DomainError::Unknown)?;
             let credentials = match source {
                 CredentialSource::OneTime(credentials) => credentials,
                 CredentialSource::Saved(provider) => self.saved_credentials(account, provider).await?,
             };
             // Charges the queries to the customer's name servers, which also read the existing records.
-            self.acquire_queries(account, PROVIDER_QUERIES, InspectionPriority::Interactive).await?;
-            let wanted = self.parts.facts.required_records(&domain);
+            self.inspector.acquire_queries(account, PROVIDER_QUERIES, InspectionPriority::Interactive).await?;
+            let wanted = self.rows.facts.required_records(&domain);
             let request = PublishRequest {
                 domain: &domain.name,
                 zone: None,
                 records: &wanted,
                 merge: MergePolicy { spf: merge_spf, mx: false },
                 dry_run,
-                now: self.services.clock.now(),
+                now: self.rows.services.clock.now(),
             };
-            let report = self.parts.publisher.apply(&credentials, &request).await?;
+            let report = self.publisher.apply(&credentials, &request).await?;
             let domain_setup =
-                if dry_run { self.get(account, id).await? } else { self.schedule_check(account, id).await? };
+                if dry_run { self.rows.get(account, id).await? } else { self.rows.schedule_check(account, id).await? };
             Ok(PublishResult { known: domain_setup, report })
         })
     }
@@ -105,43 +131,21 @@ impl SendingDomains {
         Box::pin(async move {
             let _account_permit = self.publishing_by_account.try_acquire(account).ok_or(PublishError::Busy)?;
             let _permit = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
-            let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
+            let domain = store::domain::get(self.rows.store(), account, id).await.map_err(DomainError::from)?;
             let mut domain = domain.ok_or(DomainError::Unknown)?;
             domain.dkim = domain.next_dkim.take().unwrap_or(domain.dkim);
             domain.former_dkim = None;
-            let mut records = self.parts.facts.required_records(&domain);
+            let mut records = self.rows.facts.required_records(&domain);
             let policies: Vec<DomainRecord> =
                 records.extract_if(.., |record| record.purpose == RecordPurpose::Dmarc).collect();
-            let found = self.inspect(account, &domain.name, policies, InspectionPriority::Interactive).await?;
+            let found =
+                self.inspector.inspect(account, &domain.name, policies, InspectionPriority::Interactive).await?;
             let is_missing = |finding: &RecordFinding| finding.status == RecordStatus::Missing;
             records.extend(found.findings.into_iter().filter(|(_, found)| is_missing(found)).map(|(record, _)| record));
-            self.acquire_queries(account, PROVIDER_QUERIES, InspectionPriority::Interactive).await?;
-            let _look = self.checks_by_account.acquire(account).await;
-            Ok(self.parts.publisher.domain_connect_url(&self.parts.inspector, &domain.name, &records).await?)
+            self.inspector.acquire_queries(account, PROVIDER_QUERIES, InspectionPriority::Interactive).await?;
+            let _look = self.inspector.checks_by_account.acquire(account).await;
+            Ok(self.publisher.domain_connect_url(&self.inspector.checker, &domain.name, &records).await?)
         })
-    }
-
-    /// Schedules frequent checks from a minute on: records were, or will be, published.
-    pub(super) async fn schedule_check(
-        &self,
-        account: AccountId,
-        id: DomainId,
-    ) -> Result<DomainWithSetup, DomainError> {
-        for _ in 0..COMMIT_TRIES_MAX {
-            let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
-            let (mut after, found) = self.load_setup(before.clone()).await?;
-            if self.parts.auto_verify || after.setup.operator_verified {
-                return Ok(after);
-            }
-            let now = self.services.clock.now();
-            after.setup.since = now;
-            after.setup.due = next_check(&after.domain, &after.setup, now, self.services.entropy.u64());
-            if self.save_domain(&before, found.as_ref(), &after).await? {
-                return Ok(after);
-            }
-        }
-        // The concurrent change schedules a check too.
-        self.get(account, id).await
     }
 
     /// Saves an account's credentials for a provider, sealed.
@@ -153,13 +157,13 @@ impl SendingDomains {
         account: AccountId,
         credentials: &ProviderCredentials,
     ) -> Result<Timestamp, DomainError> {
-        let (provider, saved_at) = (credentials.provider(), self.services.clock.now());
+        let (provider, saved_at) = (credentials.provider(), self.rows.services.clock.now());
         let secret = credentials.secret_json();
-        let sealed = self.parts.vault.seal(&credential_seal_context(account, provider), secret.expose().as_bytes());
+        let sealed = self.rows.vault.seal(&credential_seal_context(account, provider), secret.expose().as_bytes());
         let sealed = STANDARD.encode(sealed.map_err(|error| DomainError::Keys(error.to_string()))?);
         let mut batch = Batch::progress();
         store::dns_credential::put(&mut batch, account, provider.as_str(), &SealedDnsCredential { sealed, saved_at });
-        self.commit_unless_changed(batch).await?;
+        self.rows.commit_unless_changed(batch).await?;
         Ok(saved_at)
     }
 
@@ -168,11 +172,11 @@ impl SendingDomains {
     /// # Errors
     /// [`PublishError::NothingSaved`], or the store fails.
     pub async fn delete_credentials(&self, account: AccountId, provider: Provider) -> Result<(), PublishError> {
-        let found = store::dns_credential::get(self.store(), account, provider.as_str()).await;
+        let found = store::dns_credential::get(self.rows.store(), account, provider.as_str()).await;
         found.map_err(DomainError::from)?.ok_or(PublishError::NothingSaved(provider))?;
         let mut batch = Batch::progress();
         store::dns_credential::delete(&mut batch, account, provider.as_str());
-        self.commit_unless_changed(batch).await?;
+        self.rows.commit_unless_changed(batch).await?;
         Ok(())
     }
 
@@ -181,7 +185,7 @@ impl SendingDomains {
         account: AccountId,
         provider: Provider,
     ) -> Result<ProviderCredentials, PublishError> {
-        let found = store::dns_credential::get(self.store(), account, provider.as_str()).await;
+        let found = store::dns_credential::get(self.rows.store(), account, provider.as_str()).await;
         let saved = found.map_err(DomainError::from)?.ok_or(PublishError::NothingSaved(provider))?;
         let read_error = |error: &dyn std::fmt::Display| {
             tracing::error!(%error, %account, "cannot unseal saved DNS credentials; check the key file");
@@ -189,7 +193,7 @@ impl SendingDomains {
         };
         let blob = STANDARD.decode(&saved.sealed).map_err(|error| read_error(&error))?;
         let json = self
-            .parts
+            .rows
             .vault
             .open(&credential_seal_context(account, provider), &blob)
             .map_err(|error| read_error(&error))?;

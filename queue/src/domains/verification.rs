@@ -37,11 +37,11 @@ impl SendingDomains {
     /// Returns a [`DomainError`]. A missing record is not an error.
     pub fn verify(&self, account: AccountId, id: DomainId) -> BoxFuture<'_, Result<DomainWithSetup, DomainError>> {
         Box::pin(async move {
-            let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
-            if self.parts.auto_verify {
+            let domain = store::domain::get(self.rows.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+            if self.rows.auto_verify {
                 return self.force_verify(&domain.name).await;
             }
-            let (domain_setup, _) = self.load_setup(domain).await?;
+            let (domain_setup, _) = self.rows.load_setup(domain).await?;
             if self.is_recently_checked(&domain_setup) {
                 return Ok(domain_setup);
             }
@@ -66,16 +66,16 @@ impl SendingDomains {
     ) -> BoxFuture<'a, Result<DomainWithSetup, DomainError>> {
         Box::pin(async move {
             for _ in 0..COMMIT_TRIES_MAX {
-                let before = store::domain::find_by_name(self.store(), name).await?.ok_or(DomainError::Unknown)?;
-                let (mut after, found) = self.load_setup(before.clone()).await?;
-                let (domain, now) = (&mut after.domain, self.services.clock.now());
+                let before = store::domain::find_by_name(self.rows.store(), name).await?.ok_or(DomainError::Unknown)?;
+                let (mut after, found) = self.rows.load_setup(before.clone()).await?;
+                let (domain, now) = (&mut after.domain, self.rows.services.clock.now());
                 domain.state = DomainState::Verified;
                 domain.verified_at = domain.verified_at.or(Some(now));
                 domain.dkim.ed25519_published = true;
                 domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
                 domain.updated_at = now;
                 (after.setup.operator_verified, after.setup.degraded_since, after.setup.due) = (true, None, None);
-                if self.save_domain(&before, found.as_ref(), &after).await? {
+                if self.rows.save_domain(&before, found.as_ref(), &after).await? {
                     return Ok(after);
                 }
             }
@@ -85,10 +85,10 @@ impl SendingDomains {
 
     /// Returns whether all currently required records were checked a moment ago.
     fn is_recently_checked(&self, domain: &DomainWithSetup) -> bool {
-        let now = self.services.clock.now();
+        let now = self.rows.services.clock.now();
         domain.setup.last_checked_at.is_some_and(|at| is_fresh(at, now))
             && self
-                .parts
+                .rows
                 .facts
                 .required_records(&domain.domain)
                 .iter()
@@ -124,10 +124,10 @@ impl SendingDomains {
         domain: &SendingDomain,
         priority: InspectionPriority,
     ) -> Result<DomainObservation, DomainError> {
-        let records = self.parts.facts.required_records(domain);
-        let found = self.inspect(domain.account, &domain.name, records, priority).await?;
+        let records = self.rows.facts.required_records(domain);
+        let found = self.inspector.inspect(domain.account, &domain.name, records, priority).await?;
         // Opening an RSA key takes half a millisecond; a verified domain's keys sign mail every day and need no test.
-        let keys_open = domain.state == DomainState::Verified || self.can_unseal_keys(domain);
+        let keys_open = domain.state == DomainState::Verified || self.rows.can_unseal_keys(domain);
         Ok(DomainObservation { findings: found.findings, keys_open, at: found.at })
     }
 
@@ -139,14 +139,14 @@ impl SendingDomains {
         is_interactive: bool,
     ) -> Result<DomainWithSetup, DomainError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let before = store::domain::get(self.store(), key.0, key.1).await?.ok_or(DomainError::Unknown)?;
-            let (stored, found) = self.load_setup(before.clone()).await?;
+            let before = store::domain::get(self.rows.store(), key.0, key.1).await?.ok_or(DomainError::Unknown)?;
+            let (stored, found) = self.rows.load_setup(before.clone()).await?;
             if stored.setup.last_checked_at == Some(observation.at) && self.is_recently_checked(&stored) {
                 // Another caller waited for the same check and stored it.
                 return Ok(stored);
             }
             let checked_records = observation.findings.iter().map(|(record, _)| record);
-            if !checked_records.eq(&self.parts.facts.required_records(&before)) {
+            if !checked_records.eq(&self.rows.facts.required_records(&before)) {
                 // Keys or settings changed meanwhile: the result does not apply to them.
                 return Err(DomainError::Conflict);
             }
@@ -155,9 +155,9 @@ impl SendingDomains {
                 // The owner is working on the records: check again soon.
                 setup.since = observation.at;
             }
-            setup.due = next_check(&domain, &setup, observation.at, self.services.entropy.u64());
+            setup.due = next_check(&domain, &setup, observation.at, self.rows.services.entropy.u64());
             let after = DomainWithSetup { domain, setup };
-            if self.save_domain(&before, found.as_ref(), &after).await? {
+            if self.rows.save_domain(&before, found.as_ref(), &after).await? {
                 log_changes(&before, &stored, &after);
                 return Ok(after);
             }
@@ -167,19 +167,19 @@ impl SendingDomains {
 
     /// Checks due domains until shutdown. An unfinished check stays due.
     pub(crate) async fn run_domain_checks(self: Arc<Self>) {
-        if self.parts.auto_verify {
+        if self.rows.auto_verify {
             return;
         }
         let (mut queue, mut checks) = (CheckQueue::default(), FuturesUnordered::new());
-        let (mut reads_at, mut has_more) = (self.services.clock.now(), false);
+        let (mut reads_at, mut has_more) = (self.rows.services.clock.now(), false);
         loop {
-            let now = self.services.clock.now();
+            let now = self.rows.services.clock.now();
             if reads_at <= now {
                 has_more = self.load_due(&mut queue, now).await.unwrap_or_else(|error| {
-                    store::warn_unless_away!(self.services.store, %error, "cannot read the domains due for a check; retrying");
+                    store::warn_unless_away!(self.rows.services.store, %error, "cannot read the domains due for a check; retrying");
                     false
                 });
-                reads_at = self.services.clock.after(POLL_INTERVAL);
+                reads_at = self.rows.services.clock.after(POLL_INTERVAL);
             }
             while let Some(key) = queue.dequeue() {
                 checks.push(self.recheck(key));
@@ -188,16 +188,16 @@ impl SendingDomains {
                 Some((key, result)) = checks.next() => {
                     queue.finish(key, matches!(result, Ok(true)));
                     if let Err(error) = result {
-                        store::warn_unless_away!(self.services.store, %error, "cannot check domain records; retrying");
+                        store::warn_unless_away!(self.rows.services.store, %error, "cannot check domain records; retrying");
                         // They are still due and will be read again.
                         queue.clear();
                     }
                     if has_more && queue.is_empty() {
-                        (reads_at, has_more) = (reads_at.min(self.services.clock.after(BACKLOG_POLL_INTERVAL)), false);
+                        (reads_at, has_more) = (reads_at.min(self.rows.services.clock.after(BACKLOG_POLL_INTERVAL)), false);
                     }
                 }
-                () = self.services.clock.sleep_until(reads_at) => {}
-                () = self.services.stop.cancelled() => return,
+                () = self.rows.services.clock.sleep_until(reads_at) => {}
+                () = self.rows.services.stop.cancelled() => return,
             }
         }
     }
@@ -205,8 +205,8 @@ impl SendingDomains {
     /// Enqueues the due domains of this node's partitions. Returns whether more are due.
     async fn load_due(&self, queue: &mut CheckQueue, now: Timestamp) -> Result<bool, DomainError> {
         let mut has_more = false;
-        for partition in self.services.leases.active() {
-            let (due, _) = store::domain_setup::list_due(self.store(), partition, now, PAGE_DOMAINS).await?;
+        for partition in self.rows.services.leases.active() {
+            let (due, _) = store::domain_setup::list_due(self.rows.store(), partition, now, PAGE_DOMAINS).await?;
             has_more |= due.len() == PAGE_DOMAINS;
             for key in due {
                 has_more |= !queue.enqueue(key);
@@ -217,10 +217,10 @@ impl SendingDomains {
 
     /// Checks a due domain and stores the result. Returns whether the check was slow.
     async fn recheck(&self, key: DomainSetupKey) -> (DomainSetupKey, Result<bool, DomainError>) {
-        let started_at = self.services.clock.now();
+        let started_at = self.rows.services.clock.now();
         let result = match self.check_if_due(key, started_at).await {
             Ok(()) | Err(DomainError::Unknown | DomainError::Conflict) => {
-                let elapsed = self.services.clock.now().duration_since(started_at);
+                let elapsed = self.rows.services.clock.now().duration_since(started_at);
                 Ok(Duration::try_from(elapsed).is_ok_and(|elapsed| elapsed >= SLOW_CHECK))
             }
             // It is still due. Count it as slow, so that the account's other domains are throttled too.
@@ -231,8 +231,8 @@ impl SendingDomains {
     }
 
     async fn check_if_due(&self, key: DomainSetupKey, now: Timestamp) -> Result<(), DomainError> {
-        let Some(domain) = store::domain::get(self.store(), key.0, key.1).await? else { return Ok(()) };
-        if self.load_setup(domain.clone()).await?.0.setup.due.is_none_or(|due| due > now) {
+        let Some(domain) = store::domain::get(self.rows.store(), key.0, key.1).await? else { return Ok(()) };
+        if self.rows.load_setup(domain.clone()).await?.0.setup.due.is_none_or(|due| due > now) {
             return Ok(());
         }
         self.check_and_save(&domain, InspectionPriority::Background).await.map(drop)

@@ -41,8 +41,8 @@ impl Intake {
     ) -> Result<PreparedMessage, PrepareError> {
         let id = EmailId::new(now, self.services.entropy.unique_bits());
         check_acceptable(tenant, &draft, now)?;
+        let (account, is_metered) = (tenant.account().id, draft.is_metered());
         let (scheduled_at, late_in_s) = (draft.options.scheduled_at, draft.envelope.late_in_s());
-        let is_metered = draft.is_metered();
         let unsubscribe_url = self.manage_unsubscribe(tenant, id, &mut draft).await?;
         self.track_links(tenant, id, &mut draft, now).await?;
         // A scheduled email carries the date at which it is sent.
@@ -53,8 +53,7 @@ impl Intake {
         self.check_size(&draft, &built)?;
         let mut header = restore_subject(built.header, unsubscribe_url.as_deref());
         let mut addressees = envelope_recipients(draft.recipients, &mut header, draft.ingress);
-        let (store, account) = (&self.services.store, tenant.account().id);
-        let blocked = mark_suppressed(store, account, draft.category, &mut addressees, now).await?;
+        let blocked = mark_suppressed(&self.services.store, account, draft.category, &mut addressees, now).await?;
         let storage = self.reserve_storage(&sender, is_metered, total_bytes(&built.chunks)).await?;
         let (disposition, chunks, reserved) =
             match suppressed_disposition(&blocked, draft.options.on_suppressed, &addressees) {
@@ -64,17 +63,13 @@ impl Intake {
                     self.reserve_client_sends(tenant, &addressees, now).await?;
                     match scheduled_at {
                         Some(at) => (Disposition::Schedule(at), built.chunks, reserved),
-                        None => (
-                            Disposition::Deliver,
-                            self.signer.sign_message(&sender, built.chunks, now).await?,
-                            reserved,
-                        ),
+                        None => (Disposition::Deliver, self.signer.sign(&sender, built.chunks, now).await?, reserved),
                     }
                 }
             };
         let email = Email {
             id,
-            account: tenant.account().id,
+            account,
             ingress: draft.ingress,
             from: built.from,
             reverse_path: draft.envelope.reverse_path,

@@ -163,8 +163,7 @@ impl ScheduledRelease {
         match suppressed_disposition(&blocked, OnSuppressed::Skip, &prepared.recipients) {
             Some(refuse) => prepared.disposition = refuse,
             None => {
-                prepared.chunks =
-                    self.intake.signer.sign_message(&sender, message::replace_date(body, now), now).await?;
+                prepared.chunks = self.intake.signer.sign(&sender, message::replace_date(body, now), now).await?;
                 prepared.email.size_bytes = total_bytes(&prepared.chunks);
             }
         }
