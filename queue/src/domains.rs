@@ -49,6 +49,8 @@ pub use publish::{CredentialSource, PublishError, PublishResult};
 const PUBLISHING_MAX: usize = 16;
 /// The limit for one account, so that others are not blocked.
 const PUBLISHING_PER_ACCOUNT_MAX: usize = 3;
+/// Concurrent checks of one account: the periodic ones ([`check_queue`]), and some on request.
+const CHECKS_PER_ACCOUNT_MAX: usize = 6;
 /// Commits tried when a row changes concurrently.
 const COMMIT_TRIES_MAX: usize = 20;
 
@@ -173,7 +175,7 @@ impl SendingDomains {
             sender_authorization,
             publishing: Semaphore::new(PUBLISHING_MAX),
             publishing_by_account: keyed_semaphore::KeyedSemaphore::new(PUBLISHING_PER_ACCOUNT_MAX),
-            checks_by_account: keyed_semaphore::KeyedSemaphore::new(keyed_semaphore::CHECKS_PER_ACCOUNT_MAX),
+            checks_by_account: keyed_semaphore::KeyedSemaphore::new(CHECKS_PER_ACCOUNT_MAX),
             checks_by_domain: keyed_semaphore::KeyedSemaphore::new(1),
             recent_inspections: inspection::RecentInspections::default(),
             dns_query_limiter: QueryLimiter::default(),
