@@ -32,7 +32,7 @@ pub mod draft;
 pub mod dsn;
 pub mod email;
 pub mod email_index;
-mod encoded_word;
+pub mod encoded_word;
 pub mod event;
 pub mod fingerprint;
 pub mod held_email;
