@@ -80,6 +80,7 @@ pub mod task_filter;
 pub mod template;
 pub mod timestamp;
 pub mod tls_report;
+pub mod tls_report_delivery;
 pub mod totp;
 pub mod tracking;
 pub mod trigger_event;
