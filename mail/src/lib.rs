@@ -60,6 +60,7 @@ pub mod public_ip;
 pub mod quota;
 pub mod raw_number;
 pub mod received;
+pub mod received_message;
 pub mod recipient;
 pub mod reply;
 pub mod request_log;
