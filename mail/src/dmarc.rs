@@ -9,7 +9,6 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::address::DomainName;
-use crate::metric::Hour;
 
 /// Retention: 13 months, so that a month can be compared with the same month of the previous year.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(396 * 24 * 3_600);
@@ -114,12 +113,6 @@ pub struct DmarcReport {
 }
 
 impl DmarcReport {
-    /// The day that the report is counted on: the day of the start of its range.
-    #[must_use]
-    pub fn day(&self) -> Hour {
-        Hour::containing(self.begins_at).day()
-    }
-
     /// True if the time range is possible at `now`.
     #[must_use]
     pub fn has_plausible_range(&self, now: Timestamp) -> bool {

@@ -15,6 +15,8 @@ use crate::id::{AccountId, AutomationId, EmailId, RunId, TemplateId};
 use crate::recipient::{Recipient, RecipientState};
 use crate::task::{DeliverByTime, TaskClass};
 
+pub use crate::message::HeaderSummary;
+
 /// The way by which an email was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -83,20 +85,6 @@ pub struct SourceTemplate {
     /// Its alias at that time.
     pub alias: Option<String>,
     pub version: u32,
-}
-
-/// Header fields that are stored for lists and events; empty where the message has none.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct HeaderSummary {
-    pub to: Vec<Mailbox>,
-    pub cc: Vec<Mailbox>,
-    /// Blind recipients, if the listener has parsed them.
-    pub bcc: Vec<Mailbox>,
-    pub reply_to: Vec<Mailbox>,
-    /// `Subject`, decoded.
-    pub subject: String,
-    /// `Message-ID` without angle brackets.
-    pub message_id: String,
 }
 
 /// An accepted email. It is immutable.

@@ -11,7 +11,12 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::{DecodePaddingMode, general_purpose::STANDARD};
 use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
+use mail_parser::parsers::MessageStream;
 
+use crate::message::HeaderField;
+
+/// Maximum length of an encoded word: RFC 2047 2 allows 75 characters, but clients write longer ones.
+const WORD_BYTES_MAX: usize = 1_000;
 /// Accepts missing padding.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
@@ -190,6 +195,51 @@ fn parse_word(rest: &[u8]) -> Option<EncodedWord<'_>> {
         text,
         length: charset.len() + text.len() + 7,
     })
+}
+
+/// The value of a field, unfolded (RFC 5322 2.2.3) and with encoded words decoded (RFC 2047).
+///
+/// # Errors
+/// The value is not UTF-8.
+pub fn decode_value(message: &[u8], field: &HeaderField) -> Result<String, &'static str> {
+    let bytes = message.get(field.name_end..field.end).unwrap_or_default();
+    let value = std::str::from_utf8(bytes).map_err(|_| "is not UTF-8")?;
+    let value: String = value.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    let value = value.trim_start_matches([' ', '\t']);
+    let value = value.strip_prefix(':').unwrap_or(value).trim();
+    Ok(decode_encoded_words(value))
+}
+
+/// Decodes the encoded words in a text. Blanks between two encoded words are dropped (RFC 2047 6.2); all others stay,
+/// so that JSON is unchanged.
+#[must_use]
+pub fn decode_encoded_words(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut rest, mut follows_word) = (text, false);
+    while let Some((before, word)) = rest.find("=?").and_then(|at| rest.split_at_checked(at)) {
+        if let Some((decoded, tail)) = decode_encoded_word(word) {
+            if !follows_word || !before.bytes().all(|b| matches!(b, b' ' | b'\t')) {
+                out.push_str(before);
+            }
+            out.push_str(&decoded);
+            (rest, follows_word) = (tail, true);
+        } else {
+            out.push_str(before);
+            out.push_str("=?");
+            (rest, follows_word) = (word.get(2..).unwrap_or_default(), false);
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Decodes the encoded word at the start of a text, and returns the text behind it.
+fn decode_encoded_word(text: &str) -> Option<(String, &str)> {
+    let reach = text.len().min(WORD_BYTES_MAX);
+    let mut stream = MessageStream::new(text.as_bytes().get(1..reach)?);
+    let decoded = stream.decode_rfc2047()?;
+    let (word, tail) = text.split_at_checked(1 + stream.offset())?;
+    word.ends_with("?=").then_some((decoded, tail))
 }
 
 #[cfg(test)]

@@ -163,6 +163,14 @@ ids! {
     BackfillId "bkf_";
 }
 
+impl EmailId {
+    /// Left part of a Message-ID that is generated for this email (RFC 5322 3.6.4).
+    #[must_use]
+    pub fn message_id_left(self) -> String {
+        self.to_string().trim_start_matches(Self::PREFIX).to_ascii_lowercase()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

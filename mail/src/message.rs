@@ -14,9 +14,7 @@ use mail_parser::{HeaderName, Message, MessageParser, MessagePart};
 use thiserror::Error;
 
 use crate::address::{Address, DomainName, Mailbox};
-use crate::email::HeaderSummary;
-use crate::id::EmailId;
-use crate::{ascii_header, sender_fields, service_headers};
+use crate::{ascii_header, sender_fields};
 
 /// Longer headers are rejected; legitimate ones are far shorter (Postfix: 102,400).
 pub const HEADER_BYTES_MAX: usize = 256 * 1024;
@@ -24,6 +22,8 @@ pub const HEADER_BYTES_MAX: usize = 256 * 1024;
 pub const RECEIVED_MAX: usize = 100;
 /// RFC 5322 2.1.1; with the line end it is the limit of RFC 5321 4.5.3.1.6.
 pub const LINE_BYTES_MAX: usize = 998;
+/// Name prefix of the fields with send options (docs/SUBMISSION.md), in any case. They are not part of the message.
+const SERVICE_PREFIX: &str = "Service-";
 /// Fields that may occur once in a header (RFC 5322 3.6, RFC 2045 3). If one occurs twice, a signature may cover one
 /// while a reader shows the other. From has its own error, and Bcc is removed.
 const SINGLETON_FIELDS: &[&str] = &[
@@ -127,6 +127,18 @@ pub fn parse_fields(message: &[u8]) -> (Vec<HeaderField>, usize) {
     (fields, at)
 }
 
+/// Returns whether a field is a `Service-*` field.
+#[must_use]
+pub fn is_service_field(message: &[u8], field: &HeaderField) -> bool {
+    message.get(field.start..field.name_end).is_some_and(starts_with_service_prefix)
+}
+
+/// Returns whether a line starts with the name of a `Service-*` field.
+#[must_use]
+pub fn starts_with_service_prefix(line: &[u8]) -> bool {
+    line.get(..SERVICE_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(SERVICE_PREFIX.as_bytes()))
+}
+
 /// Checks that no line exceeds [`LINE_BYTES_MAX`].
 ///
 /// Other hosts would fold such a line (Postfix), which breaks the signature, or reject it (Exim). The search jumps from
@@ -148,6 +160,20 @@ pub fn check_lines(message: &[u8]) -> Result<(), MessageError> {
         }
     }
     Ok(())
+}
+
+/// Header fields that are stored for lists and events; empty where the message has none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HeaderSummary {
+    pub to: Vec<Mailbox>,
+    pub cc: Vec<Mailbox>,
+    /// Blind recipients, if the listener has parsed them.
+    pub bcc: Vec<Mailbox>,
+    pub reply_to: Vec<Mailbox>,
+    /// `Subject`, decoded.
+    pub subject: String,
+    /// `Message-ID` without angle brackets.
+    pub message_id: String,
 }
 
 /// Parsed header of a message, with the edits that it needs.
@@ -252,7 +278,7 @@ fn header_edits(message: &[u8], fields: &[HeaderField]) -> (Vec<(HeaderField, By
 fn field_edit(message: &[u8], field: &HeaderField) -> Option<Bytes> {
     // RFC 5321 4.4: only the host that makes final delivery adds Return-Path.
     let is_cut = ["Bcc", "Resent-Bcc", "Return-Path"].iter().any(|name| field.has_name(message, name));
-    if is_cut || service_headers::is_service_field(message, field) {
+    if is_cut || is_service_field(message, field) {
         return Some(Bytes::new());
     }
     let (name, value) = message[field.start..field.end].split_at(field.name_end - field.start);
@@ -278,8 +304,8 @@ fn parse_mailboxes(field: &mail_parser::Address<'_>) -> (Vec<Mailbox>, usize) {
 /// Arguments of [`complete_message`].
 #[derive(Debug)]
 pub struct CompletionContext<'a> {
-    /// Email id, from which a missing Message-ID is generated.
-    pub id: EmailId,
+    /// Left part of a Message-ID that is generated if it is missing (RFC 5322 3.6.4).
+    pub id_left: &'a str,
     /// Reverse path: the author if From is missing.
     pub reverse_path: Option<&'a Address>,
     /// The `Received` field to add on top.
@@ -324,7 +350,7 @@ pub fn complete_message(
         let _ = write!(top, "Date: {}\r\n", format_date(with.now));
     }
     if !header.has_message_id {
-        summary.message_id = generate_message_id(with.id, &from.address);
+        summary.message_id = generate_message_id(with.id_left, &from.address);
         let _ = write!(top, "Message-ID: <{}>\r\n", summary.message_id);
     }
     let mut rest = Vec::with_capacity(2 * header.edits.len() + 1);
@@ -344,10 +370,10 @@ pub fn complete_message(
     Ok(CompletedMessage { from, summary, top: top.into_bytes(), rest })
 }
 
-/// Generates the Message-ID of an email that has none, without angle brackets.
+/// Generates the Message-ID of a message that has none, without angle brackets.
 #[must_use]
-pub fn generate_message_id(id: EmailId, author: &Address) -> String {
-    format!("{}@{}", id.to_string().trim_start_matches(EmailId::PREFIX).to_ascii_lowercase(), author.domain())
+pub fn generate_message_id(id_left: &str, author: &Address) -> String {
+    format!("{id_left}@{}", author.domain())
 }
 
 /// Formats a date as RFC 5322 3.3 requires, in UTC.
@@ -407,7 +433,7 @@ mod tests {
         let bytes = Bytes::from_static(message.as_bytes());
         let reverse_path: Address = "sender@example.com".parse().unwrap();
         let with = CompletionContext {
-            id: EmailId::new(Timestamp::UNIX_EPOCH, 1),
+            id_left: "00000000000000000000000001",
             reverse_path: Some(&reverse_path),
             received: "Received: by x\r\n",
             now: Timestamp::UNIX_EPOCH,

@@ -1,20 +1,13 @@
 //! A received email: accepted by the MX listener for an address of a customer's domain.
 //!
 //! ```text
-//! message ─► crate::mime ─► [read] ─► ReceivedHeader (stored in the row) · texts, attachments (parsed on request)
-//! authentication results + header ─► crate::spam ─► ReceivedEmail ─► [data]: the payload of `email.received`
+//! ReceivedHeader + authentication results ─► crate::spam ─► ReceivedEmail ─► [data]: the payload of `email.received`
 //! ```
 //!
 //! The stored header is bounded, so that a huge header cannot fill lists and events.
 
-mod author;
 mod auto_reply;
-mod filename;
-mod header;
-mod parse;
 mod payload;
-mod reply_text;
-mod trace_fields;
 
 use std::fmt;
 
@@ -24,63 +17,12 @@ use serde::{Deserialize, Serialize};
 use crate::address::Address;
 use crate::id::{AccountId, DomainId, ReceivedId};
 
-pub use author::author_domain;
-pub use auto_reply::{AutoReplyContext, AutoReplyRefusal, thread_headers};
-pub use header::{ReceivedHeader, field_count};
-pub use parse::{ParsedReceivedEmail, ReceivedAttachment};
+pub use crate::received_message::{
+    AttachmentSummary, AuthResult, AuthenticationResults, AutoReplyRefusal, ParsedReceivedEmail, ReceivedAttachment,
+    ReceivedHeader, TraceFields, author_domain, field_count, strip_forged_auth_results, strip_quote, thread_headers,
+};
+pub use auto_reply::AutoReplyContext;
 pub use payload::received_event_data;
-pub use reply_text::strip_quote;
-pub use trace_fields::{TraceFields, strip_forged_auth_results};
-
-/// Result of one authentication check (RFC 8601 2.7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AuthResult {
-    /// Nothing to check.
-    #[default]
-    None,
-    Pass,
-    Fail,
-    /// Weak failure (SPF's `~all`).
-    SoftFail,
-    /// No statement is published, or no result is possible.
-    Neutral,
-    /// The check failed temporarily.
-    TempError,
-    /// The check is impossible: the published record or the message is malformed.
-    PermError,
-}
-
-impl AuthResult {
-    pub const WORDS: [&str; 7] = ["none", "pass", "fail", "softfail", "neutral", "temperror", "permerror"];
-
-    /// Result keyword of an Authentication-Results field.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::SoftFail => "softfail",
-            Self::Neutral => "neutral",
-            Self::TempError => "temperror",
-            Self::PermError => "permerror",
-        }
-    }
-}
-
-/// Authentication results of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct AuthenticationResults {
-    /// Result of SPF (RFC 7208): is the sending host authorized for the envelope sender?
-    pub spf: AuthResult,
-    /// Result of DKIM (RFC 6376): is a signature valid?
-    pub dkim: AuthResult,
-    /// Result of DMARC (RFC 7489): does SPF or DKIM authenticate the author's domain?
-    pub dmarc: AuthResult,
-    /// Result of ARC (RFC 8617): is the chain of forwarders valid?
-    pub arc: AuthResult,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -136,17 +78,6 @@ impl SpamScore {
     pub fn points(self) -> f64 {
         f64::from(self.0) / 10.0
     }
-}
-
-/// Metadata of an attachment of a received email.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AttachmentSummary {
-    /// File name; a generated one if the part has none.
-    pub filename: String,
-    /// MIME type.
-    pub content_type: String,
-    /// Decoded size in bytes.
-    pub size_bytes: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,10 +140,6 @@ mod tests {
         for word in SpamStatus::WORDS {
             let status = SpamStatus::from_word(word).unwrap();
             assert_eq!(serde_json::to_value(status).unwrap(), word);
-        }
-        for word in AuthResult::WORDS {
-            let result: AuthResult = serde_json::from_value(word.into()).unwrap();
-            assert_eq!(result.word(), word);
         }
     }
 

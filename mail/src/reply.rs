@@ -8,6 +8,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Maximum length of a stored diagnostic text, in characters.
+const DIAGNOSTIC_CHARS_MAX: usize = 500;
+
 /// Enhanced status code (RFC 3463): class, subject, detail; `4.7.1`, `5.7.509`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -165,6 +168,12 @@ impl fmt::Display for SmtpReply {
         }
         write!(f, " {}", self.text())
     }
+}
+
+/// Truncates a remote text to the stored length.
+#[must_use]
+pub fn truncate_diagnostic(text: &str) -> String {
+    text.chars().take(DIAGNOSTIC_CHARS_MAX).collect()
 }
 
 #[cfg(test)]

@@ -16,9 +16,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::address::Mailbox;
 use crate::compose;
-use crate::message::{HeaderField, parse_fields};
+use crate::encoded_word::decode_value;
+use crate::message::{HeaderField, is_service_field, parse_fields};
 use crate::mime;
-use crate::service_headers;
 use crate::template::RenderedTemplate;
 use crate::unsubscribe;
 
@@ -56,7 +56,7 @@ pub fn insert_unsubscribe_link(message: &[u8], url: &str) -> Vec<u8> {
 }
 
 fn link_in_subject(message: &[u8], field: &HeaderField, url: &str) -> Option<String> {
-    let subject = service_headers::decode_value(message, field).ok()?;
+    let subject = decode_value(message, field).ok()?;
     match unsubscribe::insert_link(&subject, url) {
         Cow::Owned(linked) => Some(linked),
         Cow::Borrowed(_) => None,
@@ -133,7 +133,7 @@ pub fn replace_bodies(message: &[u8], rendered: &RenderedTemplate, reply_to: &[M
     for field in &fields {
         let is_mime = is_content(message, field) || field.has_name(message, "MIME-Version");
         let is_replaced = subject.is_some() && field.has_name(message, "Subject");
-        if !is_mime && !is_replaced && !service_headers::is_service_field(message, field) {
+        if !is_mime && !is_replaced && !is_service_field(message, field) {
             out.extend_from_slice(&message[field.start..field.end]);
         }
     }
@@ -173,7 +173,7 @@ pub fn replace_bodies(message: &[u8], rendered: &RenderedTemplate, reply_to: &[M
 pub fn has_subject(message: &[u8]) -> bool {
     let (fields, _) = parse_fields(message);
     let subject = fields.iter().find(|field| field.has_name(message, "Subject"));
-    subject.is_some_and(|field| service_headers::decode_value(message, field).is_ok_and(|text| !text.is_empty()))
+    subject.is_some_and(|field| decode_value(message, field).is_ok_and(|text| !text.is_empty()))
 }
 
 /// Returns whether a message has attachments.

@@ -11,21 +11,21 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use mail_parser::parsers::MessageStream;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use crate::email::{Category, Tag};
+use crate::encoded_word::decode_value;
 use crate::idempotency;
-use crate::message::{HEADER_BYTES_MAX, HeaderField, MessageError, parse_fields};
+use crate::message::{
+    HEADER_BYTES_MAX, HeaderField, MessageError, is_service_field, parse_fields, starts_with_service_prefix,
+};
 use crate::raw_number;
 use crate::tags::{self, TAG_BYTES_MAX, TAGS_MAX};
 use crate::template::render::VARIABLES_BYTES_MAX;
 use crate::template::{ALIAS_BYTES_MAX, TemplateKey, TemplateRef, TemplateUse};
 use crate::timestamp;
 
-/// Prefix of all field names, in any case.
-pub const PREFIX: &str = "Service-";
 /// The supported fields.
 pub const NAMES: &[&str] = &[
     "Service-Idempotency-Key",
@@ -36,8 +36,6 @@ pub const NAMES: &[&str] = &[
     "Service-Scheduled-At",
     "Service-Unsubscribe",
 ];
-/// Maximum length of an encoded word: RFC 2047 2 allows 75 characters, but clients write longer ones.
-const WORD_BYTES_MAX: usize = 1_000;
 /// Maximum number of errors in one reply.
 const ERRORS_MAX: usize = 8;
 /// Bytes of an unknown field name that an error shows.
@@ -74,16 +72,6 @@ impl fmt::Display for ServiceHeaderError {
     }
 }
 
-/// Returns whether a field is a `Service-*` field.
-#[must_use]
-pub fn is_service_field(message: &[u8], field: &HeaderField) -> bool {
-    message.get(field.start..field.name_end).is_some_and(starts_with_prefix)
-}
-
-fn starts_with_prefix(line: &[u8]) -> bool {
-    line.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX.as_bytes()))
-}
-
 /// Returns whether a header has `Service-*` fields. Reads the line starts only.
 #[must_use]
 pub fn has_service_fields(message: &[u8]) -> bool {
@@ -91,7 +79,7 @@ pub fn has_service_fields(message: &[u8]) -> bool {
     while let Some(line) = message.get(at..).filter(|line| !line.is_empty() && at <= HEADER_BYTES_MAX) {
         match line.first() {
             Some(b'\r' | b'\n') => return false,
-            Some(b'S' | b's') if starts_with_prefix(line) => return true,
+            Some(b'S' | b's') if starts_with_service_prefix(line) => return true,
             _ => {}
         }
         let Some(end) = memchr::memchr(b'\n', line) else { return false };
@@ -125,51 +113,6 @@ pub fn parse(message: &[u8]) -> Result<Option<ServiceOptions>, ServiceHeaderErro
     }
     collected.wrong.truncate(ERRORS_MAX);
     Err(ServiceHeaderError::Fields(collected.wrong))
-}
-
-/// The value of a field, unfolded (RFC 5322 2.2.3) and with encoded words decoded (RFC 2047).
-///
-/// # Errors
-/// The value is not UTF-8.
-pub fn decode_value(message: &[u8], field: &HeaderField) -> Result<String, &'static str> {
-    let bytes = message.get(field.name_end..field.end).unwrap_or_default();
-    let value = std::str::from_utf8(bytes).map_err(|_| "is not UTF-8")?;
-    let value: String = value.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    let value = value.trim_start_matches([' ', '\t']);
-    let value = value.strip_prefix(':').unwrap_or(value).trim();
-    Ok(decode_encoded_words(value))
-}
-
-/// Decodes the encoded words in a text. Blanks between two encoded words are dropped (RFC 2047 6.2); all others stay,
-/// so that JSON is unchanged.
-#[must_use]
-pub fn decode_encoded_words(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let (mut rest, mut follows_word) = (text, false);
-    while let Some((before, word)) = rest.find("=?").and_then(|at| rest.split_at_checked(at)) {
-        if let Some((decoded, tail)) = decode_encoded_word(word) {
-            if !follows_word || !before.bytes().all(|b| matches!(b, b' ' | b'\t')) {
-                out.push_str(before);
-            }
-            out.push_str(&decoded);
-            (rest, follows_word) = (tail, true);
-        } else {
-            out.push_str(before);
-            out.push_str("=?");
-            (rest, follows_word) = (word.get(2..).unwrap_or_default(), false);
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-/// Decodes the encoded word at the start of a text, and returns the text behind it.
-fn decode_encoded_word(text: &str) -> Option<(String, &str)> {
-    let reach = text.len().min(WORD_BYTES_MAX);
-    let mut stream = MessageStream::new(text.as_bytes().get(1..reach)?);
-    let decoded = stream.decode_rfc2047()?;
-    let (word, tail) = text.split_at_checked(1 + stream.offset())?;
-    word.ends_with("?=").then_some((decoded, tail))
 }
 
 /// The collected fields, and the errors so far.

@@ -28,6 +28,8 @@ use crate::id::{AccountId, EmailId, EventId, OptOutId, SuppressionId};
 use crate::reply::{Enhanced, SmtpReply};
 use crate::timestamp;
 
+pub use crate::reply::truncate_diagnostic;
+
 /// Duration of a soft bounce suppression: the first, the second, all further ones.
 const SOFT_BOUNCE_TTLS: [SignedDuration; 3] =
     [SignedDuration::from_hours(24), SignedDuration::from_hours(7 * 24), SignedDuration::from_hours(30 * 24)];
@@ -35,8 +37,6 @@ const SOFT_BOUNCE_TTLS: [SignedDuration; 3] =
 const SOFT_BOUNCE_RESET_AFTER: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// Duration after a rejection that blames the sender, because it is not about the address.
 const SMTP_FAILURE_TTL: SignedDuration = SignedDuration::from_hours(24);
-/// Maximum length of a stored diagnostic text, in characters.
-const DIAGNOSTIC_CHARS_MAX: usize = 500;
 
 /// Reason for a suppression. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -210,12 +210,6 @@ impl From<&SmtpReply> for SmtpDiagnostic {
             diagnostic: truncate_diagnostic(&reply.to_string()),
         }
     }
-}
-
-/// Truncates a remote text to the stored length.
-#[must_use]
-pub fn truncate_diagnostic(text: &str) -> String {
-    text.chars().take(DIAGNOSTIC_CHARS_MAX).collect()
 }
 
 /// A suppressed address or domain.

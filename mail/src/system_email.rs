@@ -6,6 +6,7 @@ use crate::address::{Address, Mailbox};
 use crate::compose::{Attachment, Composition, CustomHeader};
 use crate::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
 use crate::email::{Category, Ingress};
+use crate::received_message::LOOP_HEADER;
 use crate::recipient::{DsnOptions, RecipientKind};
 
 /// An email of the service itself to one person.
@@ -22,9 +23,6 @@ pub struct SystemEmail {
     /// Mailbox from which the message was forwarded, written to [`LOOP_HEADER`] so that a mail loop is detected.
     pub forwarded_for: Option<Address>,
 }
-
-/// Header field that names the forwarding mailbox.
-pub const LOOP_HEADER: &str = "X-Loop";
 
 impl SystemEmail {
     /// Creates a plain-text email.

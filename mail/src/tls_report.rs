@@ -7,7 +7,6 @@
 //! A session is one connection to a mail host for one recipient domain. The details of a day are bounded; sessions
 //! beyond the bounds are counted without details.
 
-mod delivery;
 mod received;
 mod rua_record;
 pub mod write;
@@ -21,7 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::DomainName;
 
-pub use delivery::{RETRY_FOR, ReportDelivery, ReportRecipient, ReportSendState, ReportState};
+pub use crate::tls_report_delivery::{
+    DomainTlsDay, RETRY_FOR, ReportDelivery, ReportRecipient, ReportSendState, ReportState,
+};
 pub use received::{ReceivedFailureDetail, ReceivedPolicyCounts, ReceivedTlsReport};
 pub use rua_record::{ReportDestination, report_destinations};
 
@@ -282,14 +283,6 @@ impl DomainTlsCounts {
         };
         self.policies.get_mut(at)
     }
-}
-
-/// A domain's day: its counts, and the delivery of its report.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DomainTlsDay {
-    pub counts: DomainTlsCounts,
-    /// Delivery state of the report; `None` before it is due.
-    pub book: Option<ReportDelivery>,
 }
 
 #[cfg(test)]

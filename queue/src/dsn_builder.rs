@@ -229,7 +229,7 @@ impl DsnReporter {
         let id = EmailId::new(now, self.services.entropy.unique_bits());
         let host = &self.hostname;
         let Ok(from) = Address::new("MAILER-DAEMON", host.clone()) else { return Ok(None) };
-        let message_id = message::generate_message_id(id, &from);
+        let message_id = message::generate_message_id(&id.message_id_left(), &from);
         let report = dsn::DsnMessage {
             reporting_host: host,
             to,

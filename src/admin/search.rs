@@ -330,7 +330,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Parses the email id from a Message-ID that this service generated ([`mail::message::generate_message_id`]).
+/// Parses the email id from a Message-ID that this service generated ([`EmailId::message_id_left`]).
 fn parse_own_message_id(message_id: &str) -> Option<EmailId> {
     let (local, _) = message_id.split_once('@')?;
     format!("{}{}", EmailId::PREFIX, local.to_ascii_uppercase()).parse().ok()
@@ -360,7 +360,7 @@ mod tests {
     fn generated_message_ids_contain_the_email_id() {
         let id = EmailId::new(Timestamp::from_second(1_767_261_601).unwrap(), 7);
         let author = "ada@example.com".parse().unwrap();
-        assert_eq!(parse_own_message_id(&mail::message::generate_message_id(id, &author)), Some(id));
+        assert_eq!(parse_own_message_id(&mail::message::generate_message_id(&id.message_id_left(), &author)), Some(id));
         assert_eq!(parse_own_message_id("CAB+xyz@mail.example.com"), None);
         assert_eq!(parse_own_message_id(""), None);
     }

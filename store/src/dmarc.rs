@@ -59,8 +59,13 @@ fn domain_prefix(space: Space, (account, domain): DmarcDomainKey) -> KeyBuilder 
     key(space).account(account).id(domain.to_bytes())
 }
 
+/// The day that a report is counted on: the day of the start of its range.
+fn report_day(report: &DmarcReport) -> Hour {
+    Hour::containing(report.begins_at).day()
+}
+
 fn report_key(domain_key: DmarcDomainKey, report: &DmarcReport) -> Key {
-    let day = domain_prefix(Space::DmarcReport, domain_key).i64(report.day().0);
+    let day = domain_prefix(Space::DmarcReport, domain_key).i64(report_day(report).0);
     day.text(report.reporter.as_str()).text(&report.report_id).build()
 }
 
@@ -95,7 +100,7 @@ pub async fn record_report(
     report: &DmarcReport,
     sources: &[DmarcSource],
 ) -> Result<bool, ReadError> {
-    let (day, report_key) = (report.day(), report_key(domain_key, report));
+    let (day, report_key) = (report_day(report), report_key(domain_key, report));
     let reports = domain_prefix(Space::DmarcReport, domain_key).i64(day.0).range();
     let existing = store.scan(reports, ScanOrder::Ascending, REPORTS_MAX).await?;
     if existing.len() >= REPORTS_MAX || existing.iter().any(|(known, _)| *known == report_key) {

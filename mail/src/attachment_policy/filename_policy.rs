@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::service_headers;
+use crate::encoded_word::decode_encoded_words;
 
 /// Extensions of files that are executed when opened.
 pub const EXTENSIONS_BLOCKED: &[&str] = &["exe", "bat", "cmd", "com", "scr", "js", "vbs", "dll"];
@@ -20,7 +20,7 @@ const SHOWN_CHARS_MAX: usize = 80;
 /// The blocked extension that some system would see in this name.
 #[must_use]
 pub fn blocked_extension(name: &str) -> Option<&'static str> {
-    let decoded = service_headers::decode_encoded_words(name);
+    let decoded = decode_encoded_words(name);
     [decode_percent(name), decode_percent(&decoded), Cow::Borrowed(name), Cow::Borrowed(&decoded)]
         .iter()
         .find_map(|candidate| extension_of(candidate))
@@ -38,7 +38,7 @@ pub fn has_invisible(name: &str) -> bool {
 pub fn display_name(name: &str) -> String {
     let decoded = match extended_value(name) {
         Some(value) => decode_percent(value).into_owned(),
-        None => service_headers::decode_encoded_words(name),
+        None => decode_encoded_words(name),
     };
     decoded.chars().filter(|c| !c.is_control() && !is_invisible(*c)).take(SHOWN_CHARS_MAX).collect()
 }

@@ -1,7 +1,6 @@
 //! SMTP reply codes embedded in free text.
 
-use crate::reply::{Enhanced, SmtpReply};
-use crate::suppression::truncate_diagnostic;
+use crate::reply::{Enhanced, SmtpReply, truncate_diagnostic};
 
 /// A code found in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]

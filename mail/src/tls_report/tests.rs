@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::write::OutgoingTlsReport;
 use super::*;
-use crate::id::EmailId;
 
 fn day() -> Day {
     Day::parse("2016-04-01").unwrap()
@@ -124,30 +123,4 @@ fn a_domain_has_one_reporting_record() {
     ] {
         assert_eq!(read(texts), [], "{texts:?}");
     }
-}
-
-#[test]
-fn deliveries_record_their_results() {
-    let since = Timestamp::from_second(1_800_000_000).unwrap();
-    let at = |hours| since.checked_add(SignedDuration::from_hours(hours)).unwrap();
-    let to = vec![
-        ReportDestination::Web("https://a.example/".to_owned()),
-        ReportDestination::Web("https://b.example/".to_owned()),
-    ];
-    let delivery = ReportDelivery::start(since, to);
-    assert_eq!((delivery.state, delivery.waiting().len()), (ReportState::Waiting, 2));
-    let half = delivery.with_result(0, ReportSendState::Posted(201), at(0));
-    assert_eq!((half.state, half.waiting()[0].0), (ReportState::Waiting, 1));
-    assert_eq!(
-        half.with_result(1, ReportSendState::Waiting(Some("503".to_owned())), at(1)).state,
-        ReportState::Waiting
-    );
-    let over = half.with_result(1, ReportSendState::Waiting(Some("503".to_owned())), at(24));
-    assert_eq!((over.state, &over.sendings[1].state), (ReportState::Sent, &ReportSendState::Failed("503".to_owned())));
-    assert_eq!(ReportDelivery::start(since, Vec::new()).state, ReportState::Unwanted);
-    assert_eq!(ReportDelivery::with_unknown_recipients(since, "x".to_owned(), at(0)).state, ReportState::Waiting);
-    assert!(ReportDelivery::with_unknown_recipients(since, "x".to_owned(), at(24)).is_done());
-    let mailed = delivery.with_result(0, ReportSendState::Mailed(EmailId::new(since, 1)), at(0));
-    let json = serde_json::to_string(&mailed).unwrap();
-    assert_eq!(serde_json::from_str::<ReportDelivery>(&json).unwrap(), mailed);
 }

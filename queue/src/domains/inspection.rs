@@ -18,9 +18,11 @@ use mail::id::AccountId;
 use quick_cache::unsync::Cache;
 
 use super::DomainError;
-use super::keyed_semaphore::{CHECKS_PER_ACCOUNT_MAX, KeyedSemaphore};
+use super::keyed_semaphore::KeyedSemaphore;
 use crate::services::Services;
 
+/// Concurrent checks of one account: the periodic ones ([`super::check_queue`]), and some on request.
+const CHECKS_PER_ACCOUNT_MAX: usize = 6;
 /// TTL of an inspection result.
 const RESULT_TTL: Duration = Duration::from_secs(10);
 /// DNS queries of one account, over all nodes.

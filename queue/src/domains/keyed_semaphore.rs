@@ -1,5 +1,4 @@
-//! Semaphores by key: bound the concurrent work of each account, so that domains with slow name servers delay only
-//! their own account.
+//! Semaphores by key: bound the concurrent work of each account, so that one account's slow work delays only its own.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -7,9 +6,6 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-/// Concurrent checks of one account: the periodic ones ([`super::check_queue`]), and some on request.
-pub(super) const CHECKS_PER_ACCOUNT_MAX: usize = 6;
 
 /// A map of semaphores, each with the same number of permits.
 #[derive(Debug)]
@@ -51,10 +47,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_account_waits_only_for_itself_and_unused_semaphores_are_removed() {
-        let semaphores = KeyedSemaphore::new(CHECKS_PER_ACCOUNT_MAX);
+        let semaphores = KeyedSemaphore::new(2);
         let [first, second] = [1, 2].map(|n| AccountId::from_bytes([n; 16]));
         let mut held = Vec::new();
-        for _ in 0..CHECKS_PER_ACCOUNT_MAX {
+        for _ in 0..2 {
             held.push(semaphores.acquire(first).now_or_never().expect("at once"));
         }
         assert!(semaphores.acquire(first).now_or_never().is_none());

@@ -36,8 +36,8 @@ pub(super) fn build_message(id: EmailId, draft: &Draft, now: Timestamp) -> Resul
             let header_is_ascii = header.is_ascii;
             let sender_domains = std::mem::take(&mut header.sender_domains);
             let reverse_path = draft.envelope.reverse_path.as_ref();
-            let completed =
-                message::complete_message(message, header, &CompletionContext { id, reverse_path, received, now })?;
+            let context = CompletionContext { id_left: &id.message_id_left(), reverse_path, received, now };
+            let completed = message::complete_message(message, header, &context)?;
             let mut chunks = Vec::with_capacity(completed.rest.len() + 1);
             chunks.push(Bytes::from(completed.top));
             chunks.extend(completed.rest);
@@ -54,7 +54,7 @@ pub(super) fn build_message(id: EmailId, draft: &Draft, now: Timestamp) -> Resul
 }
 
 fn compose_message(id: EmailId, parts: &Composition, now: Timestamp) -> Result<BuiltMessage, SubmitError> {
-    let message_id = message::generate_message_id(id, &parts.from.address);
+    let message_id = message::generate_message_id(&id.message_id_left(), &parts.from.address);
     let bytes = compose::compose(parts, &message_id, now);
     // One long word, in a subject for example, cannot be folded.
     message::check_lines(&bytes)?;

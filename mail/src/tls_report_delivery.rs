@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::rua_record::ReportDestination;
 use crate::id::EmailId;
+use crate::tls_report::{DomainTlsCounts, ReportDestination};
 
 /// How long delivery of a report is retried (RFC 8460 5.4: a day).
 pub const RETRY_FOR: SignedDuration = SignedDuration::from_hours(24);
@@ -50,6 +50,14 @@ impl ReportRecipient {
     fn is_waiting(&self) -> bool {
         matches!(self.state, ReportSendState::Waiting(_))
     }
+}
+
+/// A domain's day: its counts, and the delivery of its report.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DomainTlsDay {
+    pub counts: DomainTlsCounts,
+    /// Delivery state of the report; `None` before it is due.
+    pub book: Option<ReportDelivery>,
 }
 
 /// Delivery of the report of a domain's day.
@@ -133,4 +141,35 @@ fn is_over(since: Timestamp, now: Timestamp) -> bool {
 
 fn next_retry(now: Timestamp) -> Timestamp {
     now.checked_add(RETRY_INTERVAL).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deliveries_record_their_results() {
+        let since = Timestamp::from_second(1_800_000_000).unwrap();
+        let at = |hours| since.checked_add(SignedDuration::from_hours(hours)).unwrap();
+        let to = vec![
+            ReportDestination::Web("https://a.example/".to_owned()),
+            ReportDestination::Web("https://b.example/".to_owned()),
+        ];
+        let delivery = ReportDelivery::start(since, to);
+        assert_eq!((delivery.state, delivery.waiting().len()), (ReportState::Waiting, 2));
+        let half = delivery.with_result(0, ReportSendState::Posted(201), at(0));
+        assert_eq!((half.state, half.waiting()[0].0), (ReportState::Waiting, 1));
+        assert_eq!(
+            half.with_result(1, ReportSendState::Waiting(Some("503".to_owned())), at(1)).state,
+            ReportState::Waiting
+        );
+        let over = half.with_result(1, ReportSendState::Waiting(Some("503".to_owned())), at(24));
+        assert_eq!((over.state, &over.sendings[1].state), (ReportState::Sent, &ReportSendState::Failed("503".to_owned())));
+        assert_eq!(ReportDelivery::start(since, Vec::new()).state, ReportState::Unwanted);
+        assert_eq!(ReportDelivery::with_unknown_recipients(since, "x".to_owned(), at(0)).state, ReportState::Waiting);
+        assert!(ReportDelivery::with_unknown_recipients(since, "x".to_owned(), at(24)).is_done());
+        let mailed = delivery.with_result(0, ReportSendState::Mailed(EmailId::new(since, 1)), at(0));
+        let json = serde_json::to_string(&mailed).unwrap();
+        assert_eq!(serde_json::from_str::<ReportDelivery>(&json).unwrap(), mailed);
+    }
 }

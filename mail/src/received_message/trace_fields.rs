@@ -10,8 +10,9 @@ use bytes::Bytes;
 
 use super::header::{fields, is_named};
 use crate::address::{Address, DomainName};
-use crate::system_email::LOOP_HEADER;
 
+/// Header field that names the forwarding mailbox.
+pub const LOOP_HEADER: &str = "X-Loop";
 const AUTHENTICATION_RESULTS: &str = "Authentication-Results";
 const DELIVERED_TO: &str = "Delivered-To";
 const RECEIVED: &str = "Received";
