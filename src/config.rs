@@ -21,11 +21,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mail::account::Plan;
-use mail::address::{Address, DomainName};
-use mail::cidr::IpNetwork;
-use mail::classify::{CodePattern, ReplyAction, ReplyRule, TextPattern};
-use mail::plan::Plans;
+use message::address::{Address, DomainName};
+use message::classify::{CodePattern, ReplyAction, ReplyRule, TextPattern};
+use model::account::Plan;
+use model::cidr::IpNetwork;
+use model::plan::Plans;
 use provider::{DomainConnectTemplate, RequestKey};
 use queue::pacing::PaceLimits;
 use queue::retry_schedule::RetrySchedule;

@@ -19,14 +19,14 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use api::response::Response;
 use api::serve::ops::{OpsPageRequest, OpsPages};
-use api::serve::origin::check_same_site;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{HOST, HeaderName, HeaderValue};
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
+use httpd::origin::check_same_site;
+use httpd::response::Response;
 use pages::console::router::{self, ConsoleAnswer};
 use pages::dashboard::backend::Failure;
 use pages::dashboard::request::{Fields, PageRequest};

@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use api::problem::Problem;
-use api::response::Response;
 use api::serve::static_pages::Policy;
 use api::session_pages::{OperationCall, OperationCaller, PageRequest as ApiPageRequest, SessionPages};
 use bytes::Bytes;
@@ -20,6 +18,8 @@ use http::header::{
     HeaderValue, IF_MATCH, LOCATION, REFERRER_POLICY, SET_COOKIE, USER_AGENT,
 };
 use http::{HeaderMap, Method, StatusCode, Uri};
+use httpd::problem::Problem;
+use httpd::response::Response;
 use jiff::Timestamp;
 use pages::dashboard::answer::{PageAnswer, PageContent};
 use pages::dashboard::backend::{Backend, Call, CallBody, Failure, Reply};

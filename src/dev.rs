@@ -25,10 +25,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::account::{Account, Plan};
-use mail::credential::SecretHash;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use proxy::trusted_proxies::TrustedProxies;
+use model::account::{Account, Plan};
+use model::credential::SecretHash;
+use net::proxy_protocol::trusted_proxies::TrustedProxies;
 use queue::domains::{DomainError, NewDomain};
 use queue::provisioning::{ProvisionError, ProvisionedAccount};
 use queue::smarthosts::SmarthostEndpoint;
@@ -297,7 +297,7 @@ async fn provision_account(
     records: &DkimRecords,
 ) -> Result<(Account, Secrets), DevError> {
     let owner = OWNER.parse().map_err(|_| DevError::Config(OWNER.to_owned()))?;
-    let name: mail::address::DomainName = DOMAIN.parse().map_err(|_| DevError::Config(DOMAIN.to_owned()))?;
+    let name: message::address::DomainName = DOMAIN.parse().map_err(|_| DevError::Config(DOMAIN.to_owned()))?;
     let (account, secrets) = match server.provisioning.create_account(owner, Plan::Dedicated, true).await {
         Err(ProvisionError::Taken(_)) => match load_valid_secrets(server, directory).await {
             Some(existing) => existing,
@@ -369,7 +369,7 @@ fn print_ready(ready: &StartReport, as_json: bool) {
              Test recipients: bounced@, deferred@, complained@, slow@{}\n  \
              Press Ctrl-C to stop; --fresh deletes all data. Requests and deliveries:\n\n",
             directory.path().display(),
-            mail::simulator::DOMAIN,
+            model::simulator::DOMAIN,
         )
     };
     let mut out = std::io::stdout();

@@ -1,7 +1,7 @@
 //! The log: lines on standard error, as text or JSON (`[log]` in the configuration; docs/LOGS.md).
 //!
 //! ```text
-//! event ─► level, target, message, fields ─► each value cleaned (mail::log_text) ─► one line
+//! event ─► level, target, message, fields ─► each value cleaned (model::log_text) ─► one line
 //! ```
 //!
 //! Every value is limited in length and has its control characters escaped here, so no logged input can forge a line.
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::fmt::{self, Debug, Write as _};
 use std::io::IsTerminal as _;
 
-use mail::log_text;
+use model::log_text;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;

@@ -20,7 +20,7 @@ use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER, USER_AGENT};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use mail::request_log::RequestSurface;
+use model::request_log::RequestSurface;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Headers of the client that each call of an operation repeats.

@@ -8,7 +8,7 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use mail::address::DomainName;
+use message::address::DomainName;
 use store::engine::private_files;
 
 /// File name in the data directory.

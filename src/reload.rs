@@ -306,7 +306,7 @@ impl ConfigReloader {
         self.running = next;
         targets.server.reload(&self.running);
         targets.listeners.reload(&self.running);
-        mail::log_text::show_addresses(self.running.log.addresses);
+        model::log_text::show_addresses(self.running.log.addresses);
         let applied = if changes.applied.is_empty() { "nothing".to_owned() } else { changes.applied.join(", ") };
         tracing::info!(taken = applied, "configuration reloaded");
         if !changes.needs_restart.is_empty() {

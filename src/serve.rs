@@ -18,10 +18,10 @@ use std::time::Duration;
 use api::serve::static_pages::Overlay;
 use api::server::ApiServer;
 use api::state::OwnMtaStsPolicy;
-use mail::cidr::IpNetwork;
-use mail::oauth::OAuthResource;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use proxy::trusted_proxies::TrustedProxies;
+use model::cidr::IpNetwork;
+use model::oauth::OAuthResource;
+use net::proxy_protocol::trusted_proxies::TrustedProxies;
 use queue::hold_admin::HoldError;
 use smtp::capacity::{Capacity, CapacityLimits};
 use smtp::handler::SessionHandler;
@@ -363,7 +363,7 @@ impl Listeners {
         server: &Server,
         address: SocketAddr,
         config: &Config,
-        tls: Option<api::serve::listener::TlsConfigReceiver>,
+        tls: Option<httpd::listener::TlsConfigReceiver>,
     ) -> Result<SocketAddr, ServeError> {
         let (listener, local) = bind(address).await?;
         let scheme = if tls.is_some() { "https" } else { "http" };
@@ -389,12 +389,7 @@ impl Listeners {
         Ok(local)
     }
 
-    fn api_on(
-        &self,
-        listener: TcpListener,
-        tls: Option<api::serve::listener::TlsConfigReceiver>,
-        server: Arc<ApiServer>,
-    ) {
+    fn api_on(&self, listener: TcpListener, tls: Option<httpd::listener::TlsConfigReceiver>, server: Arc<ApiServer>) {
         let _ = self.api_server.set(Arc::clone(&server));
         let stop = self.stop.clone();
         self.spawn(async move {

@@ -6,8 +6,8 @@
 //! check ─► store, or the running server ┘    ─► problems, notes
 //! ```
 
-use mail::address::DomainName;
-use mail::domain::DomainState;
+use message::address::DomainName;
+use model::domain::DomainState;
 use serde::{Deserialize, Serialize};
 use store::engine::{ReadError, Store};
 

@@ -12,22 +12,22 @@ use std::time::Instant;
 use affiliate::audit::audit;
 use affiliate::context::Context;
 use affiliate::service::Ledger;
-use mail::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
-use mail::affiliate::commission::{
+use model::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
+use model::affiliate::commission::{
     Commission, CommissionOrigin, CommissionState, FreezeReasons, ReconciliationState, TermsSnapshot,
 };
-use mail::affiliate::money::BasisPoints;
-use mail::affiliate::partner::{
+use model::affiliate::money::BasisPoints;
+use model::affiliate::partner::{
     Partner, PartnerLink, PartnerLinkToken, PartnerSource, PartnerStatus, PayoutDestination,
 };
-use mail::affiliate::program::{
+use model::affiliate::program::{
     AffiliateProgram, PaymentProcessor, PayoutMethod, ProcessorMode, ProgramSettings, ProgramStatus,
 };
-use mail::affiliate::referral::{Referral, ReferralActivity, ReferralSource, ReferralStatus};
-use mail::domain::SealedSecret;
-use mail::id::{AccountId, CampaignId, CommissionId, PartnerId, PartnerLinkId, ProgramId, ReferralId};
-use queue::clock::Clock;
-use queue::entropy::Entropy;
+use model::affiliate::referral::{Referral, ReferralActivity, ReferralSource, ReferralStatus};
+use model::domain::SealedSecret;
+use model::id::{AccountId, CampaignId, CommissionId, PartnerId, PartnerLinkId, ProgramId, ReferralId};
+use net::clock::Clock;
+use net::entropy::Entropy;
 use queue::services::Services;
 use store::affiliate::{campaign, commission, partner, partner_link, program, referral};
 use store::engine::{Batch, RedbOptions, Store};

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use mail::affiliate::campaign::{Campaign, CommissionDuration, CommissionRate, ProductRate, RateTier, Visibility};
-use mail::affiliate::commission::{Commission, ReversalReason};
-use mail::affiliate::money::{BasisPoints, CENTS_MAX, Currency};
-use mail::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, PartnerSource, PartnerStatus, TAGS_MAX};
-use mail::affiliate::payout::{PayoutRun, PayoutRunStatus, PayoutStatus, SkipReason, SkippedPartner};
-use mail::affiliate::program::{
+use model::affiliate::campaign::{Campaign, CommissionDuration, CommissionRate, ProductRate, RateTier, Visibility};
+use model::affiliate::commission::{Commission, ReversalReason};
+use model::affiliate::money::{BasisPoints, CENTS_MAX, Currency};
+use model::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, PartnerSource, PartnerStatus, TAGS_MAX};
+use model::affiliate::payout::{PayoutRun, PayoutRunStatus, PayoutStatus, SkipReason, SkippedPartner};
+use model::affiliate::program::{
     AffiliateProgram, AfterPayout, Attribution, PayoutMethod, ProcessorMode, ProgramStatus, REVIEW_THRESHOLD_MAX,
     WEBHOOK_SECRETS_MAX,
 };
-use mail::affiliate::referral::{Referral, ReferralBlock, ReferralSource, ReferralStatus};
-use mail::id::{CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ProgramId, ReferralId};
+use model::affiliate::referral::{Referral, ReferralBlock, ReferralSource, ReferralStatus};
+use model::id::{CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ProgramId, ReferralId};
 use schema::ToSchema;
 use serde::Serialize;
 use store::affiliate::commission::CommissionStatus;

@@ -1,7 +1,7 @@
 //! `ApiTimestamp`: a point in time in the objects of responses and events.
 
 use jiff::Timestamp;
-use mail::timestamp;
+use model::timestamp;
 use schema::{Schemas, ToSchema};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};

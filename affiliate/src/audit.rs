@@ -28,7 +28,7 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::future::BoxFuture;
 use jiff::SignedDuration;
-use mail::id::AccountId;
+use model::id::AccountId;
 use store::affiliate::program;
 
 use self::auditor::Auditor;

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use queue::clock::Clock;
-use queue::entropy::Entropy;
+use net::clock::Clock;
+use net::entropy::Entropy;
 use queue::lease::Leases;
 use queue::services::Services;
 use store::engine::{Batch, CommitError, Key, Store};

@@ -1,11 +1,11 @@
 //! Errors of the affiliate service, worded for the caller.
 
-use mail::affiliate::arithmetic::ArithmeticError;
-use mail::affiliate::commission::CommissionError;
-use mail::affiliate::partner::{LINKS_MAX, PartnerTransitionError};
-use mail::affiliate::program::MissingStep;
-use mail::quota::{Noun as Quota, QuotaExceeded};
-use queue::client::http::ResponseBudgetError;
+use model::affiliate::arithmetic::ArithmeticError;
+use model::affiliate::commission::CommissionError;
+use model::affiliate::partner::{LINKS_MAX, PartnerTransitionError};
+use model::affiliate::program::MissingStep;
+use model::quota::{Noun as Quota, QuotaExceeded};
+use net::http_client::ResponseBudgetError;
 use queue::storage_quota::StorageQuotaError;
 use store::RetriesExhausted;
 use store::affiliate::campaign::CAMPAIGNS_MAX;

@@ -1,12 +1,12 @@
 //! Webhook events of the program, recorded in the commit of the change they report.
 
 use jiff::Timestamp;
-use mail::affiliate::commission::Commission;
-use mail::affiliate::payout::Payout;
-use mail::affiliate::program::AffiliateProgram;
-use mail::affiliate::referral::Referral;
-use mail::event::{Event, EventKind, Subject};
-use mail::id::{EventId, PartnerId};
+use model::affiliate::commission::Commission;
+use model::affiliate::payout::Payout;
+use model::affiliate::program::AffiliateProgram;
+use model::affiliate::referral::Referral;
+use model::event::{Event, EventKind, Subject};
+use model::id::{EventId, PartnerId};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::engine::Batch;

@@ -13,7 +13,7 @@ use std::pin::pin;
 use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, Either, FutureExt as _, select};
 use futures_util::stream::FuturesUnordered;
-use mail::id::AccountId;
+use model::id::AccountId;
 
 /// A job, identified by its account and an id.
 pub(crate) type AccountJob<T> = (AccountId, T);

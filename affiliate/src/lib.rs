@@ -10,7 +10,7 @@
 //!
 //! [payouts] pays what is earned; [reconciliation] fetches the current state of charges before. Every subsystem is a
 //! struct with a [`context::Context`] (store, clock, randomness) and those that it uses; [service] lists them, builds
-//! them and runs their loops. Domain types and arithmetic are in `mail::affiliate`, rows in the crate `store`.
+//! them and runs their loops. Domain types and arithmetic are in `model::affiliate`, rows in the crate `store`.
 //! [`api_objects`] defines the JSON that the API returns.
 
 pub mod api_objects;

@@ -20,14 +20,14 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::address::{Address, DomainName};
-use mail::affiliate::partner::Partner;
-use mail::affiliate::partner_email::PartnerEmailKind;
-use mail::affiliate::portal::{
+use message::address::{Address, DomainName};
+use model::affiliate::partner::Partner;
+use model::affiliate::partner_email::PartnerEmailKind;
+use model::affiliate::portal::{
     CONFIRMATION_TTL, INVITATION_TTL, MAILED_LINK_TTL, PortalLink, PortalLinkPurpose, PortalLinkSecret,
 };
-use mail::affiliate::program::AffiliateProgram;
-use mail::system_email::SystemEmail;
+use model::affiliate::program::AffiliateProgram;
+use model::system_email::SystemEmail;
 use queue::intake::{Intake, SubmitReceipt};
 use queue::submit_error::SubmitError;
 use queue::system_mailer::SystemMailer;

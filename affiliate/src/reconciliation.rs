@@ -14,12 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
 use std::ops::RangeInclusive;
 
-use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, join_all};
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::commission::{Commission, ReconciliationState};
-use mail::id::{AccountId, CommissionId};
+use model::affiliate::commission::{Commission, ReconciliationState};
+use model::id::{AccountId, CommissionId};
 use store::affiliate::commission::{self, DueCommission};
 use store::engine::Batch;
 

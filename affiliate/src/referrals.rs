@@ -8,11 +8,11 @@
 //! referral, whichever partner is named.
 
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::affiliate::partner::{Partner, PartnerLinkToken, PartnerStatus};
-use mail::affiliate::program::ProgramStatus;
-use mail::affiliate::referral::{Referral, ReferralSource};
-use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId};
+use message::address::Address;
+use model::affiliate::partner::{Partner, PartnerLinkToken, PartnerStatus};
+use model::affiliate::program::ProgramStatus;
+use model::affiliate::referral::{Referral, ReferralSource};
+use model::id::{AccountId, PartnerId, PartnerLinkId, ReferralId};
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::referral::{self, ReferralClaim};
 use store::affiliate::{partner, program};

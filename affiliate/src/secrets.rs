@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dns::secrets::Vault;
-use mail::domain::SealedSecret;
+use model::domain::SealedSecret;
 
 use crate::error::AffiliateError;
 

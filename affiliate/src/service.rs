@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join, join_all, select};
-use mail::id::{AccountId, PayoutRunId};
+use model::id::{AccountId, PayoutRunId};
 use queue::services::Services;
 use queue::subsystems::{AccountSubsystems, Subsystems};
 use tokio::sync::Notify;

@@ -21,19 +21,19 @@ use std::sync::Arc;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method};
-use mail::credential::{ApiKeyScope, SecretHash};
-use mail::oauth::OAuthResource;
-use mail::oauth::secret::OAuthSecretKind;
-use mail::request_log::RequestSurface;
-use mail::user::SessionToken;
+use httpd::peer_address::PeerAddress;
+use httpd::problem::{ErrorCode, Problem};
+use model::credential::{ApiKeyScope, SecretHash};
+use model::oauth::OAuthResource;
+use model::oauth::secret::OAuthSecretKind;
+use model::request_log::RequestSurface;
+use model::user::SessionToken;
 use store::access::{AccessError, Denial, SignedInUser, Tenant};
 use store::engine::Batch;
 
 use crate::auth::cookie;
 use crate::auth::login_log::LoginKind;
 use crate::operation::{Operation, OperationHandler};
-use crate::problem::{ErrorCode, Problem};
-use crate::serve::peer_address::PeerAddress;
 use crate::serve::router::{ClientKind, MatchedOperation};
 use crate::state::AppState;
 
@@ -268,7 +268,7 @@ pub fn authorize_user(user: &SignedInUser, operation: &Operation) -> Result<(), 
 }
 
 /// Requires that the user of a session signed in or proved their identity again within
-/// [`REAUTHENTICATION_AGE_MAX`](mail::user::REAUTHENTICATION_AGE_MAX). Callers without a session need no proof.
+/// [`REAUTHENTICATION_AGE_MAX`](model::user::REAUTHENTICATION_AGE_MAX). Callers without a session need no proof.
 ///
 /// # Errors
 /// 403 `reauthentication_required`.

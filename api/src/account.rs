@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mail::account::{AccessLevel, Plan};
-use mail::domain::{DomainState, SendingDomain};
-use mail::id::AccountId;
-use mail::quota::Noun;
-use mail::usage::UsagePeriod;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::problem::Problem;
+use httpd::request::NoInput;
+use model::account::{AccessLevel, Plan};
+use model::domain::{DomainState, SendingDomain};
+use model::id::AccountId;
+use model::quota::Noun;
+use model::usage::UsagePeriod;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use crate::json_timestamp::JsonTimestamp;
-use crate::problem::Problem;
-use crate::request::NoInput;
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Available parts of the service

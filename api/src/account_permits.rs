@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use mail::id::AccountId;
+use model::id::AccountId;
 
 /// The accounts whose permit is taken. Clones share it.
 #[derive(Debug, Clone, Default)]

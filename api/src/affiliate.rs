@@ -11,7 +11,7 @@
 /// Lists the field names that a JSON object accepts.
 macro_rules! names {
     ($($name:literal),* $(,)?) => {
-        crate::fields::FieldNames { known: &[$(($name, $name)),*], foreign: &[] }
+        httpd::fields::FieldNames { known: &[$(($name, $name)),*], foreign: &[] }
     };
 }
 
@@ -47,12 +47,12 @@ pub mod view;
 pub mod visits;
 
 use http::Method;
-use mail::credential::ApiKeyScope;
-use mail::idempotency::IdempotencyScope;
-use mail::quota::Noun as Quota;
+use httpd::problem::ErrorCode;
+use model::credential::ApiKeyScope;
+use model::idempotency::IdempotencyScope;
+use model::quota::Noun as Quota;
 
 use crate::operation::{Operation, OperationBuilder, operation};
-use crate::problem::ErrorCode;
 use crate::sdk::Risk;
 
 /// OpenAPI tag of the owner's operations.

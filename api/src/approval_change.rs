@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use mail::approval::{Approval, ApprovalState};
+use httpd::problem::{ErrorCode, Problem};
+use model::approval::{Approval, ApprovalState};
 use store::client_sends;
 use store::engine::{Batch, CommitError};
 
-use crate::problem::{ErrorCode, Problem};
 use crate::state::AppState;
 
 /// Retries after concurrent sends of the client.

@@ -20,36 +20,34 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::Request;
+use httpd::response::{JSON_MEDIA_TYPE, Response};
 use jiff::Timestamp;
-use mail::approval::{
+use model::approval::{
     Approval, ApprovalState, Decision, EXECUTION_LEASE, ExecutionResult, HeldContent, HeldRequest, RESPONSE_BYTES_MAX,
 };
-use mail::credential::CredentialId;
-use mail::held_email::ApprovedEmails;
-use mail::idempotency::{IdempotencyRecord, IdempotencyScope, IdempotentResult};
-use mail::request_log::RequestSurface;
+use model::credential::CredentialId;
+use model::held_email::ApprovedEmails;
+use model::idempotency::{IdempotencyRecord, IdempotencyScope, IdempotentResult};
+use model::request_log::RequestSurface;
+use net::limit::memory_budget::MemoryShare;
 use queue::storage_quota::StorageReservation;
 use queue::submit_error::SubmitError;
+use schema::Schemas;
 use store::access::{Actor, Tenant};
 use store::idempotency::ScopedIdempotencyKey;
 use tokio::time::Instant;
 
 use crate::access::{self, Principal};
-use crate::approval_change;
 use crate::approvals::{content, policy};
-use crate::dispatch;
 use crate::handler::HandlerFuture;
-use crate::idempotency;
 use crate::operation::{Operation, OperationHandler};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::Request;
 use crate::request_log::{self, RequestLogEntry};
-use crate::response::{JSON_MEDIA_TYPE, Response};
-use crate::schema::Schemas;
-use crate::serve::memory_budget::MemoryShare;
 use crate::serve::router::RouteMatch;
 use crate::server::ApiServer;
 use crate::state::AppState;
+use crate::{approval_change, dispatch, idempotency, submit_problem};
 
 /// An execution that takes longer is left to the lease's end, which is later.
 const EXECUTION_TIMEOUT: Duration = Duration::from_secs(100);
@@ -207,7 +205,7 @@ fn stored_body(media_type: &HeaderValue, body: &Bytes) -> String {
 fn record(
     server: &ApiServer,
     approval: &Approval,
-    id: mail::id::RequestId,
+    id: model::id::RequestId,
     (status, error_code): (u16, Option<&'static str>),
     begun: Instant,
     body: &str,
@@ -309,7 +307,7 @@ async fn prepare<'a>(
             if used.is_none() {
                 let drafts = resolve(Arc::clone(state), tenant.clone(), request.clone()).await?;
                 if drafts.len() != content.emails.len() || !drafts.iter().all(|draft| approved.include(draft)) {
-                    return Err(Problem::from_refusal(SubmitError::NotApproved, state.upgrade_url()));
+                    return Err(submit_problem::from_refusal(SubmitError::NotApproved, state.upgrade_url()));
                 }
             }
             tenant.restricted_to_emails(approved)

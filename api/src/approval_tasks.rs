@@ -8,14 +8,14 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use httpd::problem::Problem;
 use jiff::Timestamp;
-use mail::approval::Approval;
-use mail::id::{AccountId, ApprovalId};
+use model::approval::Approval;
+use model::id::{AccountId, ApprovalId};
 use tokio_util::sync::CancellationToken;
 
 use crate::approval_change;
 use crate::approval_executor::{claim, is_due};
-use crate::problem::Problem;
 use crate::server::ApiServer;
 
 /// Interval at which approvals of other nodes are looked for.

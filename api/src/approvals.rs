@@ -17,9 +17,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use mail::approval::{Approval, ApprovalState, ApprovalStatus, Decision};
-use mail::credential::{ApiKeyScope, CredentialId};
-use mail::id::ApprovalId;
+use httpd::fields;
+use httpd::paging::{self, KIND_APPROVAL, PageParameters, after_id};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_body};
+use model::approval::{Approval, ApprovalState, ApprovalStatus, Decision};
+use model::credential::{ApiKeyScope, CredentialId};
+use model::id::ApprovalId;
+use schema::Schemas;
 use serde_json::value::RawValue;
 use store::access::{SignedInUser, Tenant};
 use tokio::time::Instant;
@@ -28,13 +34,7 @@ pub(crate) use self::hold::hold;
 use self::view::{ApprovalList, ApprovalResponse, ApprovalView};
 use crate::access::{self, role_table};
 use crate::approval_change;
-use crate::fields;
 use crate::operation::{Operation, SessionSubject, operation};
-use crate::paging::{self, KIND_APPROVAL, PageParameters, after_id};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, read_body};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Maximum number of approvals scanned for a page.

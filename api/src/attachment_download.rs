@@ -3,11 +3,10 @@
 use bytes::Bytes;
 use http::header::{CONTENT_DISPOSITION, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
+use httpd::problem::Problem;
+use httpd::response::{IntoResponse, Response};
+use schema::Schemas;
 use serde_json::{Value, json};
-
-use crate::problem::Problem;
-use crate::response::{IntoResponse, Response};
-use crate::schema::Schemas;
 
 /// An attachment. It is always sent as a download of an opaque type, so that a browser does not render it.
 #[derive(Debug)]

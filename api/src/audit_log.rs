@@ -8,22 +8,22 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::Method;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::paging::{self, KIND_AUDIT, PageParameters, after_id};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
 use jiff::Timestamp;
-use mail::credential::ApiKeyScope;
-use mail::id::{ApiKeyId, ApprovalId, GrantId, RequestId, UserId};
-use mail::request_log::{LoggedRequest, RequestSurface};
+use model::credential::ApiKeyScope;
+use model::id::{ApiKeyId, ApprovalId, GrantId, RequestId, UserId};
+use model::request_log::{LoggedRequest, RequestSurface};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
 use store::request_log::LogPart;
 
-use crate::json_timestamp::JsonTimestamp;
 use crate::operation::{Operation, operation};
-use crate::paging::{self, KIND_AUDIT, PageParameters, after_id};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
 use crate::request_log_page::RequestLogPage;
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// No filter is longer.

@@ -28,15 +28,15 @@ pub mod sign_in_limiter;
 pub mod totp;
 pub mod view;
 
-use mail::address::Address;
+use httpd::fields::{self, FieldDiagnostics, ObjectFields};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::Request;
+use message::address::Address;
 use queue::users::UserError;
 
 use self::login_log::LoginLog;
 use self::password_hashing::PasswordHasher;
 use self::sign_in_limiter::SignInRateLimiter;
-use crate::fields::{self, FieldDiagnostics, ObjectFields};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::Request;
 
 /// Protects signing in against guessing and exhaustion.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Automations and their runs.
 //!
-//! `mail::automation::read` parses a definition and reports errors by field. Activation checks what the definition
+//! `model::automation::read` parses a definition and reports errors by field. Activation checks what the definition
 //! needs of the account: templates, senders, an SMS provider ([`activation_check`]). Long work (cancelling or deleting many runs)
 //! is enqueued as a job in the commit of the request.
 
@@ -16,27 +16,28 @@ pub mod view;
 use std::sync::Arc;
 
 use http::Method;
-use mail::automation::job::AutomationJobKind;
-use mail::automation::{
+use httpd::ok_response::OkResponse;
+use httpd::paging::{self, KIND_AUTOMATION, KIND_AUTOMATION_VERSION, PageParameters};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, FromRequestAt, Request, RequestSpec};
+use model::automation::job::AutomationJobKind;
+use model::automation::{
     AUTOMATIONS_MAX, Automation, AutomationStatus, AutomationVersion, DEFINITION_BYTES_MAX, NAME_BYTES_MAX,
     VERSIONS_MAX,
 };
-use mail::credential::ApiKeyScope;
-use mail::id::{AutomationId, RunId};
-use mail::quota::Noun;
+use model::credential::ApiKeyScope;
+use model::id::{AutomationId, RunId};
+use model::quota::Noun;
+use schema::Schemas;
 use serde_json::json;
 use store::access::Tenant;
 use store::automation::StoredAutomation;
 use store::engine::{Batch, CommitError};
 
-use crate::ok_response::OkResponse;
 use crate::operation::{Operation, operation};
-use crate::paging::{self, KIND_AUTOMATION, KIND_AUTOMATION_VERSION, PageParameters};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::sdk::Risk;
 use crate::state::AppState;
+use crate::submit_problem;
 
 use self::path::{AutomationPath, automation_not_found, find};
 use self::request::{
@@ -144,7 +145,7 @@ async fn commit(
             Ok(true)
         }
         Err(CommitError::Conflict { .. }) => Ok(false),
-        Err(error) => Err(Problem::from_refusal(error.into(), state.upgrade_url())),
+        Err(error) => Err(submit_problem::from_refusal(error.into(), state.upgrade_url())),
     }
 }
 
@@ -169,7 +170,7 @@ async fn store_new(
     state: &AppState,
     tenant: &Tenant,
     name: String,
-    definition: mail::automation::AutomationDefinition,
+    definition: model::automation::AutomationDefinition,
 ) -> Result<AutomationResponse, Problem> {
     let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     if store::automation::count(store, account, AUTOMATIONS_MAX).await? >= AUTOMATIONS_MAX {
@@ -427,14 +428,14 @@ pub struct ListAutomationVersions {
     page: PageParameters,
 }
 
-impl FromRequest for (AutomationPath, ListAutomationVersions) {
+impl FromRequestAt<AutomationPath> for ListAutomationVersions {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let mut parameters = vec![AutomationPath::parameter()];
         parameters.extend(PageParameters::parameters());
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
         Ok((
             AutomationPath::from_request(call),
             ListAutomationVersions { page: PageParameters::from_query(&call.query)? },

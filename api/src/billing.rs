@@ -9,17 +9,17 @@ use std::sync::Arc;
 use ::affiliate::processor::signature::{self, HEADER};
 use bytes::Bytes;
 use http::Method;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use jiff::Timestamp;
-use mail::billing::{BillingCustomer, BillingUpdate, PROCESSOR_ID_BYTES_MAX};
+use model::billing::{BillingCustomer, BillingUpdate, PROCESSOR_ID_BYTES_MAX};
 use queue::billing::BillingService;
+use schema::Schemas;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::affiliate::processor::EventAcknowledgement;
 use crate::operation::{Operation, operation};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 const EVENT_BYTES_MAX: usize = 1 << 20;

@@ -16,8 +16,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::ok_response::OkResponse;
+use httpd::paging::after_id;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::response::IntoResponse;
 use jiff::Timestamp;
-use mail::credential::{CredentialPolicy, CredentialSecret, LastUse, SecretHash};
+use model::credential::{CredentialPolicy, CredentialSecret, LastUse, SecretHash};
+use schema::Schemas;
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
 use store::credential::{Credential, CredentialSummary};
@@ -28,12 +34,6 @@ use self::policy::{policy_schema, policy_view};
 use self::request::{CredentialPath, ListCredentials, RotateCredential, UpdateCredential};
 use crate::access;
 use crate::auth::login_links::{self, AccessGrant};
-use crate::json_timestamp::JsonTimestamp;
-use crate::ok_response::OkResponse;
-use crate::paging::after_id;
-use crate::problem::{ErrorCode, Problem};
-use crate::response::IntoResponse;
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Maximum number of credentials of one kind per account.
@@ -73,7 +73,7 @@ fn credential_schema<K: CredentialKind>(schemas: &mut Schemas) -> Value {
 }
 
 fn common_fields(policy: &CredentialPolicy, used: Option<LastUse>) -> [(&'static str, Value); 6] {
-    let allowed: Vec<String> = policy.allowed.iter().map(mail::cidr::IpNetwork::display_short).collect();
+    let allowed: Vec<String> = policy.allowed.iter().map(model::cidr::IpNetwork::display_short).collect();
     let time_value = |time: Option<Timestamp>| json!(time.map(JsonTimestamp));
     [
         ("domain_id", json!(policy.domain)),

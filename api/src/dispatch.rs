@@ -21,32 +21,31 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use httpd::body::{self, ResponseBody};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::Request;
+use httpd::response::{CookiePolicy, Response};
+use httpd::{header_limits, origin};
 use hyper::body::Body;
-use mail::id::{AccountId, RequestId};
-use mail::oauth::OAuthResource;
-use queue::rate_limit::RateLimitStatus;
+use model::id::{AccountId, RequestId};
+use model::oauth::OAuthResource;
+use net::limit::memory_budget::{MemoryAllowance, MemoryHolder, MemoryShare};
+use net::limit::rate_limit::RateLimitStatus;
 use queue::storage_quota::{StorageQuotaError, StorageReservation};
 use store::access::{Actor, Denial, Tenant};
 use tokio::time::Instant;
 
 use crate::access::{self, Principal};
-use crate::approvals;
 use crate::approvals::policy::{self, PolicyDecision};
 use crate::handler::{HandlerFuture, Owner};
 use crate::oauth::{cross_origin, metadata};
 use crate::operation::{Operation, OperationHandler};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::Request;
 use crate::request_log::{self, RequestLogEntry};
-use crate::response::{CookiePolicy, Response};
 use crate::sdk::Risk;
-use crate::serve::body::{self, ResponseBody};
-use crate::serve::memory_budget::{MemoryAllowance, MemoryHolder, MemoryShare};
 use crate::serve::router::{MatchedOperation, RouteMatch};
-use crate::serve::{header_limits, origin};
 use crate::server::ApiServer;
 use crate::state::AppState;
-use crate::{idempotency, version};
+use crate::{approvals, idempotency, submit_problem, version};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
@@ -261,7 +260,11 @@ where
     version::check_version(&head.headers)?;
     if operation.body_bytes_max.is_some() {
         // A request with a body stores something: it is rejected before reading when the disk is full.
-        state.accounts.intake.check_ready().map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
+        state
+            .accounts
+            .intake
+            .check_ready()
+            .map_err(|refusal| submit_problem::from_refusal(refusal, state.upgrade_url()))?;
     }
     let (body, share) = match operation.body_bytes_max {
         None => (Bytes::new(), MemoryShare::default()),
@@ -371,7 +374,7 @@ pub(crate) async fn reserve_storage(
             Ok(reservation) => reserved.push(reservation),
             Err(StorageQuotaError::Full(_) | StorageQuotaError::Counting(_))
                 if idempotency::is_replay(state, tenant, operation.idempotency_scope, headers).await? => {}
-            Err(error) => return Err(Problem::from_quota_error(error, state.upgrade_url())),
+            Err(error) => return Err(submit_problem::from_quota_error(error, state.upgrade_url())),
         }
     }
     Ok(reserved)

@@ -14,11 +14,14 @@ mod view;
 use std::sync::Arc;
 
 use http::Method;
-use mail::address::DomainName;
-use mail::credential::ApiKeyScope;
-use mail::domain::SendingDomain;
-use mail::domain_name::is_never_public;
-use mail::domain_setup::zone_file;
+use httpd::ok_response::OkResponse;
+use httpd::paging;
+use httpd::problem::{ErrorCode, Problem};
+use message::address::DomainName;
+use message::domain_name::is_never_public;
+use model::credential::ApiKeyScope;
+use model::domain::SendingDomain;
+use model::domain_setup::zone_file;
 use queue::domains::DomainWithSetup;
 use serde_json::json;
 use store::access::Tenant;
@@ -27,10 +30,7 @@ use self::error::domain_error_problem;
 use self::lookup::{domain_limit, find};
 use self::request::{CreateDomain, DeleteDomain, DomainKey, DomainPath, ListDomains, UpdateDomain};
 use self::view::{DomainList, DomainResponse, VerifyDomainResponse, ZoneFile};
-use crate::ok_response::OkResponse;
 use crate::operation::{Operation, OperationBuilder, operation};
-use crate::paging;
-use crate::problem::{ErrorCode, Problem};
 use crate::state::AppState;
 
 /// Errors of adding a domain.
@@ -208,7 +208,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDomains) -> R
     let setup_keys = listed.domains.iter().map(store::domain_setup::setup_key);
     let setups = store::domain_setup::get_many(store, setup_keys).await?;
     let domains = listed.domains.into_iter().zip(setups).map(|(domain, setup)| {
-        let setup = setup.unwrap_or_else(|| mail::domain_setup::DomainSetup::new(domain.created_at));
+        let setup = setup.unwrap_or_else(|| model::domain_setup::DomainSetup::new(domain.created_at));
         DomainWithSetup { domain, setup }
     });
     Ok(DomainList::from_domains(domains, &state.accounts.domains, listed.next.map(paging::after_domain)))

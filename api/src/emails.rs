@@ -27,18 +27,18 @@ pub mod view;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mail::draft::Draft;
-use mail::idempotency::IdempotencyScope;
+use httpd::large_response::{LargeResponse, LargeResponsePermit};
+use httpd::paging::PageParameters;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::response::IntoResponse;
+use model::draft::Draft;
+use model::idempotency::IdempotencyScope;
+use schema::Schemas;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
 use crate::idempotency::IdempotentResponse;
-use crate::large_response::{LargeResponse, LargeResponsePermit};
-use crate::paging::PageParameters;
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::response::IntoResponse;
-use crate::schema::Schemas;
 use crate::state::AppState;
 
 pub use self::batch::submit::send_batch;

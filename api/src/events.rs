@@ -13,21 +13,21 @@ pub mod view;
 use std::sync::Arc;
 
 use http::Method;
+use httpd::paging::{self, KIND_PRODUCT_EVENT, PageParameters, after_id};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
 use jiff::Timestamp;
-use mail::credential::ApiKeyScope;
-use mail::id::ProductEventId;
-use mail::idempotency::IdempotencyScope;
-use mail::product_event::{NAME_BYTES_MAX, USER_ID_BYTES_MAX};
-use mail::quota::Noun;
+use model::credential::ApiKeyScope;
+use model::id::ProductEventId;
+use model::idempotency::IdempotencyScope;
+use model::product_event::{NAME_BYTES_MAX, USER_ID_BYTES_MAX};
+use model::quota::Noun;
+use schema::Schemas;
 use serde_json::json;
 use store::access::Tenant;
 use store::product_event::ProductEventFilter;
 
 use crate::operation::{Operation, operation};
-use crate::paging::{self, KIND_PRODUCT_EVENT, PageParameters, after_id};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 use self::view::{ProductEventList, ProductEventResponse, ProductEventView};
@@ -76,7 +76,7 @@ impl FromRequest for ListProductEvents {
         let mut parameters = PageParameters::parameters();
         parameters.extend([
             schema::query_parameter("name", "Filter by event name", text(NAME_BYTES_MAX)),
-            schema::query_parameter("email", "Filter by email address", text(mail::address::ADDRESS_BYTES_MAX)),
+            schema::query_parameter("email", "Filter by email address", text(message::address::ADDRESS_BYTES_MAX)),
             schema::query_parameter("user_id", "Filter by user id", text(USER_ID_BYTES_MAX)),
             schema::time_parameter("created_after", "Only events received after this time"),
             schema::time_parameter("created_before", "Only events received before this time"),
@@ -94,7 +94,7 @@ impl FromRequest for ListProductEvents {
         };
         let filter = ProductEventFilter {
             name: text("name", NAME_BYTES_MAX)?,
-            email: text("email", mail::address::ADDRESS_BYTES_MAX)?,
+            email: text("email", message::address::ADDRESS_BYTES_MAX)?,
             user_id: text("user_id", USER_ID_BYTES_MAX)?,
             sent_by: None,
             // Event ids begin with their millisecond; this is the last id of that millisecond.

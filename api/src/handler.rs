@@ -10,15 +10,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mail::draft::Draft;
+use httpd::fields::JsonObject;
+use httpd::json_limits;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, READ_INLINE_BYTES_MAX, Request};
+use httpd::response::{IntoResponse, JSON_MEDIA_TYPE, Response};
+use model::draft::Draft;
 use serde::Serializer as _;
 use store::access::{SignedInUser, Tenant};
 
-use crate::fields::JsonObject;
-use crate::json_limits;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, READ_INLINE_BYTES_MAX, Request};
-use crate::response::{IntoResponse, JSON_MEDIA_TYPE, Response};
 use crate::state::AppState;
 
 /// Response field that reports ignored request fields.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use httpd::problem::Problem;
+use httpd::request::NoInput;
+use schema::ToSchema;
 use serde::Serialize;
 use serde_json::json;
 use store::engine::{Health, StoreState};
 
-use crate::problem::Problem;
-use crate::request::NoInput;
-use crate::schema::ToSchema;
 use crate::state::AppState;
 
 const RETRY_AFTER_S: u32 = 10;

@@ -13,20 +13,21 @@ use std::marker::PhantomData;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
-use mail::idempotency::{IdempotencyScope, IdempotentResult, KEY_CHARS_MAX, check_key};
-use mail::usage::PlanRemaining;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::Request;
+use httpd::response::{IntoResponse, Response};
+use model::idempotency::{IdempotencyScope, IdempotentResult, KEY_CHARS_MAX, check_key};
+use model::usage::PlanRemaining;
 use queue::idempotency::{self, IdempotencyError, IdempotencyGuard, IdempotencyKey, InProgressHold};
 use queue::submit_error::SubmitError;
+use schema::Schemas;
 use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
-use crate::problem::{ErrorCode, Problem};
-use crate::request::Request;
 use crate::request_fingerprint::RequestFingerprint;
-use crate::response::{IntoResponse, Response};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
+use crate::submit_problem;
 
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Marks a replayed response.
@@ -141,7 +142,7 @@ pub async fn begin(
         Ok(idempotency::IdempotencyDecision::Proceed(guard)) => Ok(RequestDecision::Proceed(Some(guard))),
         Ok(idempotency::IdempotencyDecision::Replay(body)) => Ok(RequestDecision::Replay(Bytes::from(body))),
         Ok(idempotency::IdempotencyDecision::Unconfirmed(id)) => {
-            Err(Problem::unconfirmed(id).with_header(REPLAYED, "true"))
+            Err(submit_problem::unconfirmed(id).with_header(REPLAYED, "true"))
         }
         Err(IdempotencyError::InProgress) => {
             let text = "A request with this `Idempotency-Key` is in progress";
@@ -175,7 +176,7 @@ pub async fn finish<T: IntoResponse>(
     {
         return Ok(IdempotentResponse::replay(Bytes::from(body)));
     }
-    Err(Problem::from_refusal(refusal, state.upgrade_url()))
+    Err(submit_problem::from_refusal(refusal, state.upgrade_url()))
 }
 
 /// Records that the result of these keys is unconfirmed, as soon as the store is available again. The client does not

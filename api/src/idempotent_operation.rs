@@ -18,17 +18,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ETAG, HeaderName, HeaderValue};
-use mail::idempotency::IdempotencyScope;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::response::Response;
+use model::idempotency::IdempotencyScope;
 use queue::idempotency::IdempotencyGuard;
+use schema::Schemas;
 use serde::{Deserialize, Serialize};
 use store::engine::Batch;
 
 use crate::handler::OwnerHandler;
 use crate::idempotency::{self, REPLAYED, RequestDecision};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::response::Response;
-use crate::schema::Schemas;
 use crate::state::AppState;
 
 /// Larger responses are not stored.

@@ -13,25 +13,25 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::Request;
+use httpd::response::Response;
 use jiff::Timestamp;
-use mail::id::RequestId;
-use mail::request_log::RequestSurface;
+use model::id::RequestId;
+use model::request_log::RequestSurface;
+use net::limit::memory_budget::MemoryShare;
 use store::access::{Denial, SignedInUser};
 use tokio::time::Instant;
 
-use crate::access;
 use crate::auth::cookie;
 use crate::dispatch::{self, REQUEST_ID};
 use crate::handler::Owner;
 use crate::operation::{Operation, OperationHandler};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::Request;
 use crate::request_log::{self, RequestLogEntry};
-use crate::response::Response;
-use crate::serve::memory_budget::MemoryShare;
 use crate::server::ApiServer;
 use crate::session_pages::{OperationCall, OperationCaller};
 use crate::state::AppState;
+use crate::{access, submit_problem};
 
 impl OperationCaller for ApiServer {
     fn perform<'a>(
@@ -149,7 +149,11 @@ async fn run(
             let text = format!("The content is larger than {bytes_max} bytes");
             return Err(Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, text));
         }
-        state.accounts.intake.check_ready().map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
+        state
+            .accounts
+            .intake
+            .check_ready()
+            .map_err(|refusal| submit_problem::from_refusal(refusal, state.upgrade_url()))?;
     }
     let OperationCall { path, query, headers, body, client_ip, .. } = call;
     let reserved = match user {

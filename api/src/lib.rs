@@ -7,14 +7,13 @@
 //! Each layer imports only from layers to its left:
 //!
 //! ```text
-//! problem, schema, sdk, fields → request, response → state → handler, operation → one folder for each resource
-//!     → operations, openapi → server → dispatch → serve
+//! httpd → sdk, state → handler, operation → one folder for each resource → operations, openapi → server → dispatch → serve
 //! ```
 //!
 //! One table, [`operations`], lists all operations; the router, the OpenAPI document and the scope tests are derived
 //! from it. A handler is a free async function: its tenant is an argument that only authentication can create, and its
-//! input and output types parse, render and describe themselves. [`problem`] renders all errors. The contract is the
-//! email API; open decisions are documented at the code that makes them.
+//! input and output types parse, render and describe themselves. The crate `httpd` has what knows no noun: connections,
+//! bodies, requests, responses and problems. The contract is the email API; open decisions are documented at the code that makes them.
 
 pub mod access;
 pub mod account;
@@ -36,42 +35,32 @@ pub mod dispatch;
 pub mod domains;
 pub mod emails;
 pub mod events;
-pub mod fields;
 pub mod handler;
 pub mod health;
 pub mod idempotency;
 mod idempotent_operation;
 pub mod in_process;
-pub mod json_limits;
-pub mod json_timestamp;
-pub mod large_response;
 pub mod logs;
 pub mod mounted_service;
 pub mod mta_sts;
 pub mod oauth;
-pub mod ok_response;
 pub mod openapi;
 pub mod operation;
 pub mod operations;
 pub mod operator;
 pub mod opt_outs;
-pub mod paging;
 pub mod portal;
-pub mod problem;
 pub mod received_emails;
-pub mod request;
 mod request_field;
 mod request_fingerprint;
 pub mod request_log;
 mod request_log_page;
-mod request_object;
-mod request_value;
-pub mod response;
 pub mod sdk;
 pub mod serve;
 pub mod server;
 pub mod session_pages;
 pub mod state;
+mod submit_problem;
 pub mod suppressions;
 pub mod templates;
 pub mod time_range;
@@ -82,5 +71,3 @@ pub mod version;
 pub mod visits;
 pub mod webhook_events;
 pub mod webhooks;
-
-pub use ::schema;

@@ -6,19 +6,19 @@
 
 use std::sync::Arc;
 
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::paging::{self, KIND_REQUEST, PageParameters, after_id};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
 use jiff::Timestamp;
-use mail::id::{ApiKeyId, RequestId, UserId};
-use mail::request_log::LoggedRequest;
+use model::id::{ApiKeyId, RequestId, UserId};
+use model::request_log::LoggedRequest;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
 
-use crate::json_timestamp::JsonTimestamp;
-use crate::paging::{self, KIND_REQUEST, PageParameters, after_id};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
 use crate::request_log_page::RequestLogPage;
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// No logged path is longer.
@@ -47,7 +47,7 @@ pub struct LoggedRequestView {
     /// The user whose session made the request
     user_id: Option<UserId>,
     /// The grant whose access token made the request
-    grant_id: Option<mail::id::GrantId>,
+    grant_id: Option<model::id::GrantId>,
     /// When it was received
     created_at: JsonTimestamp,
 }
@@ -206,7 +206,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Resu
     let store = &state.services.store;
     state.request_log.flush(store).await;
     // The audit log keeps its entries longer than the request log lists them.
-    let kept_since = state.services.clock.now().checked_sub(mail::request_log::RETENTION).unwrap_or(Timestamp::MIN);
+    let kept_since = state.services.clock.now().checked_sub(model::request_log::RETENTION).unwrap_or(Timestamp::MIN);
     let since = query.after.map_or(kept_since, |after| after.max(kept_since));
     let since = Some(RequestId::new(since, 0));
     // A cursor is always before the requested end, because it was issued for the same filters.

@@ -7,9 +7,8 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::Method;
 use http::request::Parts;
-use mail::request_log::RequestSurface;
-
-use crate::problem::Problem;
+use httpd::problem::Problem;
+use model::request_log::RequestSurface;
 
 /// A service under one path.
 pub trait MountedService: Debug + Send + Sync + 'static {

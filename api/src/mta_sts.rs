@@ -10,16 +10,16 @@ use bytes::Bytes;
 use http::Method;
 use http::header::HOST;
 use http::uri::Authority;
-use mail::address::DomainName;
-use mail::domain::SendingDomain;
-use mail::mta_sts::format_policy;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::response::IntoResponse;
+use message::address::DomainName;
+use message::mta_sts::format_policy;
+use model::domain::SendingDomain;
+use schema::Schemas;
 use serde_json::{Value, json};
 
 use crate::operation::{Operation, operation};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::response::IntoResponse;
-use crate::schema::Schemas;
 use crate::state::AppState;
 
 #[must_use]

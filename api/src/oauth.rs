@@ -33,10 +33,10 @@ pub mod token;
 pub mod token_response;
 
 use http::Method;
-use mail::credential::ApiKeyScope;
+use httpd::problem::ErrorCode;
+use model::credential::ApiKeyScope;
 
 use crate::operation::{Operation, SessionSubject, operation};
-use crate::problem::ErrorCode;
 use crate::sdk::Risk;
 
 /// Path of the page that asks for consent, and of the page that takes user codes: pages of the dashboard.

@@ -12,17 +12,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mail::credential::ApiKeyScope;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{Media, NoInput};
+use httpd::response::IntoResponse;
+use model::credential::ApiKeyScope;
+use schema::Schemas;
 use serde_json::{Map, Value, json};
 
 use self::responses::SharedResponses;
 use crate::access::role_table;
 use crate::auth::cookie;
 use crate::operation::{Operation, OperationHandler};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{Media, NoInput};
-use crate::response::IntoResponse;
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 use crate::version;
 

@@ -6,10 +6,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::Method;
-use mail::credential::ApiKeyScope;
-use mail::draft::Draft;
-use mail::idempotency::IdempotencyScope;
-use mail::quota::Noun;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use httpd::response::{CookiePolicy, ExtraResponse, IntoResponse};
+use model::credential::ApiKeyScope;
+use model::draft::Draft;
+use model::idempotency::IdempotencyScope;
+use model::quota::Noun;
+use schema::Schemas;
 use store::access::{SignedInUser, Tenant};
 
 use crate::handler::{
@@ -17,10 +21,6 @@ use crate::handler::{
     check_request, owner_handler, public_handler, send_resolver, user_handler,
 };
 use crate::idempotent_operation;
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::response::{CookiePolicy, ExtraResponse, IntoResponse};
-use crate::schema::Schemas;
 use crate::sdk::{Risk, SdkAction, SdkMethod};
 use crate::state::AppState;
 

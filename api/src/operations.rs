@@ -3,11 +3,11 @@
 //! The router, the OpenAPI document and the scope tests are derived from it. New operations are added only here.
 
 use http::Method;
-use mail::credential::{ApiKey, ApiKeyScope, SmtpCredential};
-use mail::quota::Noun;
+use httpd::problem::ErrorCode;
+use model::credential::{ApiKey, ApiKeyScope, SmtpCredential};
+use model::quota::Noun;
 
 use crate::operation::{Operation, OperationBuilder, SessionSubject, operation};
-use crate::problem::ErrorCode;
 use crate::sdk::Risk;
 use crate::{
     account, affiliate, approvals, audit_log, auth, automations, billing, credentials, domains, emails, events, health,

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
+use httpd::problem::Problem;
+use httpd::request::Request;
 use store::access::Tenant;
 
 use crate::handler::Owner;
 use crate::operation::OperationHandler;
-use crate::problem::Problem;
-use crate::request::Request;
 use crate::serve::router::{MatchedOperation, RouteMatch};
 use crate::server::ApiServer;
 
@@ -61,7 +61,7 @@ async fn run_as_owner(
     };
     if operation.body_bytes_max.is_some_and(|bytes_max| body.len() > bytes_max) {
         let text = "The body is too large for this operation";
-        return Err(Problem::new(crate::problem::ErrorCode::PAYLOAD_TOO_LARGE, text));
+        return Err(Problem::new(httpd::problem::ErrorCode::PAYLOAD_TOO_LARGE, text));
     }
     let call = Request { path, query: query.to_owned(), body, ..Request::default() };
     let state = &server.state;

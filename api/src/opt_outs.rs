@@ -3,30 +3,30 @@
 use std::sync::Arc;
 
 use http::Method;
-use mail::address::{Address, Mailbox};
-use mail::credential::ApiKeyScope;
-use mail::email::Category;
-use mail::id::{EmailId, OptOutId};
-use mail::quota::Noun;
-use mail::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label, category_word};
+use httpd::fields;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::ok_response::OkResponse;
+use httpd::paging::{self, PageParameters};
+use httpd::problem::{ErrorCode, FieldErrors, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::request_object::{RequestObject, body_spec, read_body};
+use message::address::{Address, Mailbox};
+use model::credential::ApiKeyScope;
+use model::email::Category;
+use model::id::{EmailId, OptOutId};
+use model::quota::Noun;
+use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label, category_word};
 use queue::suppressions::SuppressionService;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 
-use crate::fields;
-use crate::json_timestamp::JsonTimestamp;
-use crate::ok_response::OkResponse;
 use crate::operation::{Operation, operation};
-use crate::paging::{self, PageParameters};
-use crate::problem::{ErrorCode, FieldErrors, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::request_object::{RequestObject, body_spec, read_body};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
-use crate::suppressions::commit_error::commit_error_problem;
+use crate::suppressions::commit_error::{commit_error_problem, suppression_problem};
 
 /// Enough for a body with two fields.
 const BODY_BYTES_MAX: usize = 16 << 10;
@@ -233,7 +233,8 @@ pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateOptOut)
         return Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(opt_out) });
     }
     let reserved = state.reserve_storage(&tenant, Noun::CategoryOptOuts, 1).await?;
-    let (opt_out, is_new) = contacts.opt_out(account, &email, category, tenant.actor().source()).await?;
+    let (opt_out, is_new) =
+        contacts.opt_out(account, &email, category, tenant.actor().source()).await.map_err(suppression_problem)?;
     reserved.confirm_part(is_new.into());
     Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(&opt_out) })
 }

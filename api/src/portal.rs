@@ -40,16 +40,16 @@ use ::affiliate::error::{AffiliateError, ConflictReason};
 use ::affiliate::portal::login::{PartnerSession, SignInContext};
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use mail::affiliate::portal::{PortalLinkSecret, PortalToken};
-use mail::credential::SecretHash;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::response::HTML_MEDIA_TYPE;
+use model::affiliate::portal::{PortalLinkSecret, PortalToken};
+use model::credential::SecretHash;
 
 use self::layout::PageContext;
 use self::request::{PortalFormPath, PortalIndex, PortalLinkPath, PortalPagePath, PortalPayoutPath, UsePortalLink};
 use crate::affiliate::refusal::refusal_problem;
 use crate::auth::login_log::LoginKind;
 use crate::operation::{Operation, OperationBuilder, operation};
-use crate::problem::{ErrorCode, Problem};
-use crate::response::HTML_MEDIA_TYPE;
 use crate::state::AppState;
 
 use self::cookie::is_secure;
@@ -270,7 +270,7 @@ pub async fn enter_by_link(
     if !request.is_prefetch {
         // A mailed link needs its button, even if it is placed in this URL.
         let is_login = |target: &::affiliate::portal::login::LoginTarget| {
-            target.link.purpose == mail::affiliate::portal::PortalLinkPurpose::Login
+            target.link.purpose == model::affiliate::portal::PortalLinkPurpose::Login
         };
         return match found.filter(is_login) {
             Some(_) => sign_in_with_link(&state, &request, &secret, StatusCode::FOUND).await,

@@ -7,9 +7,9 @@
 //! The order of the rows is the order in which fields are read, described and fingerprinted. A new row goes to the end,
 //! or its fingerprint stays empty unless the field is given: stored fingerprints must stay valid across an update.
 
+use httpd::fields::{FieldDiagnostics, NamedField, ObjectFields};
 use serde_json::{Value, json};
 
-use crate::fields::{FieldDiagnostics, FieldLookup, ObjectFields};
 use crate::request_fingerprint::RequestFingerprint;
 
 /// A field of a request body that is parsed to a `T`.
@@ -46,13 +46,14 @@ pub(crate) fn read_with_other<T>(_: &mut T, _: &ObjectFields<'_>, _: &mut FieldD
 /// For a field whose fingerprint is part of another one's.
 pub(crate) fn fingerprint_with_other<T>(_: &T, _: &mut RequestFingerprint) {}
 
-impl<T> FieldLookup for &[RequestField<T>] {
-    fn canonical(&self, name: &str) -> Option<&'static str> {
-        let row = self.iter().find(|field| field.name == name || field.aliases.contains(&name))?;
-        Some(row.name)
+impl<T> NamedField for RequestField<T> {
+    fn name(&self) -> &'static str {
+        self.name
     }
-
-    fn replacement(&self, name: &str) -> Option<&'static str> {
-        self.iter().find(|field| field.foreign.contains(&name)).map(|field| field.name)
+    fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+    fn foreign(&self) -> &'static [&'static str] {
+        self.foreign
     }
 }

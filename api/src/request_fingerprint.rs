@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use mail::address::Mailbox;
-use mail::template::{TemplateKey, TemplateUse};
+use message::address::Mailbox;
+use model::template::{TemplateKey, TemplateUse};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 

@@ -13,8 +13,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use mail::id::{AccountId, ApprovalId, RequestId, UserId};
-use mail::request_log::{AuditRecord, LoggedRequest, RequestSurface, redact_path};
+use model::id::{AccountId, ApprovalId, RequestId, UserId};
+use model::request_log::{AuditRecord, LoggedRequest, RequestSurface, redact_path};
 use serde_json::Value;
 use store::access::{Actor, Tenant};
 use store::engine::{Batch, Store};
@@ -193,7 +193,7 @@ impl RequestLogWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::id::ApiKeyId;
+    use model::id::ApiKeyId;
     use serde_json::json;
 
     #[tokio::test]

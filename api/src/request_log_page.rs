@@ -1,8 +1,8 @@
 //! A page of logged requests that match filters. Filters by time are key ranges; others are applied to each request, of
 //! which a bounded number is scanned, so that a page can be shorter than requested and still have a next page.
 
-use mail::id::RequestId;
-use mail::request_log::LoggedRequest;
+use model::id::RequestId;
+use model::request_log::LoggedRequest;
 use store::engine::ReadError;
 
 /// Maximum number of requests scanned per page.

@@ -10,23 +10,11 @@
 //! uses the same code.
 
 mod acme_challenges;
-pub mod body;
-pub mod connection;
-pub mod connection_limiter;
-pub mod encoding;
-mod forwarded_for;
-pub mod header_limits;
-pub mod listener;
-pub mod memory_budget;
 mod mounted_service;
 pub mod ops;
-pub mod origin;
-pub mod peer_address;
-mod protocol_errors;
 pub mod router;
 pub mod session_pages;
 pub mod static_pages;
-mod write_timeout;
 
 use std::io;
 use std::sync::Arc;
@@ -34,14 +22,14 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use http::HeaderValue;
 use http::header::STRICT_TRANSPORT_SECURITY;
+use httpd::listener::{HttpListenerConfig, TlsConfigReceiver, run_listener};
+use httpd::problem::{ErrorCode, Problem};
+use net::limit::connections_by_address::HttpConnectionLimiter;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::connection_limiter::HttpConnectionLimiter;
-use self::listener::{HttpListenerConfig, TlsConfigReceiver, run_listener};
 use crate::approval_tasks;
 use crate::dispatch::dispatch;
-use crate::problem::{ErrorCode, Problem};
 use crate::server::ApiServer;
 use crate::state::AppState;
 
@@ -89,10 +77,10 @@ pub fn serve_api(
             closing.cancel();
         });
         let is_tls = config.tls.is_some();
-        let service = connection::http_service(move |mut request| {
-            forwarded_for::apply_forwarded_for(&server.state.options.forwarding_networks, &mut request);
-            header_limits::normalize_host(&mut request);
-            let strict = is_tls && header_limits::is_for(&server.state.options.base_url, request.headers());
+        let service = httpd::connection::http_service(move |mut request| {
+            httpd::forwarded_for::apply_forwarded_for(&server.state.options.forwarding_networks, &mut request);
+            httpd::header_limits::normalize_host(&mut request);
+            let strict = is_tls && httpd::header_limits::is_for(&server.state.options.base_url, request.headers());
             let server = Arc::clone(&server);
             async move {
                 let mut response = respond(server, request).await;
@@ -117,14 +105,14 @@ pub fn serve_api(
 async fn respond(
     server: Arc<ApiServer>,
     request: http::Request<hyper::body::Incoming>,
-) -> http::Response<body::ResponseBody> {
+) -> http::Response<httpd::body::ResponseBody> {
     let mounted = server.state.options.mounted_service.as_ref();
     if let Some(service) = mounted.filter(|service| service.path() == request.uri().path()) {
         return mounted_service::answer(Arc::clone(service), server, request).await;
     }
     let session_pages = server.state.options.session_pages.as_ref();
     // Not at the host names of customers, whose DNS they can point elsewhere: it would receive the session cookie.
-    let is_own_host = || header_limits::is_own_host(&server.state.options.base_url, request.headers());
+    let is_own_host = || httpd::header_limits::is_own_host(&server.state.options.base_url, request.headers());
     if let Some(pages) = session_pages.filter(|pages| pages.has(request.uri(), request.headers()) && is_own_host()) {
         return session_pages::answer(Arc::clone(pages), server, request).await;
     }
@@ -141,7 +129,7 @@ async fn respond(
 }
 
 /// Builds the response to input that hyper rejects before it becomes a request.
-fn protocol_error_response(state: &Arc<AppState>) -> protocol_errors::ErrorResponseBuilder {
+fn protocol_error_response(state: &Arc<AppState>) -> httpd::protocol_errors::ErrorResponseBuilder {
     let state = Arc::clone(state);
     Arc::new(move |status| {
         let (code, message) = match status {

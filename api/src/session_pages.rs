@@ -8,12 +8,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Uri};
+use httpd::problem::Problem;
+use httpd::response::Response;
 use jiff::Timestamp;
-use mail::id::RequestId;
+use model::id::RequestId;
 use store::access::SignedInUser;
-
-use crate::problem::Problem;
-use crate::response::Response;
 
 /// Pages that need a session: the dashboard.
 pub trait SessionPages: Debug + Send + Sync + 'static {

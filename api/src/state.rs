@@ -2,18 +2,20 @@
 //! tasks), and the options of the HTTP API. It does not depend on the handlers: the router is in
 //! [`ApiServer`](crate::server::ApiServer).
 
-use std::sync::Arc;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use ::affiliate::service::AffiliateService;
 use bytes::Bytes;
-use mail::address::{Address, DomainName};
-use mail::cidr::IpNetwork;
-use mail::id::RequestId;
-use mail::mta_sts::MtaStsMode;
-use mail::quota::Noun;
-use proxy::trusted_proxies::TrustedProxies;
+use httpd::problem::Problem;
+use httpd::request::SEND_BYTES_MAX;
+use message::address::{Address, DomainName};
+use message::mta_sts::MtaStsMode;
+use model::cidr::IpNetwork;
+use model::id::RequestId;
+use model::quota::Noun;
+use net::limit::memory_budget::MemoryBudget;
+use net::proxy_protocol::trusted_proxies::TrustedProxies;
 use queue::services::Services;
 use queue::storage_quota::StorageReservation;
 use queue::subsystems::{AccountSubsystems, Subsystems};
@@ -26,12 +28,10 @@ use crate::auth::SignInGuards;
 use crate::background_work::BackgroundWork;
 use crate::mounted_service::MountedService;
 use crate::oauth::caches::OAuthCaches;
-use crate::problem::Problem;
-use crate::request::SEND_BYTES_MAX;
 use crate::request_log::RequestLogWriter;
-use crate::serve::memory_budget::MemoryBudget;
 use crate::serve::static_pages::Overlay;
 use crate::session_pages::SessionPages;
+use crate::submit_problem;
 use crate::visits::limits::VisitLimits;
 
 /// Most open connections. An idle one costs a few kilobytes.
@@ -219,7 +219,7 @@ impl AppState {
         amount: u64,
     ) -> Result<StorageReservation, Problem> {
         let reserved = self.accounts.limits.storage.reserve(tenant.account(), noun, amount).await;
-        reserved.map_err(|error| Problem::from_quota_error(error, self.upgrade_url()))
+        reserved.map_err(|error| submit_problem::from_quota_error(error, self.upgrade_url()))
     }
 
     pub(crate) fn next_request_id(&self) -> RequestId {

@@ -15,10 +15,14 @@ pub mod view;
 use std::sync::Arc;
 
 use http::Method;
-use mail::credential::ApiKeyScope;
-use mail::id::SuppressionId;
-use mail::suppression::{Suppression, SuppressionReason, SuppressionTarget};
-use queue::suppressions::{SuppressionError, SuppressionService};
+use httpd::paging;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::credential::ApiKeyScope;
+use model::id::SuppressionId;
+use model::suppression::{Suppression, SuppressionReason, SuppressionTarget};
+use queue::suppressions::SuppressionService;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
@@ -26,10 +30,6 @@ use store::engine::{Batch, CommitError};
 use store::suppression::StoredSuppression;
 
 use crate::operation::{Operation, operation};
-use crate::paging;
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::sdk::Risk;
 use crate::state::AppState;
 
@@ -230,13 +230,4 @@ pub async fn delete_suppression(
         }
     }
     Err(Problem::busy())
-}
-
-impl From<SuppressionError> for Problem {
-    fn from(error: SuppressionError) -> Self {
-        match error {
-            SuppressionError::Read(error) => error.into(),
-            SuppressionError::Commit(error) => commit_error_problem(error),
-        }
-    }
 }

@@ -16,21 +16,21 @@ pub mod view;
 use std::sync::Arc;
 
 use http::Method;
-use mail::credential::ApiKeyScope;
-use mail::email::Category;
-use mail::id::TemplateId;
-use mail::quota::Noun;
-use mail::template::{NAME_BYTES_MAX, Template, TemplateKey, TemplateStatus};
+use httpd::ok_response::OkResponse;
+use httpd::paging::{self, PageParameters};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::credential::ApiKeyScope;
+use model::email::Category;
+use model::id::TemplateId;
+use model::quota::Noun;
+use model::template::{NAME_BYTES_MAX, Template, TemplateKey, TemplateStatus};
+use schema::Schemas;
 use serde_json::json;
 use store::access::Tenant;
 use store::engine::Batch;
 
-use crate::ok_response::OkResponse;
 use crate::operation::{Operation, operation};
-use crate::paging::{self, PageParameters};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::sdk::Risk;
 use crate::state::AppState;
 

@@ -2,15 +2,13 @@
 
 use std::ops::Range;
 
+use httpd::paging;
+use httpd::problem::Problem;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use mail::metric::Hour;
+use model::metric::Hour;
 use serde_json::{Value, json};
-
-use crate::paging;
-use crate::problem::Problem;
-use crate::schema;
 
 /// The longest range in days, by granularity.
 const DAYS_BY_HOUR_MAX: i64 = 92;

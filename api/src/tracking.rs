@@ -18,16 +18,16 @@ use html::document::RenderedPage;
 use html::message::{self, MessagePage, Sentence};
 use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, USER_AGENT};
 use http::{Method, StatusCode};
-use mail::tracking::location::location_value;
-use mail::tracking::{TrackedLink, TrackingTarget, verify_pixel_token};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
+use model::tracking::location::location_value;
+use model::tracking::{TrackedLink, TrackingTarget, verify_pixel_token};
 use queue::email_tracking::{TrackedFetch, TrackingError};
+use schema::Schemas;
 use serde_json::{Value, json};
 
 use crate::operation::{Operation, operation};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Longest wait of the response for the commit; a healthy disk has it stored by then.

@@ -20,20 +20,21 @@ use html::document::RenderedPage;
 use html::message;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY};
 use http::{Method, StatusCode};
-use mail::suppression::{SuppressionReason, SuppressionTarget};
-use mail::unsubscribe::{UnsubscribeScope, UnsubscribeToken, verify_token};
+use httpd::paging;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
+use model::suppression::{SuppressionReason, SuppressionTarget};
+use model::unsubscribe::{UnsubscribeScope, UnsubscribeToken, verify_token};
 use queue::suppressions::{SubscriptionPreferences, SuppressionService};
+use schema::Schemas;
 use serde_json::{Value, json};
 use store::engine::ReadError;
 use store::suppression::AddressSuppression;
 
 use crate::operation::{Operation, operation};
-use crate::paging;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
+use crate::suppressions::commit_error::suppression_problem;
 
 use self::form::{FORM, NOTHING};
 use self::pages::UnsubscribePageContent;
@@ -238,7 +239,8 @@ pub async fn unsubscribe(
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
     SuppressionService::new(&state.services)
         .apply_preference(&bound, SubscriptionPreferences::unsubscribing_from(bound.scope))
-        .await?;
+        .await
+        .map_err(suppression_problem)?;
     Ok(html_page(pages::done_page(&load_page_content(&state, &token, &bound).await?)))
 }
 
@@ -261,7 +263,10 @@ pub async fn preferences_page(
 pub async fn set_preferences(state: Arc<AppState>, input: SetPreferences) -> Result<UnsubscribePage, Problem> {
     let SetPreferences { token, preferences } = input;
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
-    SuppressionService::new(&state.services).apply_preference(&bound, preferences).await?;
+    SuppressionService::new(&state.services)
+        .apply_preference(&bound, preferences)
+        .await
+        .map_err(suppression_problem)?;
     Ok(html_page(pages::preferences_page(&load_page_content(&state, &token, &bound).await?, true)))
 }
 

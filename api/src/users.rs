@@ -3,13 +3,18 @@
 
 use std::sync::Arc;
 
-use mail::account::Account;
-use mail::address::Address;
-use mail::id::UserId;
-use mail::quota::Noun;
-use mail::user::{User, UserRole};
+use httpd::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use httpd::ok_response::OkResponse;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
+use message::address::Address;
+use model::account::Account;
+use model::id::UserId;
+use model::quota::Noun;
+use model::user::{User, UserRole};
 use queue::storage_quota::StorageReservation;
 use queue::users::UserService;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::Value;
 use store::access::SignedInUser;
@@ -17,11 +22,6 @@ use store::access::SignedInUser;
 use crate::auth::login_links::{self, AccessGrant, LinkPurpose};
 use crate::auth::user_error_problem;
 use crate::auth::view::UserView;
-use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use crate::ok_response::OkResponse;
-use crate::problem::Problem;
-use crate::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// A page of the list

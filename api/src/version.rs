@@ -4,9 +4,8 @@
 //! later version, and applies only to requests with that version. So far there is one version, which is the default.
 
 use http::{HeaderMap, HeaderName};
+use httpd::problem::Problem;
 use serde_json::{Value, json};
-
-use crate::problem::Problem;
 
 /// The header field in lower case.
 pub const HEADER: HeaderName = HeaderName::from_static("service-version");

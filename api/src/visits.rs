@@ -17,11 +17,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, StatusCode};
-use mail::credential::ApiKeyScope;
-use mail::id::AccountId;
-use mail::product_event::site_visit::{VISITOR_CHARS_MAX, from_page, is_visitor_id};
-use mail::tracking::bot_detection;
-use queue::rate_limit::RateLimitStatus;
+use httpd::fields::{self, FieldDiagnostics, ObjectFields};
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Media, NoInput, Request, RequestSpec};
+use httpd::request_object::{FieldReader, RequestObject, body_spec};
+use httpd::request_value::AnyText;
+use httpd::response::{IntoResponse, Response};
+use model::credential::ApiKeyScope;
+use model::id::AccountId;
+use model::product_event::site_visit::{VISITOR_CHARS_MAX, from_page, is_visitor_id};
+use model::tracking::bot_detection;
+use net::limit::rate_limit::RateLimitStatus;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -29,16 +37,9 @@ use store::access::Tenant;
 use store::product_event_count::{self, ProductEventCounts};
 
 use crate::events::counts::{day_start, sum_by_key};
-use crate::fields::{self, FieldDiagnostics, ObjectFields};
-use crate::json_timestamp::JsonTimestamp;
 use crate::operation::{Operation, operation};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Media, NoInput, Request, RequestSpec};
-use crate::request_object::{FieldReader, RequestObject, body_spec};
-use crate::request_value::AnyText;
-use crate::response::{IntoResponse, Response};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
+use crate::submit_problem;
 use crate::time_range::{TimeRange, time_parameter};
 
 /// The browser script.
@@ -230,7 +231,7 @@ pub async fn record_visit(state: Arc<AppState>, report: ReportSiteVisit) -> Resu
     state.visits.pages.check_site(account.id, now).map_err(rate_limited)?;
     if let Some(visit) = from_page(&report.visitor_id, &report.url, &report.referrer, now) {
         let ingested = state.accounts.product_events.ingest_visit(account.id, visit).await;
-        ingested.map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
+        ingested.map_err(|refusal| submit_problem::from_refusal(refusal, state.upgrade_url()))?;
     }
     Ok(VisitReportAccepted)
 }

@@ -13,7 +13,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use mail::credential::ApiKeyScope;
+use httpd::paging::{self, KIND_STREAM};
+use httpd::problem::Problem;
+use httpd::response::{ExtraResponse, IntoResponse, Response};
+use model::credential::ApiKeyScope;
+use schema::Schemas;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
@@ -22,10 +26,6 @@ use store::event_log::CHUNKS_MAX;
 use self::request::{EVENT_STREAM, ListWebhookEvents, SortDirection, event_kind_words};
 use self::view::WebhookEventView;
 use crate::operation::{Operation, operation};
-use crate::paging::{self, KIND_STREAM};
-use crate::problem::Problem;
-use crate::response::{ExtraResponse, IntoResponse, Response};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Longest wait of a request for the outbox, so that events just committed are in the stream.
@@ -61,7 +61,7 @@ pub struct WebhookEventsResponse(WebhookEventsBody);
 #[derive(Debug)]
 enum WebhookEventsBody {
     Page(WebhookEventPage),
-    Live(crate::response::BodyStream),
+    Live(httpd::response::BodyStream),
 }
 
 impl IntoResponse for WebhookEventsResponse {

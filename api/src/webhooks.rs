@@ -11,21 +11,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use mail::address::DomainName;
-use mail::address_pattern::AddressPattern;
-use mail::credential::ApiKeyScope;
-use mail::id::{DomainId, WebhookId};
-use mail::quota::Noun;
-use mail::webhook::{DisabledReason, Webhook};
+use httpd::ok_response::OkResponse;
+use httpd::paging;
+use httpd::problem::{ErrorCode, Problem};
+use message::address::DomainName;
+use message::address_pattern::AddressPattern;
+use model::credential::ApiKeyScope;
+use model::id::{DomainId, WebhookId};
+use model::quota::Noun;
+use model::webhook::{DisabledReason, Webhook};
 use store::access::Tenant;
 
 use self::error::webhook_error_problem;
 use self::request::{CreateWebhook, ListWebhooks, RotateWebhookSecret, UpdateWebhook, WebhookPath};
 use self::view::{WebhookList, WebhookResponse, WebhookView, WebhookWithSecretResponse};
-use crate::ok_response::OkResponse;
 use crate::operation::{Operation, operation};
-use crate::paging;
-use crate::problem::{ErrorCode, Problem};
 use crate::sdk::Risk;
 use crate::state::AppState;
 
@@ -143,7 +143,7 @@ pub async fn create(
         domains,
         addresses,
         retry: input.retry_policy.unwrap_or_default(),
-        secret: mail::domain::SealedSecret(String::new()),
+        secret: model::domain::SealedSecret(String::new()),
         former_secrets: Vec::new(),
         failing_since: None,
         disabled_reason: None,

@@ -13,9 +13,9 @@ use clap::Args;
 use dns::dkim_key::{DkimKey, KeyAlgorithm};
 use dns::secrets::Vault;
 use jiff::Timestamp;
-use mail::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
-use mail::domain_setup::{DomainSetup, next_check};
-use mail::id::{AccountId, DomainId};
+use model::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
+use model::domain_setup::{DomainSetup, next_check};
+use model::id::{AccountId, DomainId};
 use store::engine::{Batch, RedbOptions, Store};
 
 use crate::sender;

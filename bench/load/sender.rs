@@ -8,7 +8,7 @@ use std::path::Path;
 use dns::dkim_key::DkimKey;
 use dns::sign::Signer;
 use jiff::Timestamp;
-use mail::address::{Address, DomainName};
+use message::address::{Address, DomainName};
 
 /// DKIM selector of every domain.
 pub(crate) const SELECTOR: &str = "bench";

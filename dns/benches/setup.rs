@@ -10,8 +10,8 @@ use std::hint::black_box;
 use dns::dkim_key::DkimKeys;
 use dns::domain_check::{DomainCheckSettings, DomainChecker, RecordData, RecordObservation, RecordSet, apply_rules};
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::domain_setup::{DomainRecord, RecordPurpose, RecordType};
+use message::address::DomainName;
+use model::domain_setup::{DomainRecord, RecordPurpose, RecordType};
 use tokio::time::Instant;
 use zone::NameServer;
 

@@ -10,7 +10,7 @@ use dns::dkim_key::DkimKeys;
 use dns::sign::{Signer, dkim2};
 use dns::signing_pool::SigningPool;
 use jiff::Timestamp;
-use mail::address::{Address, DomainName};
+use message::address::{Address, DomainName};
 use tokio::time::Instant;
 
 const ROUNDS: usize = 7;

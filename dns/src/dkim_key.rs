@@ -11,7 +11,7 @@ use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _, RsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use mail::address::{AddressError, DomainName};
+use message::address::{AddressError, DomainName};
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject as _;
 use thiserror::Error;

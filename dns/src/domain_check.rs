@@ -31,8 +31,8 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, join_all};
 use hickory_proto::rr::RecordType as WireType;
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::domain_setup::{DomainRecord, RecordFinding};
+use message::address::DomainName;
+use model::domain_setup::{DomainRecord, RecordFinding};
 use tokio::sync::Semaphore;
 
 pub use observation::{RecordObservation, SpfObservation};

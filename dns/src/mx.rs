@@ -6,7 +6,7 @@
 //!
 //! All functions are pure. Routing supplies the seed of the shuffle. Standards: RFC 5321 5.1 and RFC 7505.
 
-use mail::address::DomainName;
+use message::address::DomainName;
 
 /// Maximum MX hosts used of one answer, the most preferred first. A longer answer could be used to make the server
 /// connect to hundreds of third parties.

@@ -5,7 +5,7 @@
 //! - A wanted record that cannot coexist with an existing one is a conflict; its reason explains what to do.
 //! - The SPF record is shared: it is merged if the customer permits it, because a domain has only one (RFC 7208 3.2).
 
-use mail::domain_setup::{DomainRecord, RecordPurpose, RecordType};
+use model::domain_setup::{DomainRecord, RecordPurpose, RecordType};
 use serde::Serialize;
 
 use crate::domain_check::rules::dkim::{self, KeyFault, KeyMismatch};

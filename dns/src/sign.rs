@@ -24,8 +24,8 @@ use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use mail::address::DomainName;
 use mail_auth::common::crypto::{DkimKey as KeyPair, Ed25519Key, RsaKey, Sha256, SigningKey};
+use message::address::DomainName;
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use thiserror::Error;
 

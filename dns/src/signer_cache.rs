@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use mail::id::DomainId;
+use model::id::DomainId;
 use tokio::sync::OnceCell;
 
 use crate::sign::Signer;

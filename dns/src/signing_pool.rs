@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::address::Address;
+use message::address::Address;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::sign::{SignError, Signer, dkim2};

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::address::DomainName;
+use message::address::DomainName;
 use tokio::time::timeout;
 
 pub(crate) use self::domain_spec::DomainSpec;

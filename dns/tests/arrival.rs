@@ -13,7 +13,7 @@ use dns::dkim_key::{DkimKey, KeyAlgorithm};
 use dns::resolver::{Resolver, ResolverSettings};
 use dns::sign::Signer;
 use jiff::Timestamp;
-use mail::received::AuthResult::{self, Fail, None as NoResult, Pass, PermError, SoftFail, TempError};
+use message::received::AuthResult::{self, Fail, None as NoResult, Pass, PermError, SoftFail, TempError};
 use zone::NameServer;
 
 const ZONE: &str = r#"
@@ -147,7 +147,7 @@ async fn valid_signatures_authenticate_their_domain() {
     let zone = format!("{ZONE}\ns._domainkey.mild.example TXT \"{}\"\n", key.txt_record());
     let found = verdict(&zone, &signed, message_source("a@soft.example", "192.0.2.1")).await;
     assert_eq!((found.auth.dkim, found.auth.dmarc, found.iprev), (Pass, Pass, Pass), "{found:?}");
-    let names: Vec<&str> = found.authenticated.iter().map(mail::address::DomainName::as_str).collect();
+    let names: Vec<&str> = found.authenticated.iter().map(message::address::DomainName::as_str).collect();
     assert_eq!(names, ["mild.example"]);
     assert_eq!(
         found.header_field(),

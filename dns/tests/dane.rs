@@ -7,8 +7,8 @@ mod signed;
 use std::time::Duration;
 
 use dns::resolver::{DaneRecords, DnssecMode, LookupError, Resolver, ResolverSettings};
-use mail::address::DomainName;
-use mail::dane::TlsaUsage;
+use message::address::DomainName;
+use message::dane::TlsaUsage;
 use signed::SignedNameServer;
 
 const ROOT: &str = "

@@ -14,7 +14,7 @@ use dns::dkim_key::{DkimKeys, record_name};
 use dns::sign::Signer;
 use dns::sign::dkim2::{instance_length, message_instance};
 use jiff::Timestamp;
-use mail::address::{Address, DomainName};
+use message::address::{Address, DomainName};
 use zone::NameServer;
 
 static KEYS: LazyLock<DkimKeys> = LazyLock::new(|| DkimKeys::generate().unwrap());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dns::mx::{HOSTS_MAX, MailHosts};
 use dns::resolver::{ADDRESSES_MAX, LookupError, Resolver, ResolverSettings, parse_server};
-use mail::address::DomainName;
+use message::address::DomainName;
 use zone::NameServer;
 
 fn resolver(server: &NameServer) -> Resolver {

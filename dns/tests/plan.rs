@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 use dns::record_changes::{ChangeAction, ExistingRecord, ExistingRecordType, MergePolicy, RecordChange, plan_changes};
-use mail::domain_setup::{RecordPurpose, RecordType};
+use model::domain_setup::{RecordPurpose, RecordType};
 
 use self::domain::{DOMAIN, wanted};
 

@@ -13,7 +13,7 @@ use dns::resolver::{Resolver, ResolverSettings};
 use dns::sign::{SignError, Signer};
 use dns::signing_pool::SigningPool;
 use jiff::Timestamp;
-use mail::address::DomainName;
+use message::address::DomainName;
 use proptest::prelude::*;
 
 static KEYS: LazyLock<DkimKeys> = LazyLock::new(|| DkimKeys::generate().unwrap());

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use mail::template::{MARKUP_BYTES_MAX, MarkupError};
+use model::template::{MARKUP_BYTES_MAX, MarkupError};
 use mrml::prelude::parser::{Error, ParserOptions};
 use mrml::prelude::render::RenderOptions;
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use mail::template::{MARKUP_BYTES_MAX, MarkupError};
+use model::template::{MARKUP_BYTES_MAX, MarkupError};
 
 /// Begins a placeholder; digits follow. A placeholder also stands for text with these letters, so that nothing else is
 /// taken for one.

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use mail::template::markup::find_tags;
-use mail::template::{MarkupError, MarkupTag, MarkupTagKind};
+use model::template::markup::find_tags;
+use model::template::{MarkupError, MarkupTag, MarkupTagKind};
 
 use crate::grammar::{self, Content, Element};
 use crate::placeholders::{MARK, Placeholders, RequiredTag};

@@ -5,7 +5,7 @@
 
 use dns_update::Error;
 use dns_update::http::{HttpClient, HttpClientBuilder};
-use mail::domain_setup::DomainRecord;
+use model::domain_setup::DomainRecord;
 use serde::{Deserialize, Serialize};
 
 use super::secret::SecretText;

@@ -12,7 +12,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mail::address::DomainName;
+use message::address::DomainName;
 use serde_json::{Map, Value};
 
 use super::Provider;

@@ -12,8 +12,8 @@
 
 use std::str::FromStr;
 
-use mail::address::DomainName;
-use mail::domain_setup::{DomainRecord, RecordPurpose};
+use message::address::DomainName;
+use model::domain_setup::{DomainRecord, RecordPurpose};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use thiserror::Error;
@@ -269,7 +269,7 @@ fn is_address(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use mail::domain_setup::RecordType;
+    use model::domain_setup::RecordType;
 
     use super::*;
 

@@ -7,8 +7,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use mail::address::DomainName;
-use mail::public_ip;
+use message::address::DomainName;
+use model::public_ip;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Url};
 

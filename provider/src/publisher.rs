@@ -5,8 +5,8 @@ use std::time::Duration;
 use dns::resolver::Resolver;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::domain_setup::DomainRecord;
+use message::address::DomainName;
+use model::domain_setup::DomainRecord;
 use serde::Serialize;
 use tokio::time::Instant;
 

@@ -13,7 +13,7 @@ use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use mail::address::DomainName;
+use message::address::DomainName;
 use thiserror::Error;
 
 use super::domain_connect::encode;

@@ -17,7 +17,7 @@ use hickory_resolver::net::client::{Client, ClientHandle as _};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::tcp::TcpClientStream;
 use hickory_resolver::net::xfer::{DnsHandle as _, DnsMultiplexer};
-use mail::domain_setup::DomainRecord;
+use model::domain_setup::DomainRecord;
 
 use super::credentials::{TsigAlgorithm, TsigKey};
 

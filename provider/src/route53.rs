@@ -12,8 +12,8 @@ use dns_update::http::{HttpClient, HttpClientBuilder};
 use dns_update::providers::route53::Route53Config;
 use dns_update::{DnsRecord, DnsUpdater, Error, MXRecord};
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::domain_setup::{DomainRecord, RecordType};
+use message::address::DomainName;
+use model::domain_setup::{DomainRecord, RecordType};
 use serde::Deserialize;
 
 use super::credentials::AwsKeys;

@@ -9,8 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
-use mail::address::DomainName;
-use mail::public_ip;
+use message::address::DomainName;
+use model::public_ip;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::timeout;

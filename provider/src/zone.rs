@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use dns_update::{DnsRecord, DnsRecordType, DnsUpdater, Error, MXRecord};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-use mail::address::DomainName;
-use mail::domain_setup::{DomainRecord, RecordType};
+use message::address::DomainName;
+use model::domain_setup::{DomainRecord, RecordType};
 use tokio::time::{Instant, timeout_at};
 
 use super::cloudflare::CloudflareZone;

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::id::{AccountId, EmailId};
-use mail::recipient::{DsnOptions, RecipientKind};
-use mail::task::{Task, TaskClass, TaskId};
-use mail::task_filter::TaskFilter;
-use queue::clock::Clock;
+use model::id::{AccountId, EmailId};
+use model::recipient::{DsnOptions, RecipientKind};
+use model::task::{Task, TaskClass, TaskId};
+use model::task_filter::TaskFilter;
+use net::clock::Clock;
 use queue::subsystems::{Subsystems, idle};
 use store::engine::{Batch, RedbOptions, Store};
 use store::queue_walk::QueueWalk;

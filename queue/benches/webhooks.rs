@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use dns::secrets::Vault;
 use jiff::Timestamp;
-use mail::domain::SealedSecret;
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, EventId, SuppressionId, WebhookId};
-use mail::webhook::{RetryPolicy, Webhook};
+use model::domain::SealedSecret;
+use model::event::{Event, EventKind};
+use model::id::{AccountId, EventId, SuppressionId, WebhookId};
+use model::webhook::{RetryPolicy, Webhook};
+use net::clock::Clock;
+use net::entropy::Entropy;
 use queue::background_tasks;
-use queue::clock::Clock;
-use queue::entropy::Entropy;
 use queue::subsystems::{Subsystems, idle};
 use store::engine::{Batch, RedbOptions, Store};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -117,7 +117,7 @@ async fn record(store: &Store, account: AccountId, numbers: std::ops::Range<u64>
 async fn subscribe(store: &Store, vault: &Vault, account: AccountId, url: String) {
     use base64::Engine as _;
     let id = WebhookId::new(Timestamp::UNIX_EPOCH, 1);
-    let sealed = vault.seal(&id.to_bytes(), mail::webhook::format_secret(&[7; 32]).as_bytes()).unwrap();
+    let sealed = vault.seal(&id.to_bytes(), model::webhook::format_secret(&[7; 32]).as_bytes()).unwrap();
     let webhook = Webhook {
         id,
         account,

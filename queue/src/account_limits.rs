@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::plan::Plans;
-use mail::usage::PlanUsage;
+use model::plan::Plans;
+use model::usage::PlanUsage;
 use store::access::Tenant;
 use store::engine::ReadError;
 

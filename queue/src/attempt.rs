@@ -9,6 +9,7 @@
 //! with its last message, so that a thousand hosts with one message each hold no idle sessions. An attempt is committed
 //! before the last byte of the next message is sent: a crash repeats at most one message for each connection.
 
+use net::limit::body_budget::BodyBudget;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -16,19 +17,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::attempt::{AttemptTls, TlsPolicy};
-use mail::outage::Outage;
-use mail::outcome::{AttemptPhase, Outcome};
-use mail::slug::SmarthostName;
-use mail::task::{QueueName, Task};
-use mail::verp::VerpKey;
+use message::outcome::{AttemptPhase, Outcome};
+use model::attempt::{AttemptTls, TlsPolicy};
+use model::outage::Outage;
+use model::slug::SmarthostName;
+use model::task::{QueueName, Task};
+use model::verp::VerpKey;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::connect::connect;
-use crate::body_budget::BodyBudget;
-use crate::client::smtp;
 use crate::client::smtp::{
-    DsnParameters, DsnReturn, OriginalRecipient, OutgoingMessage, SmtpConnection, SmtpDialer, TlsSecurityLevel,
+    self, DsnParameters, DsnReturn, OriginalRecipient, OutgoingMessage, SmtpConnection, SmtpDialer, TlsSecurityLevel,
     TransactionResult, TransactionVerdict,
 };
 use crate::commit_retries::CommitRetries;

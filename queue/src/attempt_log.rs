@@ -3,9 +3,9 @@
 //! One line for each attempt, at INFO. With a lower log level the cost is one comparison; at INFO most replies need no
 //! allocation.
 
-use mail::log_text;
-use mail::reply::SmtpReply;
-use mail::task::Task;
+use message::reply::SmtpReply;
+use model::log_text;
+use model::task::Task;
 
 use crate::outcome::{AttemptResult, NextAction};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mail::id::AccountId;
+use model::id::AccountId;
 
 use crate::account_limits::AccountLimits;
 use crate::deadlines::DeadlineJob;

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use mail::address::Address;
-use mail::billing::{BillingUpdate, Payer};
-use mail::id::AccountId;
+use message::address::Address;
+use model::billing::{BillingUpdate, Payer};
+use model::id::AccountId;
 use store::billing::{Payers, StoredBillingRecord};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;

@@ -1,11 +1,11 @@
 //! Bounces and complaints: reports about sent mail that are received at the return-path host.
 //!
 //! ```text
-//! MX listener ─► find_mailbox ─► process ─► parse (mail::returned) ─► recipient? ─►[ recipient + event + suppression ]
+//! MX listener ─► find_mailbox ─► process ─► parse (model::returned) ─► recipient? ─►[ recipient + event + suppression ]
 //!                                  └─────► open, parse           ─► domain?    ─►[ report + sums ]
 //! ```
 //!
-//! Return paths are signed ([`mail::verp`]): mail to one is about one recipient, and its sender must have received the
+//! Return paths are signed ([`model::verp`]): mail to one is about one recipient, and its sender must have received the
 //! email. A report about an unknown recipient, or about one that finished too long ago, is accepted without effect.
 //! Nothing is ever sent in reply.
 
@@ -23,15 +23,15 @@ use std::sync::Arc;
 use dns::resolver::Resolver;
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use mail::address::{Address, DomainName};
-use mail::bounce::feedback_reporter::FeedbackReporter;
-use mail::bounce::{self, ParsedReport};
-use mail::domain_setup::ServiceHosts;
-use mail::email::Email;
-use mail::id::AccountId;
-use mail::inbound_message::InboundMessage;
-use mail::task::TaskId;
-use mail::verp::VerpKey;
+use message::address::{Address, DomainName};
+use message::bounce::feedback_reporter::FeedbackReporter;
+use message::bounce::{self, ParsedReport};
+use message::inbound_message::InboundMessage;
+use model::domain_setup::ServiceHosts;
+use model::email::Email;
+use model::id::AccountId;
+use model::task::TaskId;
+use model::verp::VerpKey;
 use store::engine::ReadError;
 use thiserror::Error;
 use tokio::sync::Semaphore;
@@ -47,7 +47,7 @@ const COUNTED_WITHIN: SignedDuration = SignedDuration::from_hours(30 * 24);
 const REPORT_CONCURRENCY: usize = 2;
 /// Local parts for complaints at the return-path host.
 const COMPLAINT_LOCAL_PARTS: [&str; 2] = ["fbl", "abuse"];
-/// Local part for DMARC reports, as in the suggested record ([`mail::domain_setup`]).
+/// Local part for DMARC reports, as in the suggested record ([`model::domain_setup`]).
 const DMARC_REPORT_LOCAL_PART: &str = "dmarc";
 /// Local part for TLS reports (RFC 8460).
 const TLS_REPORT_LOCAL_PART: &str = "tls-reports";

@@ -1,6 +1,6 @@
 //! Checked-out tasks: a task that the operator works on and that is not attempted meanwhile.
 
-use mail::task::Task;
+use model::task::Task;
 
 use crate::destination_queues::DestinationQueues;
 use crate::in_flight::CheckOutResult;

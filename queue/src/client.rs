@@ -1,4 +1,3 @@
-//! Outgoing protocols: the SMTP client and the HTTP client.
+//! Outgoing protocols: the SMTP client.
 
-pub mod http;
 pub mod smtp;

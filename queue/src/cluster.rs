@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use mail::id::EmailId;
+use model::id::EmailId;
 use store::engine::{Batch, CommitError};
 use store::task::PartitionHint;
 
@@ -243,11 +243,11 @@ impl ClusterMember {
 
 #[cfg(test)]
 mod tests {
-    use mail::address::Mailbox;
-    use mail::email::{Email, Ingress};
-    use mail::event::EventKind;
-    use mail::recipient::{Recipient, RecipientState};
-    use mail::task::Task;
+    use message::address::Mailbox;
+    use model::email::{Email, Ingress};
+    use model::event::EventKind;
+    use model::recipient::{Recipient, RecipientState};
+    use model::task::Task;
     use store::engine::Store;
 
     use super::*;

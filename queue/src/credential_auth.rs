@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use mail::credential::{LastUse, SecretHash};
-use mail::id::AccountId;
-use mail::oauth::OAuthResource;
+use model::credential::{LastUse, SecretHash};
+use model::id::AccountId;
+use model::oauth::OAuthResource;
 use store::access::{self, AccessContext, AccessError, Tenant};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use tokio::sync::Notify;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::task::{LAST_ATTEMPT_GRACE, Task};
+use model::task::{LAST_ATTEMPT_GRACE, Task};
 
 use crate::partition_timers::PartitionTimers;
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use mail::task::{LAST_ATTEMPT_GRACE, Task};
+use model::task::{LAST_ATTEMPT_GRACE, Task};
 use store::engine::{Batch, CommitError, Key, ReadError, Value};
 
 use crate::attempt::DeliveryAgent;

@@ -3,7 +3,7 @@
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 
-use mail::task::QueueName;
+use model::task::QueueName;
 use quick_cache::unsync::Cache;
 use store::engine::Key;
 use tokio::sync::Notify;

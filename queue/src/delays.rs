@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use mail::event::EventKind;
-use mail::id::EventId;
-use mail::recipient::{Recipient, RecipientState};
-use mail::task::{QueueName, Task};
+use model::event::EventKind;
+use model::id::EventId;
+use model::recipient::{Recipient, RecipientState};
+use model::task::{QueueName, Task};
 use store::engine::{Batch, CommitError, Key, ReadError, Value};
 
 use crate::attempt::DeliveryAgent;

@@ -6,11 +6,11 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use mail::classify::{BounceClass, classify};
-use mail::id::AccountId;
-use mail::outcome::{AttemptPhase, Outcome};
-use mail::task::{Task, TaskClass};
+use message::classify::{BounceClass, classify};
+use message::outcome::{AttemptPhase, Outcome};
 use metrics::{Counter, Histogram};
+use model::id::AccountId;
+use model::task::{Task, TaskClass};
 
 use crate::last_hour::{HourlyCounter, LastHour};
 use crate::outcome::{AttemptResult, NextAction};

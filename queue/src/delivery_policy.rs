@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::classify::ReplyRules;
+use message::classify::ReplyRules;
 use tokio::sync::watch;
 
 use crate::retry_schedule::RetrySchedule;

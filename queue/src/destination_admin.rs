@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use mail::destination::{Destination, DestinationOverrides, RouteOverride};
-use mail::task::QueueName;
+use model::destination::{Destination, DestinationOverrides, RouteOverride};
+use model::task::QueueName;
 use store::destination::{self, DESTINATIONS_MAX};
 use store::engine::{Batch, CommitError, ReadError};
 use thiserror::Error;
@@ -137,7 +137,7 @@ impl DestinationAdmin {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use mail::destination::OperatorSuspension;
+    use model::destination::OperatorSuspension;
     use store::engine::Store;
 
     use super::*;

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::destination::{Destination, DestinationOverrides, OperatorSuspension, PaceOverride, RouteOverride};
+use message::address::DomainName;
+use model::destination::{Destination, DestinationOverrides, OperatorSuspension, PaceOverride, RouteOverride};
 use store::destination::{self, DestinationOrdersVersion};
 use store::engine::{ReadError, Store};
 

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use mail::address::DomainName;
-use mail::classify::mailbox_provider;
-use mail::destination::PaceOverride;
-use mail::task::{QueueName, Task, TaskTlsRequirement};
+use message::address::DomainName;
+use message::classify::mailbox_provider;
+use model::destination::PaceOverride;
+use model::task::{QueueName, Task, TaskTlsRequirement};
 
 use crate::delay_tracker::DelayTracker;
 use crate::lookup_failures::LookupFailures;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use mail::address::DomainName;
-use mail::task::Task;
-use mail::tls_report::{AppliedTlsPolicy, TlsFault, TlsResultType};
+use message::address::DomainName;
+use message::tls_report::{AppliedTlsPolicy, TlsFault, TlsResultType};
+use model::task::Task;
 
 use crate::attempt::DeliveryAgent;
 use crate::deadline_timers::DeadlineTimers;

@@ -14,8 +14,8 @@ use bytes::Bytes;
 use dns::sign::dkim2;
 use dns::signing_pool::SigningPool;
 use jiff::Timestamp;
-use mail::address::{Address, DomainName};
-use mail::task::Task;
+use message::address::{Address, DomainName};
+use model::task::Task;
 
 use crate::dkim_signing::DkimSigning;
 use crate::sender_authorization::SenderAuthorization;

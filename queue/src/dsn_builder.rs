@@ -21,14 +21,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use mail::address::{Address, DomainName};
-use mail::domain::DomainState;
-use mail::dsn;
-use mail::email::{Email, HeaderSummary, Ingress};
-use mail::id::{EmailId, EventId};
-use mail::message;
-use mail::pending_dsn::PendingDsn;
-use mail::recipient::{DsnOptions as Wish, RecipientKind};
+use message::address::{Address, DomainName};
+use message::dsn;
+use message::header::{self, HeaderSummary};
+use message::pending_dsn::PendingDsn;
+use model::domain::DomainState;
+use model::email::{Email, Ingress};
+use model::id::{EmailId, EventId};
+use model::recipient::{DsnOptions as Wish, RecipientKind};
 use store::engine::{Batch, CommitError, ReadError};
 use store::pending_dsn::{PendingDsnKey, StoredPendingDsn};
 
@@ -229,7 +229,7 @@ impl DsnReporter {
         let id = EmailId::new(now, self.services.entropy.unique_bits());
         let host = &self.hostname;
         let Ok(from) = Address::new("MAILER-DAEMON", host.clone()) else { return Ok(None) };
-        let message_id = message::generate_message_id(&id.message_id_left(), &from);
+        let message_id = header::generate_message_id(&id.message_id_left(), &from);
         let report = dsn::DsnMessage {
             reporting_host: host,
             to,

@@ -8,12 +8,12 @@
 //! never reported.
 
 use jiff::Timestamp;
-use mail::bounce::BounceDetail;
-use mail::email::{Email, Ingress};
-use mail::outcome::Outcome;
-use mail::pending_dsn::{DsnAction, PendingDsn};
-use mail::recipient::Recipient;
-use mail::task::{DELAY_REPORT_AFTER, Task};
+use message::bounce::BounceDetail;
+use message::outcome::Outcome;
+use message::pending_dsn::{DsnAction, PendingDsn};
+use model::email::{Email, Ingress};
+use model::recipient::Recipient;
+use model::task::{DELAY_REPORT_AFTER, Task};
 use store::engine::Store;
 
 use crate::outcome::{AttemptResult, NextAction};

@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
-use mail::task::QueueName;
+use model::task::QueueName;
 use store::engine::Key;
 use tokio::sync::Notify;
 
@@ -172,8 +172,8 @@ impl DueIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::id::AccountId;
-    use mail::task::TaskClass;
+    use model::id::AccountId;
+    use model::task::TaskClass;
 
     fn queue(domain: &str) -> QueueName {
         let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);

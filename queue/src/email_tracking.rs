@@ -10,11 +10,11 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use mail::event::{Event, EventKind};
-use mail::id::EventId;
-use mail::tracking::TrackingTarget;
-use mail::tracking::bot_detection::{self, DetectedVisitor};
-use mail::tracking::counters::{self, CountedHit, TrackingHit};
+use model::event::{Event, EventKind};
+use model::id::EventId;
+use model::tracking::TrackingTarget;
+use model::tracking::bot_detection::{self, DetectedVisitor};
+use model::tracking::counters::{self, CountedHit, TrackingHit};
 use serde_json::{Value, json};
 use store::engine::{Batch, CommitError, ReadError};
 use store::tracking::TrackingRecord;
@@ -72,7 +72,7 @@ impl EmailTracking {
     }
 
     /// Records a fetch and returns how it was counted. `None` if the email was purged, or for repetitions (see
-    /// [`mail::tracking::counters`]).
+    /// [`model::tracking::counters`]).
     ///
     /// # Errors
     /// `Busy` when too many fetches are in progress or conflicts persist; the store cannot be read or written.

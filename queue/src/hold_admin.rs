@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::id::AccountId;
-use mail::task::Task;
-use mail::task_filter::TaskFilter;
+use model::id::AccountId;
+use model::task::Task;
+use model::task_filter::TaskFilter;
 use store::engine::{Batch, CommitError, ReadError};
 use store::queue_hold::{self, Hold, HoldScope};
 use store::queue_walk::QueueWalk;

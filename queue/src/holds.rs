@@ -12,7 +12,7 @@
 
 use parking_lot::RwLock;
 
-use mail::id::AccountId;
+use model::id::AccountId;
 use store::queue_hold::{self, Hold};
 use tokio::sync::watch;
 

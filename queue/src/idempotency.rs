@@ -9,18 +9,18 @@
 //! key on another node ends in a commit conflict. A rejected operation stores nothing and leaves the key free. An
 //! operation done in part (a batch) is resumed: the stored record holds its progress.
 
+use net::clock::Clock;
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::id::EmailId;
-use mail::idempotency::{IdempotencyRecord, IdempotencyScope, IdempotentResult, PartialResult};
+use model::id::EmailId;
+use model::idempotency::{IdempotencyRecord, IdempotencyScope, IdempotentResult, PartialResult};
 use store::access::Tenant;
 use store::engine::{Batch, ReadError, Store};
 use store::idempotency::{ScopedIdempotencyKey, StoredIdempotencyRecord};
 
-use crate::clock::Clock;
 use crate::services::Services;
 
 /// The idempotency keys of all accounts.

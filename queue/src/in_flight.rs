@@ -8,7 +8,7 @@
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
 
-use mail::task::TaskId;
+use model::task::TaskId;
 
 /// State of a task in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,7 +208,7 @@ impl InFlightTasks {
 mod tests {
     use super::*;
     use jiff::Timestamp;
-    use mail::id::EmailId;
+    use model::id::EmailId;
 
     fn task(n: u128) -> TaskId {
         TaskId { email: EmailId::new(Timestamp::UNIX_EPOCH, n), recipient: 0 }

@@ -24,15 +24,16 @@ use dns::authentication::inbound::{self, AuthenticationVerdict, AuthorDomain, Me
 use dns::resolver::Resolver;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::address::{Address, DomainName};
-use mail::bounce::feedback_reporter::FeedbackReporter;
-use mail::domain::SendingDomain;
-use mail::id::{AccountId, ReceivedId};
-use mail::inbound_message::InboundMessage;
-use mail::message::HEADER_BYTES_MAX;
-use mail::quota::Noun;
-use mail::received::{ReceivedEmail, ReceivedHeader, SpamStatus, TraceFields, field_count, strip_forged_auth_results};
-use mail::spam::{self, SpamSignals};
+use message::address::{Address, DomainName};
+use message::bounce::feedback_reporter::FeedbackReporter;
+use message::header::HEADER_BYTES_MAX;
+use message::inbound_message::InboundMessage;
+use message::received::{ReceivedHeader, TraceFields, field_count, strip_forged_auth_results};
+use model::domain::SendingDomain;
+use model::id::{AccountId, ReceivedId};
+use model::quota::Noun;
+use model::received::{ReceivedEmail, SpamStatus};
+use model::spam::{self, SpamSignals};
 use store::engine::{Body, ReadError};
 
 use crate::bounces::{BounceHandling, BounceMailbox, BounceProcessor};

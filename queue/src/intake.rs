@@ -23,12 +23,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::draft::Draft;
-use mail::email::EmailStatus;
-use mail::event::Event;
-use mail::id::{EmailId, EventId};
-use mail::usage::PlanRemaining;
+use message::address::Address;
+use model::draft::Draft;
+use model::email::EmailStatus;
+use model::event::Event;
+use model::id::{EmailId, EventId};
+use model::usage::PlanRemaining;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError, StoreState};
 

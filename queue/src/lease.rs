@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use mail::address::DomainName;
-use mail::task::Task;
+use message::address::DomainName;
+use model::task::Task;
 use store::engine::Batch;
 use store::lease::FencingToken;
 use tokio::sync::Notify;

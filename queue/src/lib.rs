@@ -7,10 +7,8 @@
 //! [`transport_security`] and [`mta_sts`] require, and [`outcome`] decides what follows from an attempt.
 //!
 //! [`weighted_fair_queue`] orders the tasks of a ready queue, [`pacing`] limits its connections and rate,
-//! [`retry_schedule`] spaces the attempts, and [`routing`] finds the mail hosts of a domain. [`rate_limit`],
-//! [`rate_limiter`] and [`request_limiter`] limit requests of accounts. [`background_tasks`] lists everything that runs. `tls_session_stats` counts TLS results, and [`tls_reporter`] sends them
-//! (RFC 8460). [`users`] manages the users of an account. [`clock`] and [`entropy`] are the only sources of time and
-//! randomness.
+//! [`retry_schedule`] spaces the attempts, and [`routing`] finds the mail hosts of a domain. [`request_limiter`] limits requests of accounts. [`background_tasks`] lists everything that runs. `tls_session_stats` counts TLS results, and [`tls_reporter`] sends them
+//! (RFC 8460). [`users`] manages the users of an account.
 
 pub mod account_limits;
 mod attempt;
@@ -18,11 +16,9 @@ mod attempt_log;
 pub mod automations;
 pub mod background_tasks;
 pub mod billing;
-pub mod body_budget;
 pub mod bounces;
 mod checked_out;
 pub mod client;
-pub mod clock;
 pub mod cluster;
 mod commit_retries;
 pub mod credential_auth;
@@ -43,7 +39,6 @@ mod dsn_builder;
 mod dsn_request;
 pub mod due_index;
 pub mod email_tracking;
-pub mod entropy;
 pub mod hold_admin;
 pub mod holds;
 pub mod idempotency;
@@ -77,12 +72,9 @@ pub mod queue_command;
 mod queue_counter;
 mod queue_loader;
 pub mod quota_tracker;
-pub mod rate_limit;
-pub mod rate_limiter;
 pub mod ready_queue;
 pub mod reply_policy;
 pub mod request_limiter;
-mod resizable_semaphore;
 mod retention;
 pub mod retry_schedule;
 mod route_table;

@@ -4,7 +4,7 @@
 //! Mail for a local domain whose MX record names this server is sent to its own MX listener like mail from any other
 //! host, with the usual verdicts, events and bounces.
 
-use mail::address::DomainName;
+use message::address::DomainName;
 use store::engine::{ReadError, Store};
 
 use crate::own_hostnames::OwnHostnames;

@@ -5,7 +5,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::address::DomainName;
+use message::address::DomainName;
 
 /// Domains stored; when full, the oldest failures are removed.
 const DOMAINS_MAX: usize = 10_000;

@@ -15,13 +15,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use net::clock::Clock;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::lease::{self, ClusterView, FencingToken, Node, StoredNode, StoredPartition};
 use store::task::PARTITIONS;
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::clock::Clock;
 use crate::lease::{Leases, OwnedPartition};
 
 /// Number of polls without a change after which a node has expired.
@@ -314,9 +314,8 @@ impl Membership {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lease::HEARTBEAT_INTERVAL;
-    use crate::lease::LEASE_VALID_FOR;
-    use mail::address::DomainName;
+    use crate::lease::{HEARTBEAT_INTERVAL, LEASE_VALID_FOR};
+    use message::address::DomainName;
 
     fn member(store: &Store, name: &str, shared: bool) -> Membership {
         let neighbours = KnownNodes { may_exist: shared, predecessor: None };

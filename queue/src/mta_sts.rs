@@ -12,15 +12,14 @@ use std::time::Duration;
 
 use dns::resolver::Resolver;
 use jiff::{SignedDuration, Timestamp};
-use mail::address::DomainName;
-use mail::mta_sts::{self, CachedMtaStsPolicy, MtaStsPolicy, MtaStsPolicyError, POLICY_BYTES_MAX};
-use mail::tls_report::{TlsFault, TlsResultType};
+use message::address::DomainName;
+use message::mta_sts::{self, CachedMtaStsPolicy, MtaStsPolicy, MtaStsPolicyError, POLICY_BYTES_MAX};
+use message::tls_report::{TlsFault, TlsResultType};
+use net::http_client::{HttpClient, HttpClientError, HttpGet};
 use quick_cache::sync::Cache;
 use store::engine::{ReadError, Store};
 use thiserror::Error;
 use tokio::sync::Semaphore;
-
-use crate::client::http::{HttpClient, HttpClientError, HttpGet};
 
 /// Timeout of a fetch (RFC 8461 3.3 suggests a minute; mail waits for it).
 const FETCH_TIMEOUT: Duration = Duration::from_secs(20);

@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::event::Event;
-use mail::id::AccountId;
-use mail::usage::{UsagePeriod, usage_of_event};
+use model::event::Event;
+use model::id::AccountId;
+use model::usage::{UsagePeriod, usage_of_event};
 use store::engine::{Batch, CommitError, Key, ReadError};
 use store::outbox::{OutboxEntry, OutboxPage};
 use store::usage::UsageIncrements;
@@ -310,8 +310,8 @@ fn usage_increments<'a>(events: impl Iterator<Item = &'a Event>) -> UsageIncreme
 
 #[cfg(test)]
 mod tests {
-    use mail::event::EventKind;
-    use mail::id::{EventId, WebhookId};
+    use model::event::EventKind;
+    use model::id::{EventId, WebhookId};
     use serde_json::json;
     use store::engine::Store;
 

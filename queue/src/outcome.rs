@@ -13,17 +13,16 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::attempt::{Attempt, AttemptTls};
-use mail::classify::{BounceClass, classify};
-use mail::event::{Event, EventKind};
-use mail::id::EventId;
-use mail::outcome::{AttemptPhase, Outcome};
-use mail::recipient::{Recipient, RecipientState};
-use mail::reply::{Severity, SmtpReply};
-use mail::simulator;
-use mail::suppression::{self, SmtpDiagnostic, Suppression, SuppressionCause, SuppressionSource};
-use mail::task::Task;
-use mail::timestamp;
+use message::classify::{BounceClass, classify};
+use message::outcome::{AttemptPhase, Outcome};
+use message::reply::{Severity, SmtpReply};
+use model::attempt::{Attempt, AttemptTls};
+use model::event::{Event, EventKind};
+use model::id::EventId;
+use model::recipient::{Recipient, RecipientState};
+use model::suppression::{self, SmtpDiagnostic, Suppression, SuppressionCause, SuppressionSource};
+use model::task::Task;
+use model::{simulator, timestamp};
 use serde_json::json;
 use store::engine::{Batch, Value};
 
@@ -208,7 +207,7 @@ pub fn suppression_cause(task: &Task, attempted: &AttemptResult, next: &NextActi
     let text_only = |text: Cow<'_, str>| SmtpDiagnostic {
         smtp_code: None,
         enhanced_code: None,
-        diagnostic: suppression::truncate_diagnostic(&text),
+        diagnostic: message::reply::truncate_diagnostic(&text),
     };
     grounds.detail =
         attempted.outcome.error().map(text_only).or_else(|| attempted.outcome.reply().map(SmtpDiagnostic::from));
@@ -375,10 +374,10 @@ fn event_data(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use mail::id::{AccountId, EmailId};
-    use mail::recipient::{DsnOptions, RecipientKind};
-    use mail::reply::Enhanced;
-    use mail::task::{TaskClass, TaskId};
+    use message::reply::Enhanced;
+    use model::id::{AccountId, EmailId};
+    use model::recipient::{DsnOptions, RecipientKind};
+    use model::task::{TaskClass, TaskId};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -395,7 +394,7 @@ pub(crate) mod tests {
             last_response: None,
             error: None,
             mx_host: None,
-            last_event: (mail::event::EventKind::Sent, task.accepted_at),
+            last_event: (model::event::EventKind::Sent, task.accepted_at),
             delivered_at: None,
             bounced_at: None,
             complained_at: None,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::id::{EventId, SuppressionId};
-use mail::outcome::{AttemptPhase, Outcome};
-use mail::reply::Severity;
-use mail::suppression::Suppression;
-use mail::task::Task;
+use message::outcome::{AttemptPhase, Outcome};
+use message::reply::Severity;
+use model::id::{EventId, SuppressionId};
+use model::suppression::Suppression;
+use model::task::Task;
 use store::engine::{Batch, CommitError, ReadError};
 use store::suppression::StoredSuppression;
 

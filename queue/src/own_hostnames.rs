@@ -1,6 +1,6 @@
 //! The host names of this server.
 
-use mail::address::DomainName;
+use message::address::DomainName;
 
 /// Host names of this server.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ impl OwnHostnames {
 
     /// Returns whether a name looks like the return-path host of a sending domain.
     pub(crate) fn is_return_path(name: &DomainName) -> bool {
-        let suffix = name.as_str().strip_prefix(mail::domain_setup::RETURN_PATH_LABEL);
+        let suffix = name.as_str().strip_prefix(model::domain_setup::RETURN_PATH_LABEL);
         suffix.is_some_and(|suffix| suffix.starts_with('.'))
     }
 }

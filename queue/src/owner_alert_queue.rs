@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use mail::id::{AccountId, EventId};
-use mail::owner_alert::{AlertSubject, OwnerAlert};
+use model::id::{AccountId, EventId};
+use model::owner_alert::{AlertSubject, OwnerAlert};
 use store::engine::Batch;
 use store::task::PARTITIONS;
 

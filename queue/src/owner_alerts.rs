@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::account::Account;
-use mail::address::{Address, DomainName};
-use mail::domain_setup::ServiceHosts;
-use mail::id::{PartnerId, WebhookId};
-use mail::owner_alert::{AlertSubject, OwnerAlert, WebhookAlert};
-use mail::system_email::SystemEmail;
-use mail::timestamp;
+use message::address::{Address, DomainName};
+use model::account::Account;
+use model::domain_setup::ServiceHosts;
+use model::id::{PartnerId, WebhookId};
+use model::owner_alert::{AlertSubject, OwnerAlert, WebhookAlert};
+use model::system_email::SystemEmail;
+use model::timestamp;
 use store::engine::{Batch, CommitError};
 use store::owner_alert::QueuedOwnerAlert;
 

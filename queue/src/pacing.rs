@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::destination::PaceOverride;
+use model::destination::PaceOverride;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PaceLimits {

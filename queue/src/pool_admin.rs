@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use mail::id::AccountId;
-use mail::pool::WarmUpOverride;
-use mail::slug::PoolName;
+use model::id::AccountId;
+use model::pool::WarmUpOverride;
+use model::slug::PoolName;
 use store::engine::{Batch, CommitError, ReadError};
 use store::pool::{ORDERS_MAX, PoolOrder, PoolOrderKey};
 use thiserror::Error;

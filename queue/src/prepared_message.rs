@@ -8,16 +8,15 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::account::Plan;
-use mail::address::{Address, DomainName};
-use mail::email::{Email, Ingress};
-use mail::event::{Event, EventKind};
-use mail::id::EventId;
-use mail::log_text;
-use mail::recipient::{DsnOptions, Recipient, RecipientKind, RecipientState};
-use mail::schedule::{Schedule, ScheduleState};
-use mail::task::{Task, TaskId};
-use mail::timestamp;
+use message::address::{Address, DomainName};
+use model::account::Plan;
+use model::email::{Email, Ingress};
+use model::event::{Event, EventKind};
+use model::id::EventId;
+use model::recipient::{DsnOptions, Recipient, RecipientKind, RecipientState};
+use model::schedule::{Schedule, ScheduleState};
+use model::task::{Task, TaskId};
+use model::{log_text, timestamp};
 use serde_json::{Value, json};
 use store::engine::{Batch, Body};
 use store::schedule::StoredSchedule;

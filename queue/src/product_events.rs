@@ -14,10 +14,10 @@ pub(crate) mod conversion_export;
 
 use std::sync::Arc;
 
-use mail::id::{AccountId, ProductEventId};
-use mail::product_event::ProductEvent;
-use mail::product_event::site_visit::SiteVisit;
-use mail::trigger_event::TriggerEvent;
+use model::id::{AccountId, ProductEventId};
+use model::product_event::ProductEvent;
+use model::product_event::site_visit::SiteVisit;
+use model::trigger_event::TriggerEvent;
 use serde_json::Value;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};

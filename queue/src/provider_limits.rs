@@ -3,9 +3,10 @@
 //! Thousands of domains with hosts of their own may belong to one provider (`example-com.mail.protection.outlook.com`),
 //! which counts their senders together. Where a pace is configured or ordered for a name, its connections and messages
 //! per second apply to all ready queues under it; they take turns. Large providers are known by name
-//! ([`mail::classify::mailbox_provider`]) and have a connection limit by default. A backoff that one host asks for
+//! ([`message::classify::mailbox_provider`]) and have a connection limit by default. A backoff that one host asks for
 //! applies to all.
 
+use net::limit::resizable_semaphore::{ResizablePermit, ResizableSemaphore};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
@@ -13,7 +14,6 @@ use jiff::Timestamp;
 
 use crate::pacing::{Backoff, Pace, PaceLimits};
 use crate::ready_queue::BackoffState;
-use crate::resizable_semaphore::{ResizablePermit, ResizableSemaphore};
 
 /// Messages sent over a connection before it is released to a waiting ready queue.
 const MESSAGES_PER_TURN: u32 = 50;

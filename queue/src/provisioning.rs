@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::account::{Account, Plan};
-use mail::address::Address;
-use mail::credential::{
+use message::address::Address;
+use model::account::{Account, Plan};
+use model::credential::{
     API_KEY_PREFIX, ApiKey, ApiKeyScope, CredentialPolicy, CredentialSecret, SMTP_PASSWORD_PREFIX, SecretHash,
     SmtpCredential,
 };
-use mail::id::{AccountId, ApiKeyId, SmtpCredentialId};
-use mail::user::{SignInLinkKind, SignInLinkToken, UserRole};
+use model::id::{AccountId, ApiKeyId, SmtpCredentialId};
+use model::user::{SignInLinkKind, SignInLinkToken, UserRole};
+use net::clock::Clock;
+use net::entropy::Entropy;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::queue_hold::{self, Hold, HoldScope};
 use thiserror::Error;
 
-use crate::clock::Clock;
-use crate::entropy::Entropy;
 use crate::hold_admin::HoldAdmin;
 use crate::sender_authorization::SenderAuthorization;
 use crate::services::Services;

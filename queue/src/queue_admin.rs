@@ -10,13 +10,13 @@ mod top_destinations;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use mail::destination::RouteOverride;
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, EmailId, EventId};
-use mail::outcome::{AttemptPhase, Outcome};
-use mail::recipient::{Recipient, RecipientState};
-use mail::reply::{Enhanced, SmtpReply};
-use mail::task::{Task, TaskId};
+use message::outcome::{AttemptPhase, Outcome};
+use message::reply::{Enhanced, SmtpReply};
+use model::destination::RouteOverride;
+use model::event::{Event, EventKind};
+use model::id::{AccountId, EmailId, EventId};
+use model::recipient::{Recipient, RecipientState};
+use model::task::{Task, TaskId};
 use serde_json::json;
 use store::email::EmailWithRecipients;
 use store::engine::{Batch, CommitError, ReadError, Value};
@@ -335,8 +335,8 @@ impl QueueAdmin {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use mail::account::{Account, Plan};
-    use mail::email::{Email, Ingress};
+    use model::account::{Account, Plan};
+    use model::email::{Email, Ingress};
     use store::engine::Store;
 
     use super::*;
@@ -355,7 +355,7 @@ mod tests {
             .collect();
         let recipients: Vec<Recipient> = tasks.iter().map(queued_recipient).collect();
         let (id, account, now) = (tasks[0].id.email, tasks[0].account, tasks[0].accepted_at);
-        let owner: mail::address::Address = "owner@acme.example".parse().unwrap();
+        let owner: message::address::Address = "owner@acme.example".parse().unwrap();
         let account = Account {
             id: account,
             email: owner.clone(),

@@ -1,6 +1,6 @@
 //! Queue commands of the operator, and their stored form.
 
-use mail::destination::RouteOverride;
+use model::destination::RouteOverride;
 
 /// A command for queued tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]

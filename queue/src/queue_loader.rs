@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::task::{QueueName, TaskTlsRequirement};
+use model::task::{QueueName, TaskTlsRequirement};
 use store::engine::Key;
 
 use crate::destination_queues::DestinationQueues;

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::event::Event;
-use mail::id::{AccountId, EmailId};
-use mail::plan::PlanLimits;
-use mail::usage::{self, ExceededCap, PlanRemaining, PlanUsage, UsagePeriod};
+use model::event::Event;
+use model::id::{AccountId, EmailId};
+use model::plan::PlanLimits;
+use model::usage::{self, ExceededCap, PlanRemaining, PlanUsage, UsagePeriod};
 use store::engine::{ReadError, Store};
 use tokio::sync::watch;
 
@@ -243,7 +243,7 @@ impl QuotaTracker {
 
 #[cfg(test)]
 mod tests {
-    use mail::account::Plan;
+    use model::account::Plan;
 
     use super::*;
 

@@ -5,22 +5,22 @@
 
 mod standing;
 
+use net::limit::body_budget::BufferedBody;
+use net::limit::resizable_semaphore::ResizableSemaphore;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::id::AccountId;
-use mail::task::{QueueName, Task, TaskClass, TaskTlsRequirement};
+use model::id::AccountId;
+use model::task::{QueueName, Task, TaskClass, TaskTlsRequirement};
 use store::engine::Value;
 use tokio::sync::Notify;
 
 pub use self::standing::{SiteStanding, SlowedConnections};
-use crate::body_budget::BufferedBody;
 use crate::pacing::{Backoff, Pace, PaceLimits};
 use crate::provider_limits::{ProviderConnectionPermit, ProviderLimits};
-use crate::resizable_semaphore::ResizableSemaphore;
 use crate::routing::MailRoute;
 use crate::source_pools::SourceAddresses;
 use crate::warm_up::WarmUpBudget;

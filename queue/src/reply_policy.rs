@@ -8,10 +8,9 @@
 //! Without a matching rule, the code decides: 421, a 4yz before any recipient, and the enhanced codes for a busy
 //! system, congestion and policy cause back-pressure.
 
-use mail::classify::{ClassifierInput, ReplyAction, ReplyRules};
-use mail::outcome::AttemptPhase;
-use mail::reply::{Severity, SmtpReply};
-use mail::suppression;
+use message::classify::{ClassifierInput, ReplyAction, ReplyRules};
+use message::outcome::AttemptPhase;
+use message::reply::{Severity, SmtpReply};
 
 use crate::client::smtp::{self, TransactionVerdict};
 use crate::pacing::Backoff;
@@ -94,7 +93,7 @@ pub fn classify_connect_reply(
 }
 
 fn apply_shaping(usual: ReplyDecision, action: Option<ReplyAction>, reply: &SmtpReply) -> ReplyDecision {
-    let reason = || suppression::truncate_diagnostic(&reply.to_string());
+    let reason = || message::reply::truncate_diagnostic(&reply.to_string());
     match action {
         None => usual,
         Some(ReplyAction::SlowDown) => ReplyDecision { backpressure: Backpressure::SlowDown, ..usual },
@@ -135,8 +134,8 @@ fn default_backpressure(
 mod tests {
     use std::time::Duration;
 
-    use mail::classify::{ReplyRule, TextPattern};
-    use mail::reply::Enhanced;
+    use message::classify::{ReplyRule, TextPattern};
+    use message::reply::Enhanced;
 
     use super::*;
 

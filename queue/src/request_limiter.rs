@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use mail::account::Account;
+use model::account::Account;
+use net::clock::Clock;
+use net::limit::rate_limit::{RateLimitStatus, RequestRate};
+use net::limit::rate_limiter::RateLimiter;
 
-use crate::clock::Clock;
 use crate::lease::Leases;
-use crate::rate_limit::{RateLimitStatus, RequestRate};
-use crate::rate_limiter::RateLimiter;
 use crate::services::Services;
 use crate::shared_plans::SharedPlans;
 

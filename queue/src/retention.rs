@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::affiliate::visit::COUNTS_RETENTION;
-use mail::id::{AccountId, ApprovalId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
-use mail::metric::Hour;
+use model::affiliate::visit::COUNTS_RETENTION;
+use model::id::{AccountId, ApprovalId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
+use model::metric::Hour;
 use store::affiliate::{click_count, self_referral_guard, visit};
 use store::engine::{Batch, CommitError, ReadError};
 use store::request_log::LogPart;
@@ -131,7 +131,7 @@ impl RetentionJob {
     }
 
     async fn purge_idempotency_keys(&self) -> Result<(), RetentionError> {
-        let Ok(before) = self.services.clock.now().checked_sub(mail::idempotency::RETENTION) else { return Ok(()) };
+        let Ok(before) = self.services.clock.now().checked_sub(model::idempotency::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let found = store::idempotency::purge_before(&self.services.store, &mut batch, before, BATCH_KEYS).await?;
@@ -186,7 +186,7 @@ impl RetentionJob {
     }
 
     async fn purge_tls_daily_stats(&self) -> Result<(), RetentionError> {
-        let Ok(oldest) = self.services.clock.now().checked_sub(mail::tls_report::RETENTION) else { return Ok(()) };
+        let Ok(oldest) = self.services.clock.now().checked_sub(message::tls_report::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let found = [
@@ -215,8 +215,8 @@ impl RetentionJob {
     }
 
     async fn purge_request_logs(&self, account: AccountId) -> Result<(), RetentionError> {
-        self.purge_log_part(account, LogPart::Reads, mail::request_log::RETENTION).await?;
-        self.purge_log_part(account, LogPart::Audit, mail::request_log::AUDIT_RETENTION).await
+        self.purge_log_part(account, LogPart::Reads, model::request_log::RETENTION).await?;
+        self.purge_log_part(account, LogPart::Audit, model::request_log::AUDIT_RETENTION).await
     }
 
     async fn purge_log_part(
@@ -240,7 +240,7 @@ impl RetentionJob {
     }
 
     async fn purge_approvals(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.services.clock.now().checked_sub(mail::approval::RETENTION) else { return Ok(()) };
+        let Ok(oldest_kept) = self.services.clock.now().checked_sub(model::approval::RETENTION) else { return Ok(()) };
         let before = ApprovalId::new(oldest_kept, 0);
         loop {
             let mut batch = Batch::progress();
@@ -255,7 +255,7 @@ impl RetentionJob {
     }
 
     async fn purge_metrics(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.services.clock.now().checked_sub(mail::metric::RETENTION) else { return Ok(()) };
+        let Ok(oldest_kept) = self.services.clock.now().checked_sub(model::metric::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let found = store::metric::purge_before(
@@ -274,7 +274,7 @@ impl RetentionJob {
     }
 
     async fn purge_dmarc_reports(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.services.clock.now().checked_sub(mail::dmarc::RETENTION) else { return Ok(()) };
+        let Ok(oldest_kept) = self.services.clock.now().checked_sub(message::dmarc::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let found = store::dmarc::purge_before(
@@ -293,7 +293,7 @@ impl RetentionJob {
     }
 
     async fn purge_event_log(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(before) = self.services.clock.now().checked_sub(mail::event::RETENTION) else { return Ok(()) };
+        let Ok(before) = self.services.clock.now().checked_sub(model::event::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let found =
@@ -310,9 +310,9 @@ impl RetentionJob {
     async fn purge_product_events(&self, account: AccountId, oldest: Timestamp) -> Result<(), RetentionError> {
         let now = self.services.clock.now();
         let (oldest, since) = (ProductEventId::new(oldest, 0), |retention| now.checked_sub(retention));
-        let person_cutoff = since(mail::product_event::site_visit::RETENTION).unwrap_or(Timestamp::MIN);
-        let conversions = since(mail::product_event::conversion::RETENTION).unwrap_or(Timestamp::MIN);
-        let counts = since(mail::metric::RETENTION).unwrap_or(Timestamp::MIN);
+        let person_cutoff = since(model::product_event::site_visit::RETENTION).unwrap_or(Timestamp::MIN);
+        let conversions = since(model::product_event::conversion::RETENTION).unwrap_or(Timestamp::MIN);
+        let counts = since(model::metric::RETENTION).unwrap_or(Timestamp::MIN);
         let conversions = ProductEventId::new(conversions, 0);
         loop {
             let (store, mut batch, limit) = (&self.services.store, Batch::progress(), BATCH_ROWS);
@@ -335,7 +335,7 @@ impl RetentionJob {
     }
 
     async fn purge_webhook_deliveries(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.services.clock.now().checked_sub(mail::event::RETENTION) else { return Ok(()) };
+        let Ok(oldest_kept) = self.services.clock.now().checked_sub(model::event::RETENTION) else { return Ok(()) };
         let (before, mut from) = (DeliveryId::new(oldest_kept, 0), None);
         loop {
             let mut batch = Batch::progress();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::destination::{Destination, OperatorSuspension};
-use mail::task::{QueueName, Task};
+use message::address::DomainName;
+use model::destination::{Destination, OperatorSuspension};
+use model::task::{QueueName, Task};
+use net::clock::Clock;
 
-use crate::clock::Clock;
 use crate::destination_policies::DestinationPolicies;
 use crate::routing::{MailRoute, MxRouter};
 use crate::scheduler::Scheduler;

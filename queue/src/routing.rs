@@ -16,11 +16,11 @@ use std::time::Duration;
 use dns::mx::{MailHosts, MxHost, drop_own_and_less_preferred};
 use dns::resolver::{DaneRecords, LookupAnswer, LookupError, Resolver};
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::destination::RouteOverride;
-use mail::mta_sts::{CachedMtaStsPolicy, MtaStsMode};
-use mail::reply::{Enhanced, SmtpReply};
-use mail::tls_report::{self, AppliedTlsPolicy, TlsPolicyType};
+use message::address::DomainName;
+use message::mta_sts::{CachedMtaStsPolicy, MtaStsMode};
+use message::reply::{Enhanced, SmtpReply};
+use message::tls_report::{self, AppliedTlsPolicy, TlsPolicyType};
+use model::destination::RouteOverride;
 
 use crate::local_domains::LocalDomains;
 use crate::mta_sts::{PolicyUnavailable, StsPolicyState};

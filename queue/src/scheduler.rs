@@ -9,10 +9,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::task::{QueueName, Task};
+use model::task::{QueueName, Task};
+use net::clock::Clock;
 use store::engine::{Key, ReadError, Store};
 
-use crate::clock::Clock;
 use crate::due_index::DueIndex;
 use crate::holds::HoldCache;
 use crate::in_flight::InFlightTasks;

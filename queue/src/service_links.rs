@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use mail::signed_token::TokenKey;
-use mail::unsubscribe::UnsubscribeLinks;
+use model::signed_token::TokenKey;
+use model::unsubscribe::UnsubscribeLinks;
 
 /// The key and the base URL of links. Clones share the URL.
 #[derive(Clone)]

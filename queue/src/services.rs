@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use net::clock::Clock;
+use net::entropy::Entropy;
 use store::engine::Store;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
-use crate::entropy::Entropy;
 use crate::lease::Leases;
 use crate::supervisor::Supervisor;
 

@@ -3,8 +3,8 @@
 use parking_lot::RwLock;
 use std::sync::Arc;
 
-use mail::account::Plan;
-use mail::plan::{PlanLimits, Plans};
+use model::account::Plan;
+use model::plan::{PlanLimits, Plans};
 
 /// The current limits of each plan. Clones share them.
 #[derive(Debug, Clone, Default)]

@@ -8,8 +8,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mail::address::DomainName;
-use mail::slug::SmarthostName;
+use message::address::DomainName;
+use model::slug::SmarthostName;
 
 use crate::client::smtp::{SmarthostCredentials, TlsSecurityLevel};
 use crate::routing::{MailRoute, NextHop};

@@ -17,20 +17,20 @@
 //! Rows that this process stores during a count are added to its result, although the count may have read them. Such a
 //! count is approximate: it is too high rather than too low, and it is repeated sooner when it would reject.
 
+use net::clock::Clock;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::account::Account;
-use mail::id::AccountId;
-use mail::quota::{Noun, QuotaExceeded};
+use model::account::Account;
+use model::id::AccountId;
+use model::quota::{Noun, QuotaExceeded};
 use store::engine::{ReadError, Store};
 use store::quota::QuotaCount;
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
-use crate::clock::Clock;
 use crate::shared_plans::SharedPlans;
 
 /// Rows, or kilobytes of rows, counted while the caller waits; more are counted in the background.
@@ -427,10 +427,10 @@ fn evict_entries(entries: &mut StorageEntries) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::account::Plan;
-    use mail::id::SuppressionId;
-    use mail::plan::Plans;
-    use mail::suppression::{Suppression, SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
+    use model::account::Plan;
+    use model::id::SuppressionId;
+    use model::plan::Plans;
+    use model::suppression::{Suppression, SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
     use store::engine::Batch;
 
     fn account() -> Account {

@@ -1,13 +1,13 @@
 //! Submit errors: why a draft was not accepted. Each listener maps them to its reply or problem in one place.
 
-use mail::address::{Address, DomainName};
-use mail::client_policy::PolicyViolation;
-use mail::email::Category;
-use mail::id::EmailId;
-use mail::message::MessageError;
-use mail::quota::QuotaExceeded;
-use mail::suppression::{BlockReason, BlockedRecipient};
-use mail::usage::ExceededCap;
+use message::address::{Address, DomainName};
+use message::header::MessageError;
+use model::client_policy::PolicyViolation;
+use model::email::Category;
+use model::id::EmailId;
+use model::quota::QuotaExceeded;
+use model::suppression::{BlockReason, BlockedRecipient};
+use model::usage::ExceededCap;
 use store::engine::{CommitError, ReadError};
 use thiserror::Error;
 

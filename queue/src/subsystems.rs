@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Fresh mail is sent from memory. The store is read for retries, after a restart, and for tasks that found no memory.
-//! Memory is bounded by the number of tasks ([`crate::in_flight`]), by bytes of messages ([`crate::body_budget`]) and by
+//! Memory is bounded by the number of tasks ([`crate::in_flight`]), by bytes of messages ([`net::limit::body_budget`]) and by
 //! connections. The steps are in task_reservation.rs, dispatch.rs and queue_loader.rs.
 //!
 //! Only the code that builds, starts and stops the server uses [`Subsystems`] and [`AccountSubsystems`]. A subsystem gets the handles that it
@@ -21,14 +21,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use mail::address::DomainName;
-use mail::verp::VerpKey;
+use message::address::DomainName;
+use model::verp::VerpKey;
+use net::clock::Clock;
+use net::entropy::Entropy;
 use store::engine::Store;
 
 use crate::attempt::{DeliveryAgent, DeliveryAgentParts};
 use crate::automations::trigger_index::TriggerIndex;
 use crate::client::smtp::{SmtpDialer, TlsSecurityLevel};
-use crate::clock::Clock;
 use crate::cluster::{ClusterMember, ClusterMemberParts};
 use crate::deadline_timers::DeadlineTimers;
 use crate::delivery_metrics::DeliveryMetrics;
@@ -36,7 +37,6 @@ use crate::delivery_policy::{DeliveryPolicy, SharedDeliveryPolicy};
 use crate::destination_admin::DestinationAdmin;
 use crate::destination_queues::{DestinationQueues, ReadyQueueLimits};
 use crate::dispatch::Dispatcher;
-use crate::entropy::Entropy;
 use crate::hold_admin::HoldAdmin;
 use crate::holds::HoldCache;
 use crate::last_hour::Counts;

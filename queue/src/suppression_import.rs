@@ -12,11 +12,11 @@ pub mod forecast;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::csv::{CsvReader, CsvRecord};
-use mail::id::{AccountId, ImportId};
-use mail::import::{ERRORS_MAX, ImportColumns, ImportLineError, ImportStatus, SuppressionImport};
-use mail::quota::Noun;
-use mail::suppression::SuppressionCause;
+use model::csv::{CsvReader, CsvRecord};
+use model::id::{AccountId, ImportId};
+use model::import::{ERRORS_MAX, ImportColumns, ImportLineError, ImportStatus, SuppressionImport};
+use model::quota::Noun;
+use model::suppression::SuppressionCause;
 use store::engine::{CommitError, ReadError};
 use store::suppression_import::StoredImport;
 use tokio::sync::Notify;
@@ -262,7 +262,7 @@ impl ImportBatch {
 mod tests {
     use super::*;
     use jiff::Timestamp;
-    use mail::import::ImportCounts;
+    use model::import::ImportCounts;
     use store::engine::{Batch, Body};
 
     fn import(total: u64) -> SuppressionImport {

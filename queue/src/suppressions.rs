@@ -12,15 +12,17 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::email::Category;
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, EventId, OptOutId, SuppressionId};
-use mail::suppression::{
+use message::address::Address;
+use model::email::Category;
+use model::event::{Event, EventKind};
+use model::id::{AccountId, EventId, OptOutId, SuppressionId};
+use model::suppression::{
     OPTIONAL_CATEGORIES, OptOut, Suppression, SuppressionCause, SuppressionReason, SuppressionSource,
     SuppressionTarget, category_label, category_word,
 };
-use mail::unsubscribe::{UnsubscribeScope, UnsubscribeToken};
+use model::unsubscribe::{UnsubscribeScope, UnsubscribeToken};
+use net::clock::Clock;
+use net::entropy::Entropy;
 use serde_json::json;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::suppression::StoredSuppression;
@@ -28,8 +30,6 @@ use store::task::PARTITIONS;
 use thiserror::Error;
 use tokio::sync::Notify;
 
-use crate::clock::Clock;
-use crate::entropy::Entropy;
 use crate::services::Services;
 
 /// Commits tried under contention; on each conflict another writer has made progress.
@@ -412,7 +412,7 @@ enum UnsubscribedFrom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::id::EmailId;
+    use model::id::EmailId;
 
     fn contacts() -> SuppressionService {
         SuppressionService::in_memory()

@@ -8,10 +8,10 @@
 //! of the account; [`SystemMailer::for_account_from_service`] sends it from the service's domain, in fixed texts, to
 //! people who requested it.
 
-use mail::address::{Address, Mailbox};
-use mail::draft::Draft;
-use mail::id::AccountId;
-use mail::system_email::SystemEmail;
+use message::address::{Address, Mailbox};
+use model::draft::Draft;
+use model::id::AccountId;
+use model::system_email::SystemEmail;
 use store::access::{AccessError, Tenant};
 use store::engine::{ReadError, Store};
 use thiserror::Error;

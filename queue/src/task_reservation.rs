@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mail::task::Task;
+use model::task::Task;
+use net::limit::body_budget::BufferedBody;
 
-use crate::body_budget::BufferedBody;
 use crate::dispatch::Dispatcher;
 use crate::ready_queue::ReadyTask;
 

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use mail::id::{AccountId, TemplateId};
-use mail::template::{CompiledTemplate, ParsedTemplate, TemplateRef};
+use model::id::{AccountId, TemplateId};
+use model::template::{CompiledTemplate, ParsedTemplate, TemplateRef};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use store::engine::{ReadError, Store};
@@ -93,8 +93,8 @@ impl TemplateCache {
 mod tests {
     use super::*;
     use jiff::Timestamp;
-    use mail::email::Category;
-    use mail::template::{Template, TemplateBodies, TemplateKey, TemplateSettings, TemplateVersion};
+    use model::email::Category;
+    use model::template::{Template, TemplateBodies, TemplateKey, TemplateSettings, TemplateVersion};
     use serde_json::json;
     use store::engine::Batch;
 

@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dns::resolver::{DaneRecords, LookupError};
-use mail::address::DomainName;
-use mail::task::Task;
-use mail::tls_report::{AppliedTlsPolicy, Day, DomainTlsCounts, TlsFailure, TlsFault, TlsPolicyType, TlsResultType};
+use message::address::DomainName;
+use message::tls_report::{AppliedTlsPolicy, Day, DomainTlsCounts, TlsFailure, TlsFault, TlsPolicyType, TlsResultType};
+use model::task::Task;
 use store::engine::{Batch, CommitError, ReadError};
 use tokio::sync::Notify;
 
@@ -75,7 +75,7 @@ impl TlsSession {
 
     /// Sets the TLS result. A private source address (behind NAT) is not reported.
     pub(crate) fn with_result(self, fault: Option<TlsFault>, local: Option<IpAddr>) -> Self {
-        Self { local: local.filter(|ip| mail::public_ip::is_public(*ip)), fault, ..self }
+        Self { local: local.filter(|ip| model::public_ip::is_public(*ip)), fault, ..self }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dns::resolver::Resolver;
 use jiff::{SignedDuration, Timestamp};
-use mail::mta_sts::MtaStsMode;
+use message::mta_sts::MtaStsMode;
 use tokio::sync::Mutex;
 
 use crate::mta_sts::StsPolicies;

@@ -13,19 +13,19 @@ mod totp;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::account::Account;
-use mail::address::Address;
-use mail::id::{AccountId, SessionId, UserId};
-use mail::user::{
+use message::address::Address;
+use model::account::Account;
+use model::id::{AccountId, SessionId, UserId};
+use model::user::{
     PasswordHash, SessionStart, SessionToken, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User,
     UserRole, UserSession,
 };
+use net::clock::Clock;
+use net::entropy::Entropy;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::user::USERS_MAX;
 use thiserror::Error;
 
-use crate::clock::Clock;
-use crate::entropy::Entropy;
 use crate::services::Services;
 
 /// Attempts to record a re-authentication in a session that other requests change.

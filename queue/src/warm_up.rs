@@ -1,4 +1,4 @@
-//! Warm-up of a pool's source addresses, by provider. The rules are in [`mail::warm_up`].
+//! Warm-up of a pool's source addresses, by provider. The rules are in [`model::warm_up`].
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use mail::warm_up::{WarmUpCredit, WarmUpCurve};
+use model::warm_up::{WarmUpCredit, WarmUpCurve};
 
 /// Warm-up of a pool. Its start may be changed at runtime.
 #[derive(Debug)]

@@ -30,13 +30,13 @@ use std::time::Duration;
 
 use dns::secrets::Vault;
 use jiff::Timestamp;
-use mail::id::{AccountId, WebhookId};
-use mail::webhook::{RetryPolicy, Webhook};
+use model::id::{AccountId, WebhookId};
+use model::webhook::{RetryPolicy, Webhook};
+use net::http_client::{HttpClient, UrlRules};
 use quick_cache::sync::Cache;
 use store::engine::{ReadError, Store};
 use store::webhook::WebhookSetVersion;
 
-use crate::client::http::{HttpClient, UrlRules};
 use crate::partition_timers::PartitionTimers;
 use crate::services::Services;
 use endpoint_queues::EndpointQueues;

@@ -7,8 +7,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use mail::id::AccountId;
-use mail::task::TaskClass;
+use model::id::AccountId;
+use model::task::TaskClass;
 
 /// Stride of a class: half the stride is twice the share.
 const fn stride(class: TaskClass) -> u64 {

@@ -19,7 +19,7 @@
 //! | field | `skip` | the field is not in the schema, because every response may have it (`warnings`) |
 //! | struct, field | `maximum = MAX`, `examples = [1]` | any other name is a keyword of JSON Schema, with its value |
 //!
-//! The derive macro `RequestObject` of crate `api`: a request's fields, each with its names, its reader and its schema. The
+//! The derive macro `RequestObject` of crate `httpd`: a request's fields, each with its names, its reader and its schema. The
 //! type decides: `T` is required, `Option<T>` is optional, `Option<Option<T>>` may be null. The attribute `schema` of the
 //! struct is as above; the attribute `field` has:
 //!

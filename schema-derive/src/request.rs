@@ -101,9 +101,9 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
         values.push(code.value);
     }
     let text = attributes.description.unwrap_or_default();
-    let mut object = quote!(crate::request_object::object_schema(schemas, #text, Self::FIELDS));
+    let mut object = quote!(::httpd::request_object::object_schema(schemas, #text, Self::FIELDS));
     if let Some(keywords) = keywords(&attributes.keywords) {
-        object = quote!(crate::schema::with_keywords(#object, #keywords));
+        object = quote!(::schema::with_keywords(#object, #keywords));
     }
     if let Some(name) = &attributes.name {
         object = quote!(schemas.component(#name, |schemas| #object));
@@ -111,14 +111,14 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let name = &input.ident;
     let (generics, arguments, conditions) = input.generics.split_for_impl();
     Ok(quote! {
-        impl #generics crate::request_object::RequestObject for #name #arguments #conditions {
-            const FIELDS: &'static [crate::request_object::FieldSpec] = &[#(#specs),*];
+        impl #generics ::httpd::request_object::RequestObject for #name #arguments #conditions {
+            const FIELDS: &'static [::httpd::request_object::FieldSpec] = &[#(#specs),*];
 
-            fn schema(schemas: &mut crate::schema::Schemas) -> ::serde_json::Value {
+            fn schema(schemas: &mut ::schema::Schemas) -> ::serde_json::Value {
                 #object
             }
 
-            fn read_fields(reader: &mut crate::request_object::FieldReader<'_, '_>) -> Option<Self> {
+            fn read_fields(reader: &mut ::httpd::request_object::FieldReader<'_, '_>) -> Option<Self> {
                 #(#reads)*
                 Some(Self { #(#values),* })
             }
@@ -139,9 +139,9 @@ impl FieldCode {
         let variable = field.ident.as_ref().ok_or_else(|| Error::new_spanned(field, "the field has no name"))?;
         let field_type = &field.ty;
         if attributes.is_flattened {
-            let object = quote!(<#field_type as crate::request_object::RequestObject>);
+            let object = quote!(<#field_type as ::httpd::request_object::RequestObject>);
             return Ok(Self {
-                spec: quote!(crate::request_object::FieldSpec::Flattened(#object::FIELDS)),
+                spec: quote!(::httpd::request_object::FieldSpec::Flattened(#object::FIELDS)),
                 read: quote!(let #variable = #object::read_fields(reader);),
                 value: quote!(#variable: #variable?),
             });
@@ -154,7 +154,7 @@ impl FieldCode {
         let reader = attributes.reader.as_ref().unwrap_or(value_type);
         let parse = match &attributes.parse {
             Some(function) => quote!(#function),
-            None => quote!(<#reader as crate::request_object::RequestValue>::parse),
+            None => quote!(<#reader as ::httpd::request_object::RequestValue>::parse),
         };
         let is_required =
             attributes.is_required || matches!(presence, Presence::Required(_)) && attributes.absent.is_none();
@@ -189,18 +189,18 @@ impl FieldCode {
         let (aliases, foreign) = (list(&attributes.aliases), list(&attributes.foreign));
         let mut schema = match &attributes.schema {
             Some(function) => quote!(#function(schemas)),
-            None => quote!(<#reader as crate::request_object::RequestValue>::schema(schemas)),
+            None => quote!(<#reader as ::httpd::request_object::RequestValue>::schema(schemas)),
         };
         if is_nullable || attributes.is_nullable {
-            schema = quote!(crate::request_object::nullable_schema(#schema));
+            schema = quote!(::httpd::request_object::nullable_schema(#schema));
         }
         let description = option(attributes.description.as_ref());
-        schema = quote!(crate::schema::describe(#schema, #description));
+        schema = quote!(::schema::describe(#schema, #description));
         if let Some(keywords) = keywords(&attributes.keywords) {
-            schema = quote!(crate::schema::with_keywords(#schema, #keywords));
+            schema = quote!(::schema::with_keywords(#schema, #keywords));
         }
         quote! {
-            crate::request_object::FieldSpec::Named {
+            ::httpd::request_object::FieldSpec::Named {
                 name: #name,
                 aliases: #aliases,
                 foreign: #foreign,

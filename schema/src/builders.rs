@@ -1,6 +1,6 @@
 //! Builders of JSON Schema for what no struct describes: parameters, bodies that are not JSON objects, readers' limits.
 
-use mail::address::ADDRESS_BYTES_MAX;
+use message::address::ADDRESS_BYTES_MAX;
 use serde_json::{Value, json};
 
 /// A string.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mail::id;
+use model::id;
 use serde_json::{Value, json};
 
 use crate::builders::allow_null;
@@ -73,47 +73,47 @@ constant_schemas! {
     i64 => {"type": "integer"};
     f64 => {"type": "number"};
     Value => {};
-    mail::address::DomainName, mail::address_pattern::AddressPattern, mail::event::EventKind => {"type": "string"};
-    mail::affiliate::money::Currency => {"type": "string", "pattern": "^[a-z]{3}$", "examples": ["usd"]};
+    message::address::DomainName, message::address_pattern::AddressPattern, model::event::EventKind => {"type": "string"};
+    model::affiliate::money::Currency => {"type": "string", "pattern": "^[a-z]{3}$", "examples": ["usd"]};
     std::net::IpAddr => {"type": "string"};
     id::AccountId, id::ApiKeyId, id::SmtpCredentialId, id::DomainId, id::ClaimId, id::EmailId, id::EventId, id::SuppressionId, id::OptOutId, id::ImportId, id::TemplateId, id::WebhookId, id::DeliveryId, id::ReceivedId, id::ProductEventId, id::AutomationId, id::RunId, id::RequestId, id::UserId, id::ApprovalId, id::SessionId, id::GrantId, id::OAuthClientId, id::ProgramId, id::PartnerId, id::PartnerLinkId, id::CampaignId, id::ReferralId, id::CommissionId, id::PayoutId, id::PayoutRunId, id::VisitId, id::BackfillId => {"type": "string"};
 }
 
 string_enum_schemas! {
-    mail::affiliate::campaign::Visibility: mail::affiliate::campaign::Visibility::WORDS,
-    mail::affiliate::commission::ReversalReason: mail::affiliate::commission::ReversalReason::WORDS,
-    mail::affiliate::partner::PartnerSource: mail::affiliate::partner::PartnerSource::WORDS,
-    mail::affiliate::partner::PartnerStatus: mail::affiliate::partner::PartnerStatus::WORDS,
-    mail::affiliate::payout::PayoutRunStatus: mail::affiliate::payout::PayoutRunStatus::WORDS,
-    mail::affiliate::payout::PayoutStatus: mail::affiliate::payout::PayoutStatus::WORDS,
-    mail::affiliate::payout::SkipReason: mail::affiliate::payout::SkipReason::WORDS,
-    mail::affiliate::program::AfterPayout: mail::affiliate::program::AfterPayout::WORDS,
-    mail::affiliate::program::Attribution: mail::affiliate::program::Attribution::WORDS,
-    mail::affiliate::program::ProcessorMode: mail::affiliate::program::ProcessorMode::WORDS,
-    mail::affiliate::program::ProgramStatus: mail::affiliate::program::ProgramStatus::WORDS,
-    mail::affiliate::referral::ReferralBlock: mail::affiliate::referral::ReferralBlock::WORDS,
-    mail::affiliate::referral::ReferralSource: mail::affiliate::referral::ReferralSource::WORDS,
-    mail::affiliate::referral::ReferralStatus: mail::affiliate::referral::ReferralStatus::WORDS,
-    mail::automation::AutomationStatus: mail::automation::AutomationStatus::WORDS,
-    mail::automation::run::CancelSource: mail::automation::run::CancelSource::WORDS,
-    mail::automation::run::CompletionReason: mail::automation::run::CompletionReason::WORDS,
-    mail::automation::run::RunMode: mail::automation::run::RunMode::WORDS,
-    mail::automation::run::RunStatus: mail::automation::run::RunStatus::WORDS,
-    mail::automation::run::StepStatus: mail::automation::run::StepStatus::WORDS,
-    mail::received::AuthResult: mail::received::AuthResult::WORDS,
-    mail::received::SpamStatus: mail::received::SpamStatus::WORDS,
-    mail::email::Category: mail::email::Category::WORDS,
-    mail::suppression::SuppressionReason: mail::suppression::SuppressionReason::WORDS,
-    mail::suppression::SuppressionSource: mail::suppression::SuppressionSource::WORDS,
-    mail::webhook::DisabledReason: mail::webhook::DisabledReason::WORDS,
-    mail::webhook::RetryPolicy: mail::webhook::RetryPolicy::WORDS,
-    mail::webhook_delivery::WebhookDeliveryStatus: mail::webhook_delivery::WebhookDeliveryStatus::WORDS,
-    mail::template::TemplateStatus: mail::template::TemplateStatus::WORDS,
-    mail::template::VariableType: mail::template::VariableType::WORDS,
-    mail::affiliate::backfill::BackfillStatus: mail::affiliate::backfill::BackfillStatus::WORDS,
-    mail::affiliate::payout::PayoutFileFormat: mail::affiliate::payout::PayoutFileFormat::WORDS,
-    mail::affiliate::program::MissingStep: mail::affiliate::program::MissingStep::WORDS,
-    mail::affiliate::program::PayoutMethod: mail::affiliate::program::PayoutMethod::WORDS,
-    mail::affiliate::referral::FraudFlag: mail::affiliate::referral::FraudFlag::WORDS,
-    mail::affiliate::referral::ReviewStatus: mail::affiliate::referral::ReviewStatus::WORDS,
+    model::affiliate::campaign::Visibility: model::affiliate::campaign::Visibility::WORDS,
+    model::affiliate::commission::ReversalReason: model::affiliate::commission::ReversalReason::WORDS,
+    model::affiliate::partner::PartnerSource: model::affiliate::partner::PartnerSource::WORDS,
+    model::affiliate::partner::PartnerStatus: model::affiliate::partner::PartnerStatus::WORDS,
+    model::affiliate::payout::PayoutRunStatus: model::affiliate::payout::PayoutRunStatus::WORDS,
+    model::affiliate::payout::PayoutStatus: model::affiliate::payout::PayoutStatus::WORDS,
+    model::affiliate::payout::SkipReason: model::affiliate::payout::SkipReason::WORDS,
+    model::affiliate::program::AfterPayout: model::affiliate::program::AfterPayout::WORDS,
+    model::affiliate::program::Attribution: model::affiliate::program::Attribution::WORDS,
+    model::affiliate::program::ProcessorMode: model::affiliate::program::ProcessorMode::WORDS,
+    model::affiliate::program::ProgramStatus: model::affiliate::program::ProgramStatus::WORDS,
+    model::affiliate::referral::ReferralBlock: model::affiliate::referral::ReferralBlock::WORDS,
+    model::affiliate::referral::ReferralSource: model::affiliate::referral::ReferralSource::WORDS,
+    model::affiliate::referral::ReferralStatus: model::affiliate::referral::ReferralStatus::WORDS,
+    model::automation::AutomationStatus: model::automation::AutomationStatus::WORDS,
+    model::automation::run::CancelSource: model::automation::run::CancelSource::WORDS,
+    model::automation::run::CompletionReason: model::automation::run::CompletionReason::WORDS,
+    model::automation::run::RunMode: model::automation::run::RunMode::WORDS,
+    model::automation::run::RunStatus: model::automation::run::RunStatus::WORDS,
+    model::automation::run::StepStatus: model::automation::run::StepStatus::WORDS,
+    message::received::AuthResult: message::received::AuthResult::WORDS,
+    model::received::SpamStatus: model::received::SpamStatus::WORDS,
+    model::email::Category: model::email::Category::WORDS,
+    model::suppression::SuppressionReason: model::suppression::SuppressionReason::WORDS,
+    model::suppression::SuppressionSource: model::suppression::SuppressionSource::WORDS,
+    model::webhook::DisabledReason: model::webhook::DisabledReason::WORDS,
+    model::webhook::RetryPolicy: model::webhook::RetryPolicy::WORDS,
+    model::webhook_delivery::WebhookDeliveryStatus: model::webhook_delivery::WebhookDeliveryStatus::WORDS,
+    model::template::TemplateStatus: model::template::TemplateStatus::WORDS,
+    model::template::VariableType: model::template::VariableType::WORDS,
+    model::affiliate::backfill::BackfillStatus: model::affiliate::backfill::BackfillStatus::WORDS,
+    model::affiliate::payout::PayoutFileFormat: model::affiliate::payout::PayoutFileFormat::WORDS,
+    model::affiliate::program::MissingStep: model::affiliate::program::MissingStep::WORDS,
+    model::affiliate::program::PayoutMethod: model::affiliate::program::PayoutMethod::WORDS,
+    model::affiliate::referral::FraudFlag: model::affiliate::referral::FraudFlag::WORDS,
+    model::affiliate::referral::ReviewStatus: model::affiliate::referral::ReviewStatus::WORDS,
 }

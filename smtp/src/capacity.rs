@@ -3,12 +3,12 @@
 //! Each of the two is configured as one number. Submission and MX have weight 2, relay has weight 1, and a kind of
 //! listener that is not open has weight 0. So untrusted clients at MX take no capacity from users who send.
 
+use net::limit::fair_share::QuotaBounds;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
 use crate::connection_limiter::{ConnectionLimiter, MX_SITE_DIVISOR};
 use crate::content_budget::ContentBudget;
-use crate::fair_share::QuotaBounds;
 use crate::settings::ListenerRole;
 
 /// The configured totals for all listeners.

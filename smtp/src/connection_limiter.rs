@@ -16,8 +16,10 @@
 //! - Authenticated sessions have the rest. A login moves the session to these.
 //!
 //! An address, site or account gets no more slots than it leaves free. At MX an untrusted client and its network also
-//! have a fixed limit ([`crate::fair_share`]). Slots are released on drop.
+//! have a fixed limit ([`net::limit::fair_share`]). Slots are released on drop.
 
+use net::limit::bounded_counters::BoundedCounters;
+use net::limit::fair_share::{FairShareQuota, QuotaBounds, QuotaHolder, QuotaPermit};
 use parking_lot::Mutex;
 use std::iter;
 use std::net::IpAddr;
@@ -25,12 +27,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use mail::cidr::client_prefix;
-use mail::id::AccountId;
+use model::cidr::client_prefix;
+use model::id::AccountId;
 use tokio::time::Instant;
 
-use crate::bounded_counters::BoundedCounters;
-use crate::fair_share::{FairShareQuota, QuotaBounds, QuotaHolder, QuotaPermit};
 use crate::login_throttle::LoginThrottle;
 use crate::settings::ListenerRole;
 

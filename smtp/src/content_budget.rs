@@ -22,6 +22,7 @@
 //! moves it forward by the time that a byte may take, to at most a minute ahead. A message is slow once its due time
 //! has passed. The message that is overdue for longest is the slowest.
 
+use net::limit::fair_share::{FairShareQuota, QuotaBounds, QuotaHolder, QuotaShare};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -30,8 +31,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::time::Instant;
-
-use crate::fair_share::{FairShareQuota, QuotaBounds, QuotaHolder, QuotaShare};
 
 /// Messages that are received more slowly than this are aborted while memory is short.
 pub const SLOW_BYTES_PER_S: u64 = 16_000;

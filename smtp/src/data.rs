@@ -323,7 +323,7 @@ impl ChunkReceiver {
 mod tests {
     use super::*;
     use crate::content_budget::{ContentBudget, MemoryReservation};
-    use crate::fair_share::QuotaHolder;
+    use net::limit::fair_share::QuotaHolder;
     use proptest::prelude::*;
     use std::sync::Arc;
     use tokio::time::Instant;

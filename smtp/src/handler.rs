@@ -9,11 +9,11 @@ use std::future::Future;
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use mail::address::{Address, DomainName};
-use mail::credential::{API_KEY_PREFIX, API_KEY_PREFIX_LEGACY, SMTP_PASSWORD_PREFIX};
-use mail::draft::{DraftRecipient, FutureRelease, SubmissionEnvelope};
-use mail::id::AccountId;
-use mail::reply::SmtpReply;
+use message::address::{Address, DomainName};
+use message::reply::SmtpReply;
+use model::credential::{API_KEY_PREFIX, API_KEY_PREFIX_LEGACY, SMTP_PASSWORD_PREFIX};
+use model::draft::{DraftRecipient, FutureRelease, SubmissionEnvelope};
+use model::id::AccountId;
 
 use crate::content_budget::MessageMemory;
 
@@ -124,7 +124,7 @@ impl HookVerdict {
     pub(crate) fn into_result(self) -> Result<Option<SmtpReply>, SmtpReply> {
         match self {
             Self::Accept | Self::AuthenticatedAs(_) => Ok(None),
-            Self::Reply(reply) if reply.severity() == mail::reply::Severity::Completed => Ok(Some(reply)),
+            Self::Reply(reply) if reply.severity() == message::reply::Severity::Completed => Ok(Some(reply)),
             Self::Reply(reply) => Err(reply),
         }
     }

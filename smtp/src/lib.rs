@@ -18,13 +18,11 @@
 //!   sessions, [`content_budget`] the content in memory. Both give each holder a share ([`fair_share`]). [`login_throttle`] delays failed
 //!   logins.
 
-mod bounded_counters;
 pub mod capacity;
 pub mod command;
 pub mod connection_limiter;
 pub mod content_budget;
 pub mod data;
-pub mod fair_share;
 pub mod handler;
 pub mod limits;
 pub mod line_framer;

@@ -22,8 +22,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::cidr::IpNetwork;
-use proxy::trusted_proxies::TrustedProxies;
+use model::cidr::IpNetwork;
+use net::proxy_protocol::trusted_proxies::TrustedProxies;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;

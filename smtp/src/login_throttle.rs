@@ -9,6 +9,8 @@
 //! against that account and not as untrusted ones ([`crate::connection_limiter`]). The number of addresses remembered per account is
 //! bounded, so that an account with very many addresses does not evict those of others.
 
+use net::limit::bounded_counters::BoundedCounters;
+use net::limit::fair_share::QuotaHolder;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -16,13 +18,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::cidr::client_prefix;
-use mail::id::AccountId;
-use mail::log_limit::LogLimit;
+use model::cidr::client_prefix;
+use model::id::AccountId;
+use model::log_limit::LogLimit;
 use tokio::time::Instant;
 
-use crate::bounded_counters::BoundedCounters;
-use crate::fair_share::QuotaHolder;
 use crate::handler::SaslCredentials;
 
 /// Addresses and credentials with counted failures, and addresses with a recent login.

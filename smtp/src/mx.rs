@@ -12,9 +12,9 @@ use std::net::IpAddr;
 
 use std::time::Duration;
 
-use mail::address::{Address, DomainName};
-use mail::reply::SmtpReply;
-use queue::clock::Clock;
+use message::address::{Address, DomainName};
+use message::reply::SmtpReply;
+use net::clock::Clock;
 use queue::inbound::{
     InboundRejection, InboundService, IncomingMessage, OnPolicyFail, RecipientRoute, UnknownRecipient,
 };

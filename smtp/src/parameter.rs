@@ -13,10 +13,10 @@ mod timing;
 
 use std::borrow::Cow;
 
-use mail::draft::{DeliverBy, FutureRelease};
-use mail::email::Priority;
-use mail::recipient::DsnOptions;
-use mail::reply::{Enhanced, SmtpReply};
+use message::reply::{Enhanced, SmtpReply};
+use model::draft::{DeliverBy, FutureRelease};
+use model::email::Priority;
+use model::recipient::DsnOptions;
 use smtp_proto::request::parser::Rfc5321Parser;
 use smtp_proto::{MAIL_BODY_BINARYMIME, MAIL_REQUIRETLS, MAIL_RET_FULL, MAIL_SMTPUTF8};
 

@@ -2,10 +2,10 @@
 //!
 //! smtp-proto is not used here: it strips the quotes of a quoted local part, drops a CR inside an address, and cannot
 //! distinguish `<postmaster>` from `<>` or from a missing path. Instead the text between the angle brackets is passed
-//! unchanged to [`mail::address::Address`], which alone validates it.
+//! unchanged to [`message::address::Address`], which alone validates it.
 
-use mail::address::{Address, AddressError, DomainName};
-use mail::reply::{Enhanced, SmtpReply};
+use message::address::{Address, AddressError, DomainName};
+use message::reply::{Enhanced, SmtpReply};
 
 /// A parsed reverse path.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use mail::message::format_date;
+use message::header::format_date;
 
 use crate::handler::SessionTrace;
 

@@ -4,7 +4,7 @@
 //! Fixed replies are in wire form, so that sending one is a copy. Codes follow RFC 5321 4.2.3, enhanced codes RFC 3463
 //! and the registry of RFC 5248.
 
-use mail::reply::SmtpReply;
+use message::reply::SmtpReply;
 
 pub(crate) const OK: &str = "250 2.0.0 OK\r\n";
 pub(crate) const SENDER_OK: &str = "250 2.1.0 Sender OK\r\n";

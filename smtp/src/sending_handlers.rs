@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::credential::SecretHash;
-use mail::draft::FutureRelease;
-use mail::email::Ingress;
-use mail::message::MessageError;
-use mail::reply::{Enhanced, Severity, SmtpReply};
-use mail::suppression::{BlockReason, BlockedRecipient};
+use message::header::MessageError;
+use message::reply::{Enhanced, Severity, SmtpReply};
+use model::credential::SecretHash;
+use model::draft::FutureRelease;
+use model::email::Ingress;
+use model::suppression::{BlockReason, BlockedRecipient};
+use net::limit::rate_limit::RateLimitStatus;
 use queue::account_limits::AccountLimits;
 use queue::credential_auth::CredentialAuthenticator;
-use queue::rate_limit::RateLimitStatus;
 use queue::submit_error::SubmitError;
 use store::access::{self, AccessError, Tenant};
 use tokio::sync::watch;
@@ -279,7 +279,7 @@ fn suppression_text(blocked: &[BlockedRecipient]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::usage::{ExceededCap, UsagePeriod};
+    use model::usage::{ExceededCap, UsagePeriod};
 
     #[test]
     fn refusals_keep_their_codes_and_names() {

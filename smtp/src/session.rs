@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use mail::id::AccountId;
-use mail::reply::SmtpReply;
+use message::reply::SmtpReply;
+use model::id::AccountId;
+use net::limit::fair_share::QuotaHolder;
 use tokio::time::Instant;
 
 use crate::command::{self, ParsedCommand, state};
 use crate::content_budget::MemoryReservation;
-use crate::fair_share::QuotaHolder;
 use crate::handler::{Hook, HookVerdict, SessionTls, SessionTrace};
 use crate::limits::{AUTH_LINE_BYTES_MAX, COMMAND_LINE_BYTES_MAX, SessionLimits};
 use crate::line_framer::MalformedLine;
@@ -112,7 +112,7 @@ enum InputMode {
 pub(crate) enum PendingHook {
     Authenticate,
     MailFrom(Box<MailTransaction>),
-    RcptTo(Box<mail::draft::DraftRecipient>),
+    RcptTo(Box<model::draft::DraftRecipient>),
     Submit,
 }
 

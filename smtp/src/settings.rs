@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use mail::address::DomainName;
+use message::address::DomainName;
 use queue::intake::SCHEDULED_AHEAD_MAX;
 
 use crate::content_budget::ContentBudget;

@@ -8,13 +8,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mail::draft::{DeliverBy, Draft, DraftContent, SendOptions};
-use mail::email::{Category, Ingress};
-use mail::idempotency::{IdempotencyScope, IdempotentResult};
-use mail::reply::{Enhanced, SmtpReply};
-use mail::service_headers::{self, ServiceHeaderError, ServiceOptions};
-use mail::template::TemplateUse;
-use mail::{attachment_policy, fingerprint, rewrite};
+use message::reply::{Enhanced, SmtpReply};
+use message::{attachment_policy, fingerprint};
+use model::draft::{DeliverBy, Draft, DraftContent, SendOptions};
+use model::email::{Category, Ingress};
+use model::idempotency::{IdempotencyScope, IdempotentResult};
+use model::rewrite;
+use model::service_headers::{self, ServiceHeaderError, ServiceOptions};
+use model::template::TemplateUse;
 use queue::idempotency::{IdempotencyDecision, IdempotencyError, IdempotencyGuard, IdempotencyKey, IdempotencyKeys};
 use queue::intake::{Intake, RenderTemplateError, SubmitReceipt, TemplateRenderer};
 use queue::services::Services;
@@ -233,7 +234,7 @@ async fn reject_scheduled_attachments(draft: &Draft, asked_by: &str) -> Result<O
     Ok(has_files.then(|| rejected_reply(text())))
 }
 
-type RenderedMessage = (Bytes, Arc<mail::template::CompiledTemplate>);
+type RenderedMessage = (Bytes, Arc<model::template::CompiledTemplate>);
 
 /// Runs work that decodes a large message, on the blocking pool.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, SubmitError> {

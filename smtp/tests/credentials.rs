@@ -10,12 +10,12 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loopback::{Server, read_replies, send_text};
-use mail::account::{Account, Plan};
-use mail::client_policy::ClientPolicy;
-use mail::credential::{CredentialPolicy, CredentialSecret, SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
-use mail::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
-use mail::email::Category;
-use mail::id::{AccountId, DomainId, SmtpCredentialId};
+use model::account::{Account, Plan};
+use model::client_policy::ClientPolicy;
+use model::credential::{CredentialPolicy, CredentialSecret, SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
+use model::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
+use model::email::Category;
+use model::id::{AccountId, DomainId, SmtpCredentialId};
 use queue::services::Services;
 use queue::subsystems::{AccountSubsystems, Subsystems, idle};
 use smtp::limits::SessionLimits;
@@ -76,7 +76,7 @@ impl World {
             dkim,
             next_dkim: None,
             former_dkim: None,
-            delivery: mail::domain::DeliverySettings::default(),
+            delivery: model::domain::DeliverySettings::default(),
             inbound_enabled: false,
             inbound_addresses: Vec::new(),
             created_at: now,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use conversation::{BUDGET_BYTES, Conversation};
-use mail::reply::{Enhanced, SmtpReply};
+use message::reply::{Enhanced, SmtpReply};
 use smtp::limits::SessionLimits;
 use smtp::session::Input;
 use smtp::settings::ListenerRole;
@@ -200,7 +200,7 @@ impl Run<'_> {
         }
         let message = self.conversation.taken.get(self.taken - 1);
         let message = message.unwrap_or_else(|| panic!("{location}: no message was accepted"));
-        let path = |a: &Option<mail::address::Address>| a.as_ref().map_or(String::new(), ToString::to_string);
+        let path = |a: &Option<message::address::Address>| a.as_ref().map_or(String::new(), ToString::to_string);
         let actual = match key {
             "taken" => {
                 let to: Vec<String> = message.recipients.iter().map(|r| r.address.to_string()).collect();

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use mail::address::{Address, DomainName};
+use message::address::{Address, DomainName};
 use proptest::prelude::*;
 use smtp::parameter;
 use smtp::path::{self, ReversePath};

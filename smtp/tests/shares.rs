@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use conversation::Conversation;
 use loopback::{Remember, Server, read_replies, send_text};
-use mail::id::AccountId;
+use model::id::AccountId;
 use smtp::capacity::{Capacity, CapacityLimits};
 use smtp::connection_limiter::ConnectionPermit;
 use smtp::content_budget::ContentBudget;

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use mail::task::QueueName;
+use model::task::QueueName;
 use serde_json::{Value, json};
 
 use super::error::AdminError;

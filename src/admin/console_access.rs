@@ -13,13 +13,13 @@ use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use ::queue::clock::Clock;
-use ::queue::entropy::Entropy;
+use ::net::clock::Clock;
+use ::net::entropy::Entropy;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use mail::cidr::client_prefix;
+use model::cidr::client_prefix;
 
 /// Lifetime of a link.
 const LINK_TTL: Duration = Duration::from_secs(15 * 60);

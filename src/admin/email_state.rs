@@ -1,7 +1,7 @@
 //! State of an email as the admin socket shows it.
 
-use mail::email::{EmailRollup, EmailStatus};
-use mail::recipient::Recipient;
+use model::email::{EmailRollup, EmailStatus};
+use model::recipient::Recipient;
 use serde::{Deserialize, Serialize};
 
 /// State of an email. It divides the API's `sent` (accepted) into queued, before the first attempt, and deferred, after

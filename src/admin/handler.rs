@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use ::queue::domains::NewDomain;
 use api::operator::OwnerRequest;
-use mail::account::Plan;
-use mail::address::{Address, DomainName};
-use mail::classify::ClassifierInput;
-use mail::destination::Destination;
-use mail::domain::SendingDomain;
-use mail::outcome::AttemptPhase;
-use mail::reply::SmtpReply;
-use mail::tls_report::Day;
-use mail::user::{OPERATOR_SESSION, SignInLinkKind, SignInLinkToken};
+use message::address::{Address, DomainName};
+use message::classify::ClassifierInput;
+use message::outcome::AttemptPhase;
+use message::reply::SmtpReply;
+use message::tls_report::Day;
+use model::account::Plan;
+use model::destination::Destination;
+use model::domain::SendingDomain;
+use model::user::{OPERATOR_SESSION, SignInLinkKind, SignInLinkToken};
 use serde_json::{Value, json};
 use store::access::AccessError;
 use store::engine::Batch;
@@ -132,7 +132,7 @@ async fn update_account(
     production: Option<bool>,
     suspended: Option<bool>,
 ) -> AdminResult {
-    let change = |account: &mut mail::account::Account| {
+    let change = |account: &mut model::account::Account| {
         account.plan = plan.unwrap_or(account.plan);
         account.production = production.unwrap_or(account.production);
         account.suspended = suspended.unwrap_or(account.suspended);
@@ -235,7 +235,7 @@ async fn create_session(server: &Server, account: Option<&str>) -> AdminResult {
     let account = account.ok_or_else(|| format!("account {id} does not exist"))?;
     let users = &server.provisioning.users;
     let owner = users.owner(&account).await.map_err(error_text)?;
-    let start = mail::user::SessionStart::for_operator();
+    let start = model::user::SessionStart::for_operator();
     let session_result = users.begin_session(&owner, start, Batch::progress()).await;
     let (token, session) = session_result.map_err(error_text)?;
     let mut batch = Batch::progress();
@@ -330,7 +330,7 @@ async fn list_tls_reports(server: &Server, domain: Option<String>, day: Option<S
     let day = day.transpose()?;
     let limit = limit.clamp(1, 10_000);
     let domain = domain.map(|name| parse_name(&name)).transpose()?;
-    let retention_days = i64::try_from(mail::tls_report::RETENTION.as_secs() / 86_400).unwrap_or(0);
+    let retention_days = i64::try_from(message::tls_report::RETENTION.as_secs() / 86_400).unwrap_or(0);
     let (first, last) = match (day, &domain) {
         (Some(day), _) => (day, day),
         (None, Some(_)) => (today.days_before(retention_days), today),

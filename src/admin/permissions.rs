@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use api::server::ApiServer;
-use mail::account::Plan;
+use model::account::Plan;
 use tokio::sync::Semaphore;
 
 use super::console_access::ConsoleAccess;

@@ -1,9 +1,9 @@
 //! Admin requests about pools of source addresses.
 
 use ::queue::source_pools::{PoolStatus, WarmUpStatus};
-use mail::id::AccountId;
-use mail::pool::WarmUpOverride;
-use mail::slug::PoolName;
+use model::id::AccountId;
+use model::pool::WarmUpOverride;
+use model::slug::PoolName;
 use serde_json::{Value, json};
 
 use super::error::{AdminResult, error_text};

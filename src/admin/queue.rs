@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use ::queue::queue_admin::CommandProgress;
 use ::queue::queue_command::QueueCommand;
-use mail::destination::{Destination, DestinationOverrides, OperatorSuspension};
-use mail::id::EmailId;
-use mail::task::Task;
-use mail::task_filter::TaskFilter;
+use model::destination::{Destination, DestinationOverrides, OperatorSuspension};
+use model::id::EmailId;
+use model::task::Task;
+use model::task_filter::TaskFilter;
 use serde_json::{Value, json};
 use store::email::StoredEmail;
 use store::engine::Key;
@@ -301,7 +301,7 @@ pub(super) async fn change_destination(
 ) -> AdminResult {
     let now = server.clock.now();
     if let DestinationAction::Suspend { because: Some(because), .. } = &mut order {
-        *because = mail::destination::parse_reason(because).map_err(|reason| format!("`--because`: {reason}"))?;
+        *because = model::destination::parse_reason(because).map_err(|reason| format!("`--because`: {reason}"))?;
     }
     let until = match order {
         DestinationAction::Suspend { seconds: Some(seconds), .. } => {

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use mail::account::Plan;
-use mail::address::DomainName;
-use mail::destination::{PaceOverride, RouteOverride};
-use mail::domain::TlsMode;
-use mail::pool::WarmUpOverride;
-use mail::slug::PoolName;
-use mail::task::TaskClass;
+use message::address::DomainName;
+use model::account::Plan;
+use model::destination::{PaceOverride, RouteOverride};
+use model::domain::TlsMode;
+use model::pool::WarmUpOverride;
+use model::slug::PoolName;
+use model::task::TaskClass;
 use serde::{Deserialize, Serialize};
 
 use super::search::{EmailQuery, QueueSearch};

@@ -10,11 +10,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::address::{Address, DomainName};
-use mail::email::{Email, EmailStatus};
-use mail::email_index::EmailFilter;
-use mail::id::{AccountId, EmailId};
-use mail::task::Task;
+use message::address::{Address, DomainName};
+use model::email::{Email, EmailStatus};
+use model::email_index::EmailFilter;
+use model::id::{AccountId, EmailId};
+use model::task::Task;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::email::EmailWithRecipients;
@@ -360,7 +360,10 @@ mod tests {
     fn generated_message_ids_contain_the_email_id() {
         let id = EmailId::new(Timestamp::from_second(1_767_261_601).unwrap(), 7);
         let author = "ada@example.com".parse().unwrap();
-        assert_eq!(parse_own_message_id(&mail::message::generate_message_id(&id.message_id_left(), &author)), Some(id));
+        assert_eq!(
+            parse_own_message_id(&message::header::generate_message_id(&id.message_id_left(), &author)),
+            Some(id)
+        );
         assert_eq!(parse_own_message_id("CAB+xyz@mail.example.com"), None);
         assert_eq!(parse_own_message_id(""), None);
     }

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::address::DomainName;
-use mail::task::QueueName;
-use mail::task_filter::TaskFilter;
+use message::address::DomainName;
+use model::task::QueueName;
+use model::task_filter::TaskFilter;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};

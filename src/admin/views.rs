@@ -10,14 +10,14 @@ use ::queue::subsystems::Subsystems;
 use api::emails::view::RecipientView;
 use explain::explanation::{RecipientDelivery, explain};
 use jiff::Timestamp;
-use mail::account::Account;
-use mail::attempt::Attempt;
-use mail::destination::{Destination, DestinationOverrides, RouteOverride};
-use mail::domain::{DomainState, SendingDomain};
-use mail::domain_setup::{RecordStatus, ServiceHosts};
-use mail::event::{Event, EventKind};
-use mail::recipient::Recipient;
-use mail::task::Task;
+use model::account::Account;
+use model::attempt::Attempt;
+use model::destination::{Destination, DestinationOverrides, RouteOverride};
+use model::domain::{DomainState, SendingDomain};
+use model::domain_setup::{RecordStatus, ServiceHosts};
+use model::event::{Event, EventKind};
+use model::recipient::Recipient;
+use model::task::Task;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -301,7 +301,7 @@ pub(super) fn trace_view(trace: &EmailTrace) -> Value {
 mod tests {
     use super::*;
     use ::queue::queue_admin::WaitCause;
-    use mail::recipient::{DsnOptions, RecipientKind, RecipientState};
+    use model::recipient::{DsnOptions, RecipientKind, RecipientState};
 
     fn recipient(state: RecipientState, attempts: u32) -> Recipient {
         Recipient {

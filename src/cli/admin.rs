@@ -5,16 +5,15 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ::queue::clock::Clock;
+use ::net::clock::Clock;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
-use mail::account::Plan;
-use mail::domain::TlsMode;
+use model::account::Plan;
+use model::domain::TlsMode;
 use serde_json::{Value, json};
 use store::engine::{BackupError, BackupProgress, PostgresOptions, RedbOptions, Store};
 use store::queue_hold;
 
-use super::AdminArguments;
 use super::affiliate::{self, AffiliateArguments};
 use super::destination::{self, DestinationCommand};
 use super::listing::{self, EmailCommand, EmailFilter, ListPageArguments};
@@ -22,7 +21,7 @@ use super::pool::{self, PoolCommand};
 use super::progress::ProgressLine;
 use super::queue::{self, QueueSubcommand};
 use super::secrets::{self, Kind, SecretCommand};
-use super::{store_check, table};
+use super::{AdminArguments, store_check, table};
 use crate::admin::check::progress;
 use crate::admin::{AdminError, AdminRequest, DomainChange, PageQuery, ResponseLine, SOCKET};
 use crate::config;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use mail::address::DomainName;
-use mail::destination::{Destination, PaceOverride};
+use message::address::DomainName;
+use model::destination::{Destination, PaceOverride};
 
 use super::queue::RouteArguments;
 use crate::admin::{AdminRequest, DestinationAction};
@@ -23,7 +23,7 @@ pub enum DestinationCommand {
         #[arg(long = "for", value_parser = read_duration)]
         duration: Option<Duration>,
         /// Reason in one short line; shown in traces, to customers too
-        #[arg(long, value_name = "TEXT", value_parser = mail::destination::parse_reason)]
+        #[arg(long, value_name = "TEXT", value_parser = model::destination::parse_reason)]
         because: Option<String>,
     },
     /// Resume delivery to a suspended destination

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use queue::clock::Clock;
+use net::clock::Clock;
 
 use super::process::build_runtime;
 use crate::config;

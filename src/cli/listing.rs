@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use ::queue::clock::Clock;
+use ::net::clock::Clock;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use mail::address::Address;
+use message::address::Address;
 use serde_json::Value;
 
 use super::table::{Column, list, table};

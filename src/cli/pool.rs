@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 use jiff::civil::Date;
-use mail::pool::WarmUpOverride;
-use mail::slug::PoolName;
+use model::pool::WarmUpOverride;
+use model::slug::PoolName;
 
 use crate::admin::AdminRequest;
 

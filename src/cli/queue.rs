@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use jiff::Timestamp;
-use mail::address::{Address, DomainName};
-use mail::destination::RouteOverride;
-use mail::slug::SmarthostName;
-use mail::task::TaskClass;
+use message::address::{Address, DomainName};
+use model::destination::RouteOverride;
+use model::slug::SmarthostName;
+use model::task::TaskClass;
 use queue::queue_command::QueueCommand;
 use serde_json::Value;
 
@@ -271,7 +271,7 @@ pub fn top(result: &Value) -> String {
         if let (Some(name), Some(reason)) = (destination["name"].as_str(), destination["slowed"].as_str()) {
             let line = format!("{name}: {reason}");
             // Writing to a String does not fail.
-            let _ = writeln!(out, "{}", mail::log_text::cleaned(&line, false));
+            let _ = writeln!(out, "{}", model::log_text::cleaned(&line, false));
         }
     }
     let (waiting, count) =

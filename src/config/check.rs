@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use mail::classify::{CodePattern, ReplyAction};
+use message::classify::{CodePattern, ReplyAction};
 
 use super::fault::{ConfigFault, config_fault};
 use super::files::{certificate_file_error, file_text, key_file_error, read_error, write_error};
@@ -221,7 +221,7 @@ fn check_acme(config: &Config, faults: &mut Vec<ConfigFault>) {
         faults.push(config_fault("tls.acme", "directory", text));
     }
     if acme.contact.as_deref().is_some_and(|contact| {
-        contact.strip_prefix("mailto:").unwrap_or(contact).parse::<mail::address::Address>().is_err()
+        contact.strip_prefix("mailto:").unwrap_or(contact).parse::<message::address::Address>().is_err()
     }) {
         faults.push(config_fault(
             "tls.acme",

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use mail::address::{Address, DomainName};
-use mail::bounce::feedback_reporter::FeedbackReporter;
-use mail::mta_sts::MtaStsMode;
+use message::address::{Address, DomainName};
+use message::bounce::feedback_reporter::FeedbackReporter;
+use message::mta_sts::MtaStsMode;
 use queue::inbound::{OnPolicyFail, OnTempError};
 use serde::Deserialize;
 use smtp::limits::SessionLimits;

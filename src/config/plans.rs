@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use mail::account::Plan;
-use mail::plan::{PlanLimits, Plans};
-use mail::quota::{Noun, PlanQuotas};
+use model::account::Plan;
+use model::plan::{PlanLimits, Plans};
+use model::quota::{Noun, PlanQuotas};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
@@ -108,8 +108,8 @@ pub(super) fn plans<'de, D: Deserializer<'de>>(input: D) -> Result<Plans, D::Err
 #[cfg(test)]
 mod tests {
     use crate::config::{Config, ConfigProblem, from_text};
-    use mail::plan::{PlanLimits, Plans};
-    use mail::quota::Noun;
+    use model::plan::{PlanLimits, Plans};
+    use model::quota::Noun;
 
     const START: &str = "hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
 

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use jiff::civil::Date;
-use mail::account::Plan;
-use mail::address::DomainName;
-use mail::slug::PoolName;
-use mail::warm_up::{WarmUpCurve, WarmUpCurveError};
+use message::address::DomainName;
+use model::account::Plan;
+use model::slug::PoolName;
+use model::warm_up::{WarmUpCurve, WarmUpCurveError};
 use queue::source_pools::{PoolSettings, SourceAddresses};
 use serde::Deserialize;
 

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::str::FromStr;
 
-use mail::address::DomainName;
-use mail::slug::SmarthostName;
+use message::address::DomainName;
+use model::slug::SmarthostName;
 use queue::client::smtp::SmarthostCredentials;
 use queue::smarthosts::{DomainScope, Smarthost, SmarthostUse};
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! Check of a URL that the configuration names.
 
-use queue::client::http::{UrlRules, UrlTarget};
+use net::http_client::{UrlRules, UrlTarget};
 
 /// Returns why this is not an absolute http or https URL without user name and password.
 pub(super) fn url_fault(url: &str) -> Option<String> {

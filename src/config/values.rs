@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use mail::address::DomainName;
+use message::address::DomainName;
 use queue::client::smtp::TlsSecurityLevel;
 use queue::smarthosts::SmarthostEndpoint;
 use serde::de::{Deserializer, Error as _};
@@ -199,8 +199,8 @@ pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Durat
 /// Values with error texts of their own.
 pub(super) mod parsed {
     use jiff::civil::Date;
-    use mail::address::Address;
-    use mail::classify::CodePattern;
+    use message::address::Address;
+    use message::classify::CodePattern;
     use provider::DomainConnectTemplate;
 
     use super::{Deserialize, Deserializer, DomainName, SocketAddr};

@@ -197,7 +197,7 @@ impl QueueDepthHistory {
 
 #[cfg(test)]
 mod tests {
-    use mail::task::TaskClass;
+    use model::task::TaskClass;
 
     use super::*;
 

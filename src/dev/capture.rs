@@ -5,10 +5,10 @@ use parking_lot::RwLock;
 use std::sync::Arc;
 
 use dns::authentication::{self, DkimKeySource};
-use mail::address::Address;
-use mail::domain::SendingDomain;
-use mail::reply::{Enhanced, SmtpReply};
-use queue::clock::Clock;
+use message::address::Address;
+use message::reply::{Enhanced, SmtpReply};
+use model::domain::SendingDomain;
+use net::clock::Clock;
 use smtp::handler::{Hook, HookVerdict, SessionHandler, SmtpMessage};
 use store::engine::Store;
 use tokio::sync::mpsc;

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::received::ParsedReceivedEmail;
+use message::address::Address;
+use message::received::ParsedReceivedEmail;
 use serde::{Deserialize, Serialize};
 use store::engine::private_files;
 use tokio::sync::watch;

@@ -27,7 +27,7 @@ use futures_util::future::BoxFuture;
 use http::header::HOST;
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
-use mail::received::ParsedReceivedEmail;
+use message::received::ParsedReceivedEmail;
 use serde_json::{Value, json};
 
 use super::capture::DkimRecords;

@@ -7,8 +7,8 @@
 //!
 //! Mail received for a local domain is also stored in the inbox; mail to a return path is not.
 
-use mail::address::Address;
-use mail::reply::Severity;
+use message::address::Address;
+use message::reply::Severity;
 use queue::inbound::{InboundService, RecipientRoute, UnknownRecipient};
 use smtp::handler::{Hook, HookVerdict, SessionHandler, SmtpMessage};
 use smtp::mx::MxHandler;

@@ -15,11 +15,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mail::address::Address;
-use mail::message;
-use mail::reply::{Enhanced, SmtpReply};
-use mail::simulator::{self, DOMAIN};
-use queue::clock::Clock;
+use message::address::Address;
+use message::header;
+use message::reply::{Enhanced, SmtpReply};
+use model::simulator::{self, DOMAIN};
+use net::clock::Clock;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -101,9 +101,9 @@ impl Complaint {
     #[must_use]
     pub fn for_message(return_path: Option<&Address>, raw: &Bytes, clock: &Clock) -> Option<Self> {
         let return_path = return_path?.clone();
-        let (_, header_end) = message::parse_fields(raw);
+        let (_, header_end) = header::parse_fields(raw);
         let header = raw.get(..header_end.min(ENCLOSED_BYTES_MAX)).unwrap_or_default();
-        let (header, date) = (String::from_utf8_lossy(header), message::format_date(clock.now()));
+        let (header, date) = (String::from_utf8_lossy(header), header::format_date(clock.now()));
         let header = header.trim_end();
         let message = format!(
             "From: Feedback loop <fbl@{DOMAIN}>\r\nTo: <{return_path}>\r\nDate: {date}\r\n\
@@ -203,7 +203,7 @@ pub async fn send_complaints(
 
 #[cfg(test)]
 mod tests {
-    use mail::bounce::{self, ParsedReport};
+    use message::bounce::{self, ParsedReport};
 
     use super::*;
 

@@ -7,9 +7,9 @@ use std::io::Write as _;
 use api::serve::static_pages::ResponseObserver;
 use http::{Method, Uri};
 use jiff::tz::TimeZone;
-use mail::address::Address;
-use mail::reply::SmtpReply;
-use queue::clock::Clock;
+use message::address::Address;
+use message::reply::SmtpReply;
+use net::clock::Clock;
 
 use super::inbox::{Entry, Source};
 

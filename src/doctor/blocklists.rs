@@ -8,7 +8,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use mail::address::DomainName;
+use message::address::DomainName;
 
 use super::context::CheckContext;
 use super::finding::{DoctorFinding, Observations};

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::address::DomainName;
-use mail::dane::Tlsa;
+use message::address::DomainName;
+use message::dane::Tlsa;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::aws_lc_rs;

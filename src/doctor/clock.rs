@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use queue::clock::Clock;
+use net::clock::Clock;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout};
 

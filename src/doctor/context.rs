@@ -7,8 +7,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use dns::resolver::{Resolver, ResolverSettings, ResolverSetupError};
-use mail::address::DomainName;
-use queue::clock::Clock;
+use message::address::DomainName;
+use net::clock::Clock;
 
 use super::addresses::{self, SendingAddresses};
 use crate::config::Config;

@@ -1,7 +1,7 @@
 //! `domain_connect`: checks whether the key that signs Domain Connect requests is published, so that DNS providers can
 //! verify them.
 
-use mail::address::DomainName;
+use message::address::DomainName;
 use provider::RequestKey;
 
 use super::context::CheckContext;

@@ -7,7 +7,7 @@
 
 use std::net::IpAddr;
 
-use mail::address::DomainName;
+use message::address::DomainName;
 
 use super::addresses::is_private;
 use super::context::{CheckContext, join_words};

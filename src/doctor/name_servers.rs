@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use mail::address::DomainName;
+use message::address::DomainName;
 use tokio::time::Instant;
 
 use super::context::{CheckContext, join_words};

@@ -7,7 +7,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use dns::mx::MailHosts;
-use mail::address::DomainName;
+use message::address::DomainName;
 use queue::smarthosts::SmarthostEndpoint;
 
 use super::context::{CheckContext, ProbeHost, join_words};

@@ -11,7 +11,7 @@
 //! customer.example._report._dmarc.{return_path_host} TXT "v=DMARC1"   by the wildcard *._report._dmarc.…
 //! ```
 
-use mail::address::DomainName;
+use message::address::DomainName;
 
 use super::context::CheckContext;
 use super::finding::{DoctorFinding, Observations};

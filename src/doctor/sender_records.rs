@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use dns::mx::MailHosts;
 use dns::spf::{self, SpfResult};
-use mail::address::DomainName;
+use message::address::DomainName;
 
 use super::context::{CheckContext, ProbeHost, join_words};
 use super::finding::{DoctorFinding, Observations};

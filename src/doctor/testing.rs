@@ -1,6 +1,6 @@
 //! For tests of the checks: a name server that serves a zone text, and a context that uses it.
 
-use queue::clock::Clock;
+use net::clock::Clock;
 
 use super::context::{CheckContext, DoctorOptions};
 use crate::config;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use mail::address::DomainName;
+use message::address::DomainName;
 
 /// TTL in seconds: one hour, so that errors are corrected soon.
 pub(crate) const TTL_S: u32 = 3_600;

@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use mail::address::{Address, DomainName};
-use mail::domain_name::{self, is_never_public};
+use message::address::{Address, DomainName};
+use message::domain_name::{self, is_never_public};
 
 use super::dialog::Dialog;
 use super::error::SetupError;

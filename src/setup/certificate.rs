@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use queue::clock::Clock;
+use net::clock::Clock;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 

@@ -7,7 +7,7 @@ use std::net::{Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use mail::address::DomainName;
+use message::address::DomainName;
 
 use super::dialog::Dialog;
 use super::error::SetupError;

@@ -12,8 +12,8 @@
 use std::net::IpAddr;
 
 use dns::domain_check::{DomainChecker, LookupType, RecordData, RecordSet};
-use mail::address::DomainName;
-use mail::domain_name::organizational_domain;
+use message::address::DomainName;
+use message::domain_name::organizational_domain;
 
 use crate::config::Config;
 use crate::doctor::zone_lines;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use mail::address::{Address, DomainName};
+use message::address::{Address, DomainName};
 
 use super::admin_client::AdminClient;
 use crate::config::Config;

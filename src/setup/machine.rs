@@ -7,9 +7,9 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 
 use dns::domain_check::{DomainChecker, LookupType};
-use mail::address::DomainName;
-use mail::domain_name::organizational_domain;
-use queue::clock::Clock;
+use message::address::DomainName;
+use message::domain_name::organizational_domain;
+use net::clock::Clock;
 
 use super::admin_client::AdminClient;
 use super::dialog::Dialog;

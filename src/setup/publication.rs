@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use dns::domain_check::DomainChecker;
 use futures_util::future::join_all;
-use mail::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType, zone_file};
-use queue::clock::Clock;
+use model::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType, zone_file};
+use net::clock::Clock;
 use tokio::time::{Instant, sleep};
 
 use super::dialog::{Dialog, printable};

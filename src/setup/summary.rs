@@ -1,6 +1,6 @@
 //! The checks of `postrider doctor` after the setup, and what the operator can do next.
 
-use queue::clock::Clock;
+use net::clock::Clock;
 
 use super::dialog::Dialog;
 use super::error::SetupError;

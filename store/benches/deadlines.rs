@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::id::{AccountId, EmailId};
-use mail::recipient::{DsnOptions, RecipientKind};
-use mail::task::{Task, TaskClass, TaskId};
+use message::address::DomainName;
+use model::id::{AccountId, EmailId};
+use model::recipient::{DsnOptions, RecipientKind};
+use model::task::{Task, TaskClass, TaskId};
 use store::engine::{Batch, RedbOptions, Store};
 use tokio::time::Instant;
 

@@ -11,11 +11,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::email::{Category, Email, EmailStatus, HeaderSummary, Ingress, Tag};
-use mail::email_index::{EmailFilter, subject_words};
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, EmailId, EventId};
-use mail::recipient::{Recipient, RecipientKind, RecipientState};
+use message::header::HeaderSummary;
+use model::email::{Category, Email, EmailStatus, Ingress, Tag};
+use model::email_index::{EmailFilter, subject_words};
+use model::event::{Event, EventKind};
+use model::id::{AccountId, EmailId, EventId};
+use model::recipient::{Recipient, RecipientKind, RecipientState};
 use store::email_index::{IndexChange, search};
 use store::engine::{Batch, Body, RedbOptions, Store};
 use tokio::time::Instant;
@@ -82,7 +83,7 @@ fn recipient(number: u64) -> Recipient {
         bounced_at: None,
         complained_at: None,
         next_attempt_at: None,
-        notify: mail::recipient::DsnOptions::default(),
+        notify: model::recipient::DsnOptions::default(),
     }
 }
 

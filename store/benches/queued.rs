@@ -14,11 +14,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::email::{Category, Email, HeaderSummary, Ingress, Tag};
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, EmailId, EventId};
-use mail::recipient::{DsnOptions, Recipient, RecipientKind, RecipientState};
-use mail::task::{Task, TaskClass, TaskId};
+use message::header::HeaderSummary;
+use model::email::{Category, Email, Ingress, Tag};
+use model::event::{Event, EventKind};
+use model::id::{AccountId, EmailId, EventId};
+use model::recipient::{DsnOptions, Recipient, RecipientKind, RecipientState};
+use model::task::{Task, TaskClass, TaskId};
 use store::engine::{Batch, RedbOptions, ScanOrder, Store};
 use store::key::{Space, prefix_range};
 

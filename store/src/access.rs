@@ -7,18 +7,18 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::account::Account;
-use mail::client_policy::ClientPolicy;
-use mail::credential::{
+use model::account::Account;
+use model::client_policy::ClientPolicy;
+use model::credential::{
     ApiKey, ApiKeyScope, CredentialId, CredentialPolicy, CredentialRejection, SecretHash, SmtpCredential,
 };
-use mail::held_email::ApprovedEmails;
-use mail::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId, UserId};
-use mail::oauth::scope::ScopeSet;
-use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
-use mail::oauth::{OAuthResource, OAuthToken, TokenKind};
-use mail::suppression::SuppressionSource;
-use mail::user::{SessionToken, User, UserRole, UserSession};
+use model::held_email::ApprovedEmails;
+use model::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId, UserId};
+use model::oauth::scope::ScopeSet;
+use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
+use model::oauth::{OAuthResource, OAuthToken, TokenKind};
+use model::suppression::SuppressionSource;
+use model::user::{SessionToken, User, UserRole, UserSession};
 use thiserror::Error;
 
 use crate::credential::Credential as _;
@@ -286,7 +286,7 @@ impl SignedInUser {
         &self.token
     }
 
-    /// Returns whether the user proved their identity within [`mail::user::REAUTHENTICATION_AGE_MAX`] before this
+    /// Returns whether the user proved their identity within [`model::user::REAUTHENTICATION_AGE_MAX`] before this
     /// request.
     #[must_use]
     pub fn is_recently_authenticated(&self) -> bool {

@@ -6,9 +6,9 @@
 //! ```
 
 use jiff::Timestamp;
-use mail::account::{Account, Plan};
-use mail::address::Address;
-use mail::id::AccountId;
+use message::address::Address;
+use model::account::{Account, Plan};
+use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -18,10 +18,10 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use mail::approval::{Approval, ApprovalState, DECISION_TIME, HeldRequest, PENDING_MAX, ReservedSends};
-use mail::client_policy::ApprovalKind;
-use mail::credential::CredentialId;
-use mail::id::{AccountId, ApprovalId};
+use model::approval::{Approval, ApprovalState, DECISION_TIME, HeldRequest, PENDING_MAX, ReservedSends};
+use model::client_policy::ApprovalKind;
+use model::credential::CredentialId;
+use model::id::{AccountId, ApprovalId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -400,8 +400,8 @@ pub async fn purge_before(
 
 #[cfg(test)]
 mod tests {
-    use mail::approval::{Decision, ExecutionResult};
-    use mail::id::{ApiKeyId, UserId};
+    use model::approval::{Decision, ExecutionResult};
+    use model::id::{ApiKeyId, UserId};
 
     use super::*;
 

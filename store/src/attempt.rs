@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use mail::attempt::{Attempt, AttemptTls};
-use mail::id::{AccountId, EmailId};
-use mail::outcome::AttemptPhase;
-use mail::reply::SmtpReply;
-use mail::task::TaskId;
+use message::outcome::AttemptPhase;
+use message::reply::SmtpReply;
+use model::attempt::{Attempt, AttemptTls};
+use model::id::{AccountId, EmailId};
+use model::task::TaskId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -12,8 +12,8 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use mail::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, parse};
-use mail::id::{AccountId, AutomationId};
+use model::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, parse};
+use model::id::{AccountId, AutomationId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -28,7 +28,7 @@ const SCAN_ROWS: usize = 200;
 /// Maximum number of triggers of an account for which [`list_trigger_events`] returns the set of events.
 const NAMES_MAX: usize = 10_000;
 /// Maximum number of triggers by one event: each automation in up to three roles.
-const TRIGGERED_MAX: usize = 3 * mail::automation::AUTOMATIONS_MAX;
+const TRIGGERED_MAX: usize = 3 * model::automation::AUTOMATIONS_MAX;
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Automation")]

@@ -15,8 +15,8 @@ pub mod run_indexes;
 pub mod wait;
 
 use jiff::Timestamp;
-use mail::automation::run::{AutomationRun, CancelSource, CompletionReason, RunStatus, RunWait, StepState};
-use mail::id::{AccountId, AutomationId, RunId};
+use model::automation::run::{AutomationRun, CancelSource, CompletionReason, RunStatus, RunWait, StepState};
+use model::id::{AccountId, AutomationId, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
@@ -251,8 +251,8 @@ impl RunFilter {
             wanted.as_deref().is_none_or(|wanted| has.as_deref().map(key) == Some(key(wanted)))
         };
         (self.statuses.is_empty() || self.statuses.contains(&run.status))
-            && same(&self.user_id, mail::automation::person_key::user_key, &run.user_id)
-            && same(&self.email, mail::automation::person_key::email_key, &run.email)
+            && same(&self.user_id, model::automation::person_key::user_key, &run.user_id)
+            && same(&self.email, model::automation::person_key::email_key, &run.email)
     }
 }
 

@@ -11,7 +11,7 @@
 //! done or rescheduled to a later time.
 
 use jiff::Timestamp;
-use mail::task::{LAST_ATTEMPT_GRACE, QueueName};
+use model::task::{LAST_ATTEMPT_GRACE, QueueName};
 
 use crate::affiliate::payout_job;
 use crate::engine::{ReadError, ScanOrder, Store};

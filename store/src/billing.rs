@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use mail::billing::{BillingCustomer, Payer, PaymentMethodState};
-use mail::id::AccountId;
+use model::billing::{BillingCustomer, Payer, PaymentMethodState};
+use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

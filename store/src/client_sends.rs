@@ -7,9 +7,9 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use mail::approval::ReservedSends;
-use mail::credential::CredentialId;
-use mail::id::AccountId;
+use model::approval::ReservedSends;
+use model::credential::CredentialId;
+use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, SerdeRow};
@@ -141,7 +141,7 @@ pub async fn add_release(
 
 #[cfg(test)]
 mod tests {
-    use mail::id::ApiKeyId;
+    use model::id::ApiKeyId;
 
     use super::*;
 

@@ -6,9 +6,9 @@
 //! ```
 
 use jiff::Timestamp;
-use mail::id::{AccountId, ProductEventId};
-use mail::product_event::conversion::{Conversion, ConversionKind};
-use mail::product_event::signup_context::{AdClickIds, SignupContext};
+use model::id::{AccountId, ProductEventId};
+use model::product_event::conversion::{Conversion, ConversionKind};
+use model::product_event::signup_context::{AdClickIds, SignupContext};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

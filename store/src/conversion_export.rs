@@ -6,8 +6,8 @@
 //! ```
 
 use jiff::Timestamp;
-use mail::id::{AccountId, ProductEventId};
-use mail::product_event::conversion::{Conversion, ConversionKind};
+use model::id::{AccountId, ProductEventId};
+use model::product_event::conversion::{Conversion, ConversionKind};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

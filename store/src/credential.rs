@@ -8,10 +8,10 @@
 //! No secret is stored. Both types implement [`Credential`] and share reads and writes.
 
 use jiff::Timestamp;
-use mail::cidr::IpNetwork;
-use mail::client_policy::ClientPolicy;
-use mail::credential::{ApiKey, ApiKeyScope, CredentialPolicy, CredentialSecrets, SecretHash, SmtpCredential};
-use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
+use model::cidr::IpNetwork;
+use model::client_policy::ClientPolicy;
+use model::credential::{ApiKey, ApiKeyScope, CredentialPolicy, CredentialSecrets, SecretHash, SmtpCredential};
+use model::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

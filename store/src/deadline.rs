@@ -9,7 +9,7 @@
 //! Tasks held by the operator have no entry, unless the client set a deliver-by time.
 
 use jiff::Timestamp;
-use mail::task::Task;
+use model::task::Task;
 
 use crate::codec;
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
@@ -129,7 +129,7 @@ fn read_time(deadline: &Key) -> Result<Timestamp, ReadError> {
 
 #[cfg(test)]
 mod tests {
-    use mail::task::{DELAY_REPORT_AFTER, LAST_ATTEMPT_GRACE};
+    use model::task::{DELAY_REPORT_AFTER, LAST_ATTEMPT_GRACE};
 
     use super::*;
     use crate::task::tests::task;

@@ -6,7 +6,7 @@
 //! Destination · kind · name  ─►  the overrides
 //! ```
 
-use mail::destination::{Destination, DestinationOverrides, OperatorSuspension, PaceOverride, RouteOverride};
+use model::destination::{Destination, DestinationOverrides, OperatorSuspension, PaceOverride, RouteOverride};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

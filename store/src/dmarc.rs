@@ -7,17 +7,17 @@
 //! ```
 //!
 //! A report's row is written in the commit that updates the sums, and must not exist before, so each report counts
-//! once. [`mail::dmarc`] limits the number of reports and addresses per day.
+//! once. [`message::dmarc`] limits the number of reports and addresses per day.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::dmarc::{DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource, REPORTS_MAX, SOURCES_MAX};
-use mail::id::{AccountId, DomainId};
-use mail::metric::Hour;
+use message::address::DomainName;
+use message::dmarc::{DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource, REPORTS_MAX, SOURCES_MAX};
+use model::id::{AccountId, DomainId};
+use model::metric::Hour;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
@@ -257,7 +257,7 @@ mod tests {
     }
 
     fn report(id: &str, day: i64) -> DmarcReport {
-        let wanted = mail::dmarc::DmarcDisposition::None;
+        let wanted = message::dmarc::DmarcDisposition::None;
         DmarcReport {
             reporter: "reporter.example".parse().unwrap(),
             org_name: "Reporter".to_owned(),

@@ -1,7 +1,7 @@
 //! Sealed credentials for DNS providers: one row for each account and provider.
 
 use jiff::Timestamp;
-use mail::id::AccountId;
+use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::address_pattern::AddressPattern;
-use mail::domain::{DeliverySettings, DomainState, RetiredDkimRecords, SealedDkimKeys, SealedSecret, SendingDomain};
-use mail::id::{AccountId, DomainId};
+use message::address::DomainName;
+use message::address_pattern::AddressPattern;
+use model::domain::{DeliverySettings, DomainState, RetiredDkimRecords, SealedDkimKeys, SealedSecret, SendingDomain};
+use model::id::{AccountId, DomainId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -2,9 +2,9 @@
 //! claim is open.
 
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
-use mail::id::{AccountId, ClaimId};
+use message::address::DomainName;
+use model::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
+use model::id::{AccountId, ClaimId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -7,9 +7,9 @@
 //! ```
 
 use jiff::Timestamp;
-use mail::domain::SendingDomain;
-use mail::domain_setup::{CheckedRecord, DomainSetup};
-use mail::id::{AccountId, DomainId};
+use model::domain::SendingDomain;
+use model::domain_setup::{CheckedRecord, DomainSetup};
+use model::id::{AccountId, DomainId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

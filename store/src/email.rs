@@ -11,14 +11,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::address::{Address, DomainName, Mailbox};
-use mail::credential::CredentialId;
-use mail::email::{Category, Email, HeaderSummary, Ingress, Priority, SourceTemplate, Tag};
-use mail::event::EventKind;
-use mail::id::{AccountId, AutomationId, EmailId, RunId};
-use mail::recipient::{DsnOptions, Recipient, RecipientKind, RecipientState};
-use mail::reply::SmtpReply;
-use mail::schedule::Schedule;
+use message::address::{Address, DomainName, Mailbox};
+use message::header::HeaderSummary;
+use message::reply::SmtpReply;
+use model::credential::CredentialId;
+use model::email::{Category, Email, Ingress, Priority, SourceTemplate, Tag};
+use model::event::EventKind;
+use model::id::{AccountId, AutomationId, EmailId, RunId};
+use model::recipient::{DsnOptions, Recipient, RecipientKind, RecipientState};
+use model::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
@@ -325,7 +326,7 @@ pub struct StoredRecipient {
 pub async fn get_stored_recipient(
     store: &Store,
     account: AccountId,
-    task: mail::task::TaskId,
+    task: model::task::TaskId,
 ) -> Result<Option<StoredRecipient>, ReadError> {
     let row = store.get(&recipient_key(account, task.email, task.recipient)).await?;
     row.map(|row| Ok(StoredRecipient { recipient: codec::decode(&row)?, row })).transpose()

@@ -18,9 +18,9 @@ pub mod search;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use mail::email_index::{IndexField, IndexTerm, index_terms, status_term};
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, EmailId};
+use model::email_index::{IndexField, IndexTerm, index_terms, status_term};
+use model::event::{Event, EventKind};
+use model::id::{AccountId, EmailId};
 
 use crate::codec;
 use crate::email::StoredEmail;

@@ -2,9 +2,9 @@
 //! [`crate::outbox`] until the event is dispatched.
 
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::event::{Event, EventKind, Subject};
-use mail::id::{AccountId, EventId};
+use message::address::Address;
+use model::event::{Event, EventKind, Subject};
+use model::id::{AccountId, EventId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

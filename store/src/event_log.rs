@@ -12,8 +12,8 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use mail::event::{Event, EventKind, Subject};
-use mail::id::{AccountId, EventId};
+use model::event::{Event, EventKind, Subject};
+use model::id::{AccountId, EventId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
@@ -190,7 +190,7 @@ pub async fn purge_before(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::id::EmailId;
+    use model::id::EmailId;
 
     fn event(account: u128, number: u128) -> Event {
         let at = Timestamp::UNIX_EPOCH;

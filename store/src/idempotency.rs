@@ -4,8 +4,8 @@
 //! The row is its own lock: of two commits with the same key, on any nodes, the second one conflicts.
 
 use jiff::Timestamp;
-use mail::id::{AccountId, EmailId};
-use mail::idempotency::{IdempotencyRecord, IdempotencyScope, IdempotentResult, PartialResult};
+use model::id::{AccountId, EmailId};
+use model::idempotency::{IdempotencyRecord, IdempotencyScope, IdempotentResult, PartialResult};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

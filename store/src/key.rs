@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::id::AccountId;
+use model::id::AccountId;
 use thiserror::Error;
 
 use crate::engine::{KEY_BYTES_MAX, Key};

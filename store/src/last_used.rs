@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use mail::credential::LastUse;
-use mail::id::AccountId;
+use model::credential::LastUse;
+use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -11,8 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use mail::id::AccountId;
-use mail::metric::{Dimension, Hour, MetricCounts, MetricKey, category_and_domain};
+use model::id::AccountId;
+use model::metric::{Dimension, Hour, MetricCounts, MetricKey, category_and_domain};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
@@ -201,7 +201,7 @@ pub async fn purge_before(
 mod tests {
     use super::*;
     use jiff::Timestamp;
-    use mail::metric::Counter;
+    use model::metric::Counter;
 
     #[tokio::test]
     async fn values_over_the_limit_count_as_other() {

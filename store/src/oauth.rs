@@ -19,9 +19,9 @@ pub mod grant;
 pub mod token;
 
 use jiff::Timestamp;
-use mail::id::{AccountId, UserId};
-use mail::oauth::{ClientReference, Grantor};
-use mail::user::UserRole;
+use model::id::{AccountId, UserId};
+use model::oauth::{ClientReference, Grantor};
+use model::user::UserRole;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};

@@ -2,10 +2,10 @@
 
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::email::Category;
-use mail::id::{AccountId, EmailId, OptOutId};
-use mail::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key};
+use message::address::Address;
+use model::email::Category;
+use model::id::{AccountId, EmailId, OptOutId};
+use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
@@ -35,7 +35,7 @@ fn category_number(category: Category) -> u8 {
     }
 }
 
-/// Key of an address's opt-out; `address_key` is the result of [`mail::suppression::address_key`].
+/// Key of an address's opt-out; `address_key` is the result of [`model::suppression::address_key`].
 pub(crate) fn row_key(account: AccountId, category: Category, address_key: &str) -> Key {
     key(Space::OptOut).account(account).u8(category_number(category)).text(address_key).build()
 }

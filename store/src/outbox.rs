@@ -10,8 +10,8 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use mail::event::Event;
-use mail::id::EventId;
+use model::event::Event;
+use model::id::EventId;
 
 use crate::codec;
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
@@ -118,8 +118,8 @@ async fn read_events(
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use mail::event::EventKind;
-    use mail::id::{AccountId, WebhookId};
+    use model::event::EventKind;
+    use model::id::{AccountId, WebhookId};
     use serde_json::json;
 
     use super::*;

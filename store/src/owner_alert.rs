@@ -8,8 +8,8 @@
 //! ```
 
 use jiff::Timestamp;
-use mail::id::{AccountId, EventId};
-use mail::owner_alert::{AlertSubject, OwnerAlert};
+use model::id::{AccountId, EventId};
+use model::owner_alert::{AlertSubject, OwnerAlert};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
@@ -126,8 +126,8 @@ fn read_time(at: &Key) -> Result<Timestamp, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::id::WebhookId;
-    use mail::owner_alert::WebhookAlert;
+    use model::id::WebhookId;
+    use model::owner_alert::WebhookAlert;
 
     #[test]
     fn rows_round_trip() {

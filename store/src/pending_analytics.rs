@@ -11,9 +11,9 @@
 use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
-use mail::id::{AccountId, ProductEventId};
-use mail::product_event::signup_context::AdClickIds;
-use mail::product_event::site_visit::SiteVisit;
+use model::id::{AccountId, ProductEventId};
+use model::product_event::signup_context::AdClickIds;
+use model::product_event::site_visit::SiteVisit;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -9,10 +9,10 @@
 //! read, so each is reported once.
 
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::id::{AccountId, EmailId};
-use mail::pending_dsn::{DsnAction, PendingDsn};
-use mail::reply::SmtpReply;
+use message::address::Address;
+use message::pending_dsn::{DsnAction, PendingDsn};
+use message::reply::SmtpReply;
+use model::id::{AccountId, EmailId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

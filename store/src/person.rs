@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use jiff::Timestamp;
-use mail::id::{AccountId, ProductEventId};
-use mail::product_event::counting_status::CountingStatus;
-use mail::product_event::person::{AnalyticsPerson, PersonAlias};
+use model::id::{AccountId, ProductEventId};
+use model::product_event::counting_status::CountingStatus;
+use model::product_event::person::{AnalyticsPerson, PersonAlias};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
@@ -55,7 +55,7 @@ stored!(AnalyticsPerson as PersonRow);
 
 /// Serde for aliases as texts.
 mod aliases {
-    use mail::product_event::person::PersonAlias;
+    use model::product_event::person::PersonAlias;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
     pub(super) fn serialize<S: Serializer>(aliases: &[PersonAlias], out: S) -> Result<S::Ok, S::Error> {
@@ -314,7 +314,7 @@ pub async fn purge_before(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::product_event::person::VISIT;
+    use model::product_event::person::VISIT;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

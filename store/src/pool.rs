@@ -6,9 +6,9 @@
 //! Pool · 2 · name     ─►  the warm-up override
 //! ```
 
-use mail::id::AccountId;
-use mail::pool::WarmUpOverride;
-use mail::slug::PoolName;
+use model::id::AccountId;
+use model::pool::WarmUpOverride;
+use model::slug::PoolName;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -10,9 +10,9 @@
 //! limit and still have a cursor.
 
 use jiff::Timestamp;
-use mail::credential::CredentialId;
-use mail::id::{AccountId, ProductEventId};
-use mail::product_event::ProductEvent;
+use model::credential::CredentialId;
+use model::id::{AccountId, ProductEventId};
+use model::product_event::ProductEvent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};

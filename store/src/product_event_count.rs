@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use mail::id::AccountId;
-use mail::metric::Hour;
+use model::id::AccountId;
+use model::metric::Hour;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -8,10 +8,10 @@
 //! reaches the tasks of every node.
 
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::id::AccountId;
-use mail::task::TaskClass;
-use mail::task_filter::TaskFilter;
+use message::address::DomainName;
+use model::id::AccountId;
+use model::task::TaskClass;
+use model::task_filter::TaskFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 

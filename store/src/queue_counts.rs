@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::task::{Task, TaskClass};
+use model::task::{Task, TaskClass};
 
 use crate::engine::Key;
 use crate::key::{KeyReader, Space, key};

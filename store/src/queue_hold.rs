@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use mail::id::AccountId;
+use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use mail::task_filter::TaskFilter;
+use model::task_filter::TaskFilter;
 
 use crate::engine::{Key, ReadError, ScanOrder, Store};
 use crate::task::{self, PARTITIONS, TaskPage};
@@ -89,7 +89,7 @@ impl<'a> QueueWalk<'a> {
 
 #[cfg(test)]
 mod tests {
-    use mail::task::Task;
+    use model::task::Task;
 
     use super::*;
     use crate::engine::Batch;
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!((walk(&mut by_domain).await, by_domain.rows_read()), (1, 1));
         let mut none = QueueWalk::new(&store, to("x.example"), usize::MAX);
         assert_eq!((walk(&mut none).await, none.rows_read(), none.rest()), (0, 0, None));
-        let other = mail::id::AccountId::new(jiff::Timestamp::UNIX_EPOCH, 9);
+        let other = model::id::AccountId::new(jiff::Timestamp::UNIX_EPOCH, 9);
         let of_account = TaskFilter { account: Some(other), ..TaskFilter::default() };
         let mut by_account = QueueWalk::new(&store, of_account, usize::MAX);
         assert_eq!(walk(&mut by_account).await, 0);

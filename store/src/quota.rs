@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use mail::id::AccountId;
-use mail::quota::Noun;
-use mail::received::ReceivedEmail;
+use model::id::AccountId;
+use model::quota::Noun;
+use model::received::ReceivedEmail;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, SerdeRow};

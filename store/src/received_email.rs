@@ -13,9 +13,10 @@
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
-use mail::address::Address;
-use mail::id::{AccountId, DomainId, ReceivedId};
-use mail::received::{AuthenticationResults, ReceivedEmail, ReceivedHeader, SpamScore, SpamStatus};
+use message::address::Address;
+use message::received::{AuthenticationResults, ReceivedHeader};
+use model::id::{AccountId, DomainId, ReceivedId};
+use model::received::{ReceivedEmail, SpamScore, SpamStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

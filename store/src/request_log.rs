@@ -7,8 +7,8 @@
 //! ```
 
 use jiff::Timestamp;
-use mail::id::{AccountId, ApiKeyId, GrantId, RequestId, UserId};
-use mail::request_log::{AuditRecord, LoggedRequest};
+use model::id::{AccountId, ApiKeyId, GrantId, RequestId, UserId};
+use model::request_log::{AuditRecord, LoggedRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -10,9 +10,9 @@
 use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
-use mail::id::{AccountId, EmailId};
-use mail::recipient::DsnOptions;
-use mail::schedule::{Schedule, ScheduleState};
+use model::id::{AccountId, EmailId};
+use model::recipient::DsnOptions;
+use model::schedule::{Schedule, ScheduleState};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use mail::credential::SecretHash;
-use mail::id::{AccountId, SessionId, UserId};
-use mail::user::{SignInMethod, UserSession};
+use model::credential::SecretHash;
+use model::id::{AccountId, SessionId, UserId};
+use model::user::{SignInMethod, UserSession};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -2,8 +2,8 @@
 //! in order.
 
 use jiff::Timestamp;
-use mail::id::{AccountId, UserId};
-use mail::user::{SignInLink, SignInLinkKind, SignInLinkToken};
+use model::id::{AccountId, UserId};
+use model::user::{SignInLink, SignInLinkKind, SignInLinkToken};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

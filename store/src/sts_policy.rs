@@ -1,8 +1,8 @@
 //! Cached MTA-STS policies (RFC 8461): one row for each domain that has one.
 
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::mta_sts::{CachedMtaStsPolicy, MtaStsPolicy};
+use message::address::DomainName;
+use message::mta_sts::{CachedMtaStsPolicy, MtaStsPolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -11,10 +11,10 @@
 
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::email::Category;
-use mail::id::{AccountId, EmailId, SuppressionId};
-use mail::suppression::{
+use message::address::Address;
+use model::email::Category;
+use model::id::{AccountId, EmailId, SuppressionId};
+use model::suppression::{
     BlockReason, BlockedRecipient, OPTIONAL_CATEGORIES, SmtpDiagnostic, Suppression, SuppressionReason,
     SuppressionSource, SuppressionTarget, address_key, domain_key,
 };
@@ -401,7 +401,7 @@ fn id_of(entry: &Key) -> Result<SuppressionId, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::suppression::SuppressionCause;
+    use model::suppression::SuppressionCause;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + second).unwrap()
@@ -439,8 +439,8 @@ mod tests {
         let hard = suppress(&store, "Ada@example.net", SuppressionReason::HardBounce, 1).await;
         let soft = suppress(&store, "soft@example.net", SuppressionReason::SoftBounce, 2).await;
         let domain = suppress(&store, "@example.org", SuppressionReason::Manual, 3).await;
-        let out = mail::suppression::OptOut {
-            id: mail::id::OptOutId::new(at(4), 4),
+        let out = model::suppression::OptOut {
+            id: model::id::OptOutId::new(at(4), 4),
             account: account(1),
             address: "new@example.net".parse().unwrap(),
             category: Category::Newsletter,

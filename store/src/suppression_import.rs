@@ -1,8 +1,8 @@
 //! Suppression imports: one row each, the uploaded list as a body, and an index of open imports.
 
 use jiff::Timestamp;
-use mail::id::{AccountId, ImportId};
-use mail::import::{ImportCounts, ImportLineError, ImportStatus, SuppressionImport};
+use model::id::{AccountId, ImportId};
+use model::import::{ImportCounts, ImportLineError, ImportStatus, SuppressionImport};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -12,13 +12,13 @@
 use std::ops::Range;
 
 use jiff::Timestamp;
-use mail::account::Plan;
-use mail::address::{Address, DomainName};
-use mail::destination::RouteOverride;
-use mail::email::Priority;
-use mail::id::{AccountId, EmailId};
-use mail::recipient::{DsnOptions, RecipientKind};
-use mail::task::{DeliverByTime, QueueName, Task, TaskClass, TaskId};
+use message::address::{Address, DomainName};
+use model::account::Plan;
+use model::destination::RouteOverride;
+use model::email::Priority;
+use model::id::{AccountId, EmailId};
+use model::recipient::{DsnOptions, RecipientKind};
+use model::task::{DeliverByTime, QueueName, Task, TaskClass, TaskId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

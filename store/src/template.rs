@@ -4,10 +4,10 @@
 //! Bodies are separate rows, one for the draft and one for each version, so that lists do not read them.
 
 use jiff::Timestamp;
-use mail::address::Mailbox;
-use mail::email::Category;
-use mail::id::{AccountId, TemplateId};
-use mail::template::{
+use message::address::Mailbox;
+use model::email::Category;
+use model::id::{AccountId, TemplateId};
+use model::template::{
     PublishedVersion, Template, TemplateBodies, TemplateKey, TemplateSettings, TemplateVariable, TemplateVersion,
     VERSIONS_KEPT,
 };

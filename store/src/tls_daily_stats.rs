@@ -8,8 +8,9 @@
 //! counts.
 
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::tls_report::{Day, DomainTlsCounts, DomainTlsDay, ReportDelivery};
+use message::address::DomainName;
+use message::tls_report::{Day, DomainTlsCounts};
+use model::tls_report_delivery::{DomainTlsDay, ReportDelivery};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
@@ -147,7 +148,7 @@ pub async fn purge_before(
 
 #[cfg(test)]
 mod tests {
-    use mail::tls_report::AppliedTlsPolicy;
+    use message::tls_report::AppliedTlsPolicy;
 
     use super::*;
     use crate::engine::CommitError;

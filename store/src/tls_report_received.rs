@@ -7,8 +7,8 @@
 use std::ops::Range;
 
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::tls_report::{Day, ReceivedPolicyCounts, ReceivedTlsReport};
+use message::address::DomainName;
+use message::tls_report::{Day, ReceivedPolicyCounts, ReceivedTlsReport};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -5,11 +5,11 @@
 //! email exists, so that no counters remain of a deleted email.
 
 use jiff::Timestamp;
-use mail::email::Email;
-use mail::id::{AccountId, EmailId};
-use mail::recipient::Recipient;
-use mail::tracking::TrackingTarget;
-use mail::tracking::counters::{HitCount, RecentHit, TrackingCounters};
+use model::email::Email;
+use model::id::{AccountId, EmailId};
+use model::recipient::Recipient;
+use model::tracking::TrackingTarget;
+use model::tracking::counters::{HitCount, RecentHit, TrackingCounters};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

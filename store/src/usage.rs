@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use mail::id::AccountId;
-use mail::usage::{PlanUsage, UsagePeriod};
+use model::id::AccountId;
+use model::usage::{PlanUsage, UsagePeriod};
 
 use crate::codec;
 use crate::engine::{Batch, Key, ReadError, Store, Value};

@@ -4,10 +4,10 @@
 //! invite an address once, and invitations can be found by address. Accepting one claims the address, or conflicts.
 
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::id::{AccountId, UserId};
-use mail::totp::Totp;
-use mail::user::{PasswordHash, User, UserRole};
+use message::address::Address;
+use model::id::{AccountId, UserId};
+use model::totp::Totp;
+use model::user::{PasswordHash, User, UserRole};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -4,11 +4,11 @@
 //! cannot exceed its maximum.
 
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::address_pattern::AddressPattern;
-use mail::domain::SealedSecret;
-use mail::id::{AccountId, DomainId, WebhookId};
-use mail::webhook::{DisabledReason, ENDPOINTS_MAX, FormerSecret, RetryPolicy, Webhook};
+use message::address::DomainName;
+use message::address_pattern::AddressPattern;
+use model::domain::SealedSecret;
+use model::id::{AccountId, DomainId, WebhookId};
+use model::webhook::{DisabledReason, ENDPOINTS_MAX, FormerSecret, RetryPolicy, Webhook};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -13,9 +13,9 @@
 use std::ops::Range;
 
 use jiff::Timestamp;
-use mail::event::Subject;
-use mail::id::{AccountId, DeliveryId, EventId, WebhookId};
-use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
+use model::event::Subject;
+use model::id::{AccountId, DeliveryId, EventId, WebhookId};
+use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

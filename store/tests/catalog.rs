@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test panics on errors")]
 
 use jiff::{SignedDuration, Timestamp};
-use mail::credential::CredentialId;
-use mail::email::{Category, Email, EmailStatus, HeaderSummary, Ingress, SourceTemplate, Tag};
-use mail::email_index::{EmailFilter, subject_words};
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, ApiKeyId, EmailId, EventId, SmtpCredentialId, TemplateId};
-use mail::recipient::{Recipient, RecipientKind, RecipientState};
+use message::header::HeaderSummary;
+use model::credential::CredentialId;
+use model::email::{Category, Email, EmailStatus, Ingress, SourceTemplate, Tag};
+use model::email_index::{EmailFilter, subject_words};
+use model::event::{Event, EventKind};
+use model::id::{AccountId, ApiKeyId, EmailId, EventId, SmtpCredentialId, TemplateId};
+use model::recipient::{Recipient, RecipientKind, RecipientState};
 use proptest::prelude::*;
 use store::email::{self, StoredEmail};
 use store::email_index::{IndexChange, search};
@@ -124,7 +125,7 @@ impl Choice {
             bounced_at: None,
             complained_at: None,
             next_attempt_at: None,
-            notify: mail::recipient::DsnOptions::default(),
+            notify: model::recipient::DsnOptions::default(),
         };
         self.to.iter().enumerate().map(to_recipient).collect()
     }

@@ -243,7 +243,7 @@ async fn a_running_store_is_checked() {
 async fn damage_is_reported_by_object_and_id() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(&small(directory.path())).unwrap();
-    let (account, email) = (mail::id::AccountId::from_bytes([3; 16]), mail::id::EmailId::from_bytes([5; 16]));
+    let (account, email) = (model::id::AccountId::from_bytes([3; 16]), model::id::EmailId::from_bytes([5; 16]));
     let mut batch = Batch::intake();
     batch.put_body(store::email::body_key(account, email), vec![b'x'; 2000]);
     store.commit(batch).await.unwrap();

@@ -41,13 +41,16 @@ fn a_command_may_gain_a_flag() {
 
 #[test]
 fn error_codes() {
-    expect("error-codes.txt", api::problem::ErrorCode::ALL.iter().map(|code| format!("{} {}", code.status, code.word)));
+    expect(
+        "error-codes.txt",
+        httpd::problem::ErrorCode::ALL.iter().map(|code| format!("{} {}", code.status, code.word)),
+    );
 }
 
 #[test]
 fn event_names() {
     let names: BTreeSet<String> =
-        mail::event::EventKind::ALL.iter().map(|kind| serde_json::to_value(kind).unwrap().to_string()).collect();
+        model::event::EventKind::ALL.iter().map(|kind| serde_json::to_value(kind).unwrap().to_string()).collect();
     expect("events.txt", names.into_iter().map(|name| name.trim_matches('"').to_owned()));
 }
 
@@ -58,7 +61,7 @@ fn the_webhooks_guide_lists_the_events_that_must_be_named() {
     let guide = std::fs::read_to_string(path).unwrap();
     let list = guide.lines().find_map(|line| Some(line.split_once("which must be named:")?.1)).unwrap();
     let listed: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
-    let kinds = mail::event::EventKind::ALL.iter().filter(|kind| kind.requires_explicit_subscription());
+    let kinds = model::event::EventKind::ALL.iter().filter(|kind| kind.requires_explicit_subscription());
     assert_eq!(listed, kinds.map(|kind| kind.name()).collect::<Vec<_>>());
 }
 

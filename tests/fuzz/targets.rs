@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use ::proxy::header::{HeaderProgress, parse};
+use ::net::proxy_protocol::header::{HeaderProgress, parse};
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::address::{Address, Mailbox};
-use mail::email::Category;
-use mail::id::{AccountId, EmailId};
-use mail::message::{self, CompletionContext, HeaderField};
-use mail::signed_token::TokenKey;
-use mail::template::{self, ParsedTemplate, TemplateBodies};
-use mail::tracking::{LinkTracker, TrackingTarget, restore_html, rewrite_html};
+use message::address::{Address, Mailbox};
+use message::header::{self, CompletionContext, HeaderField};
+use model::email::Category;
+use model::id::{AccountId, EmailId};
+use model::signed_token::TokenKey;
+use model::template::{self, ParsedTemplate, TemplateBodies};
+use model::tracking::{LinkTracker, TrackingTarget, restore_html, rewrite_html};
 use smtp::content_budget::ContentBudget;
 use smtp::handler::{Hook, HookVerdict, SessionTls};
 use smtp::limits::SessionLimits;
@@ -125,15 +125,15 @@ pub fn tracking(bytes: &[u8]) {
 /// A header that parses can be completed: other fields remain, Bcc and `Service-*` fields are removed, and From exists.
 pub fn header(bytes: &[u8]) {
     let message = Bytes::copy_from_slice(bytes);
-    let Ok(header) = message::parse_header(&message) else { return };
+    let Ok(header) = header::parse_header(&message) else { return };
     let reverse_path: Address = "a@b.example".parse().unwrap();
     let context =
         CompletionContext { id_left: "1", reverse_path: Some(&reverse_path), received: "", now: Timestamp::UNIX_EPOCH };
-    if let Ok(completed) = message::complete_message(&message, header, &context) {
+    if let Ok(completed) = header::complete_message(&message, header, &context) {
         let message_bytes = [completed.top, completed.rest.concat()].concat();
-        let (fields, _) = message::parse_fields(&message_bytes);
+        let (fields, _) = header::parse_fields(&message_bytes);
         let stays = |field: &HeaderField| {
-            !field.has_name(&message_bytes, "Bcc") && !mail::message::is_service_field(&message_bytes, field)
+            !field.has_name(&message_bytes, "Bcc") && !message::header::is_service_field(&message_bytes, field)
         };
         assert!(fields.iter().all(stays));
         assert!(fields.iter().any(|field| field.has_name(&message_bytes, "From")));
@@ -143,24 +143,24 @@ pub fn header(bytes: &[u8]) {
 /// `Service-*` fields are parsed or refused with a message. A rewritten message has exactly one List-Unsubscribe, and
 /// a filled one exactly one MIME-Version.
 pub fn service(bytes: &[u8]) {
-    if let Err(error) = mail::service_headers::parse(bytes) {
+    if let Err(error) = model::service_headers::parse(bytes) {
         assert!(!error.to_string().is_empty());
     }
-    if message::parse_header(bytes).is_err() {
+    if header::parse_header(bytes).is_err() {
         return;
     }
-    let linked = mail::rewrite::insert_unsubscribe_link(bytes, "https://u.example/u/x");
-    let (fields, _) = message::parse_fields(&linked);
+    let linked = model::rewrite::insert_unsubscribe_link(bytes, "https://u.example/u/x");
+    let (fields, _) = header::parse_fields(&linked);
     assert_eq!(fields.iter().filter(|field| field.has_name(&linked, "List-Unsubscribe")).count(), 1);
     let rendered = template::RenderedTemplate { text: Some("x".to_owned()), ..template::RenderedTemplate::default() };
-    let filled = mail::rewrite::replace_bodies(bytes, &rendered, &[]);
-    let (fields, _) = message::parse_fields(&filled);
+    let filled = model::rewrite::replace_bodies(bytes, &rendered, &[]);
+    let (fields, _) = header::parse_fields(&filled);
     assert_eq!(fields.iter().filter(|field| field.has_name(&filled, "MIME-Version")).count(), 1);
 }
 
 /// Any bounce or complaint is parsed; its diagnostic is bounded and on one line.
 pub fn bounce(bytes: &[u8]) {
-    use mail::bounce::{ParsedReport, parse, parse_complaint};
+    use message::bounce::{ParsedReport, parse, parse_complaint};
     let recipient: Address = "ada@recipient.example".parse().unwrap();
     match parse(bytes, Some(&recipient), None) {
         ParsedReport::Failed(failure) | ParsedReport::Delayed(failure) => {
@@ -176,7 +176,7 @@ pub fn bounce(bytes: &[u8]) {
 /// Any received message is parsed in bounds and with one-line fields. Only forged Authentication-Results fields are
 /// stripped; the body stays whole.
 pub fn received(bytes: &[u8]) {
-    use mail::received::{ParsedReceivedEmail, strip_forged_auth_results};
+    use message::received::{ParsedReceivedEmail, strip_forged_auth_results};
     let reading = ParsedReceivedEmail::parse(bytes);
     let heading = &reading.heading;
     assert_eq!(*heading, ParsedReceivedEmail::parse_header(bytes));
@@ -196,7 +196,7 @@ pub fn received(bytes: &[u8]) {
 /// A parsed enhanced status code has class 2, 4 or 5.
 pub fn reply(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Some((code, remaining)) = mail::reply::Enhanced::split_prefix(text) {
+    if let Some((code, remaining)) = message::reply::Enhanced::split_prefix(text) {
         assert!(text.starts_with(char::is_numeric) && remaining.len() < text.len());
         assert!(code.class == 2 || code.class == 4 || code.class == 5);
     }

@@ -46,7 +46,7 @@ async fn receive_and_run(world: &TestWorld, path: &str, sender: &str, author: &s
     let lines = ["EHLO host.dest.example", &sender, "RCPT TO:<help@acme.example>", "DATA", &message];
     let reply = dialog(world.mx, &lines).await.pop().unwrap();
     let id = reply.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{reply}"));
-    let id: mail::id::ReceivedId = id.parse().unwrap();
+    let id: model::id::ReceivedId = id.parse().unwrap();
     let events = store::event::list(&world.server.store, world.account, id, 10).await.unwrap();
     let event = events[0].id.to_string();
     let completed = async {

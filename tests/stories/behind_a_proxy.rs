@@ -1,8 +1,8 @@
 //! Every listener behind a load balancer: the client address of the PROXY header is used for access checks and in
 //! Received.
 
-use mail::id::EmailId;
-use mail::recipient::RecipientState;
+use model::id::EmailId;
+use model::recipient::RecipientState;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 
-use mail::recipient::RecipientState;
 use metrics_exporter_prometheus::PrometheusBuilder;
+use model::recipient::RecipientState;
 use pages::console::table::pages;
 use pages::dashboard::table::PageAccess;
 use postrider::config::Config;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mail::destination::{Destination, OperatorSuspension};
-use mail::id::EmailId;
-use mail::recipient::{Recipient, RecipientState};
+use model::destination::{Destination, OperatorSuspension};
+use model::id::EmailId;
+use model::recipient::{Recipient, RecipientState};
 use queue::queue_command::QueueCommand;
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! Basic delivery from SMTP and HTTP: signed, with a return path for each recipient, and visible in the API.
 
-use mail::account::Plan;
-use mail::address::DomainName;
-use mail::email::{EmailRollup, EmailStatus};
-use mail::recipient::{RecipientKind, RecipientState};
+use message::address::DomainName;
+use model::account::Plan;
+use model::email::{EmailRollup, EmailStatus};
+use model::recipient::{RecipientKind, RecipientState};
 use queue::domains::NewDomain;
 use serde_json::json;
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use mail::domain::{SealedSecret, SendingDomain};
-use mail::recipient::RecipientState;
+use model::domain::{SealedSecret, SendingDomain};
+use model::recipient::RecipientState;
 use serde_json::json;
 use store::engine::Batch;
 
@@ -97,7 +97,7 @@ async fn a_retry_is_signed_anew_and_from_disk() {
     domains.rotate_keys(old.account, old.id).await.unwrap();
     let mut zone = ZONE.to_owned();
     for record in domains.facts().required_records(&domain(&world).await) {
-        if record.record_type == mail::domain_setup::RecordType::Txt {
+        if record.record_type == model::domain_setup::RecordType::Txt {
             writeln!(zone, "{}. TXT \"{}\"", record.name, record.value).unwrap();
         }
     }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use mail::domain::SendingDomain;
-use mail::domain_setup::{RecordPurpose, RecordType};
-use mail::recipient::RecipientState;
+use model::domain::SendingDomain;
+use model::domain_setup::{RecordPurpose, RecordType};
+use model::recipient::RecipientState;
 
 use crate::world::sink::Sink;
 use crate::world::{DOMAIN, TestWorld, ZONE};

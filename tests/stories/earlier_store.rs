@@ -12,9 +12,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use mail::recipient::RecipientState;
+use model::recipient::RecipientState;
+use net::clock::Clock;
 use postrider::config::Config;
-use queue::clock::Clock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

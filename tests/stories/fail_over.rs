@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use mail::mta_sts::{CachedMtaStsPolicy, MtaStsPolicy};
-use mail::recipient::RecipientState;
+use message::mta_sts::{CachedMtaStsPolicy, MtaStsPolicy};
+use model::recipient::RecipientState;
 
 use crate::world::sink::Sink;
 use crate::world::{TestWorld, ZONE};

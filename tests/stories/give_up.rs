@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mail::email::{EmailRollup, EmailStatus};
-use mail::event::EventKind;
-use mail::recipient::RecipientState;
+use model::email::{EmailRollup, EmailStatus};
+use model::event::EventKind;
+use model::recipient::RecipientState;
 
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;

@@ -3,11 +3,11 @@
 use std::process::Command;
 use std::time::Duration;
 
-use mail::account::Plan;
-use mail::destination::{Destination, PaceOverride};
-use mail::event::EventKind;
-use mail::id::EmailId;
-use mail::recipient::RecipientState;
+use model::account::Plan;
+use model::destination::{Destination, PaceOverride};
+use model::event::EventKind;
+use model::id::EmailId;
+use model::recipient::RecipientState;
 use postrider::cli::admin::restore;
 use postrider::services::store_options;
 use postrider::{admin, serve};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use mail::address::DomainName;
+use message::address::DomainName;
 use queue::domains::NewDomain;
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ async fn mail_for_a_customer_is_stored_reported_and_readable() {
     let auth = serde_json::json!({"spf": "pass", "dkim": "none", "dmarc": "pass"});
     assert_eq!((&all[0]["auth"], &all[0]["spam_status"]), (&auth, &"not_spam".into()));
     let events =
-        store::event::list(&world.server.store, world.account, id.parse::<mail::id::ReceivedId>().unwrap(), 10);
+        store::event::list(&world.server.store, world.account, id.parse::<model::id::ReceivedId>().unwrap(), 10);
     let events = events.await.unwrap();
     assert_eq!((events.len(), events[0].kind.name()), (1, "email.received"));
     assert_eq!(events[0].detail, all[0], "events and lists show the same");
@@ -272,10 +272,10 @@ async fn a_reply_is_sent_to_reply_to_of_the_header_not_of_the_body() {
 async fn a_full_mailbox_refuses_mail_until_an_email_is_deleted() {
     let world = start_receiving("").await;
     let account = store::account::get(&world.server.store, world.account).await.unwrap().unwrap();
-    let free = |account: &mut mail::account::Account| account.plan = mail::account::Plan::Free;
+    let free = |account: &mut model::account::Account| account.plan = model::account::Plan::Free;
     world.server.provisioning.change_account(&account.email.to_string(), free).await.unwrap();
-    let mut plans = mail::plan::Plans::default();
-    plans.free.storage.set(mail::quota::Noun::ReceivedEmails, Some(1));
+    let mut plans = model::plan::Plans::default();
+    plans.free.storage.set(model::quota::Noun::ReceivedEmails, Some(1));
     world.server.accounts.limits.plans.replace(plans);
     let submit = async || {
         let message = format_message("Ada <ada@far.example>", "");

@@ -1,8 +1,8 @@
 //! Limiting factors and errors: the operator sees what limits a destination and its last error. A local error is never
 //! shown as an SMTP reply.
 
-use mail::event::EventKind;
-use mail::recipient::RecipientState;
+use model::event::EventKind;
+use model::recipient::RecipientState;
 use queue::queue_admin::{LimitingFactor, TopDestination};
 
 use crate::world::sink::Behaviour;

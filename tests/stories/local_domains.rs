@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use mail::recipient::RecipientState;
+use model::recipient::RecipientState;
 use postrider::active_certificates::ActiveCertificates;
 use postrider::certificate::Certificate;
 

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use mail::recipient::RecipientState;
+use model::recipient::RecipientState;
 use postrider::config::log::{LogFormat, filter};
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ async fn failed_authentication_is_logged_with_the_client_address() {
     let lines = Lines::start();
     let mut world = TestWorld::start().await;
     for _ in 0..50 {
-        world.api_key = mail::credential::CredentialSecret::new("rnl_", [b'x'; 32]);
+        world.api_key = model::credential::CredentialSecret::new("rnl_", [b'x'; 32]);
         assert_eq!(world.call("GET", "/account", "").await.0, 401);
     }
     let refused = lines.wait_for("by", "api_key", 1).await;

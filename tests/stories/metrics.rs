@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use mail::recipient::RecipientState;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use model::recipient::RecipientState;
 use postrider::metrics::Scrape;
 
 use crate::world::TestWorld;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use mail::destination::{Destination, OperatorSuspension, PaceOverride, RouteOverride};
-use mail::event::EventKind;
-use mail::id::EmailId;
-use mail::recipient::RecipientState;
-use mail::task_filter::TaskFilter;
+use model::destination::{Destination, OperatorSuspension, PaceOverride, RouteOverride};
+use model::event::EventKind;
+use model::id::EmailId;
+use model::recipient::RecipientState;
+use model::task_filter::TaskFilter;
 use queue::queue_admin::{BulkCommandHandle, CommandProgress, LimitingFactor, WaitCause};
 use queue::queue_command::QueueCommand;
 
@@ -121,7 +121,7 @@ pub(crate) fn to(domain: &str) -> TaskFilter {
     TaskFilter { to: Some(domain.parse().unwrap()), ..TaskFilter::default() }
 }
 
-pub(crate) fn suspend(because: &str) -> impl Fn(&mut mail::destination::DestinationOverrides) {
+pub(crate) fn suspend(because: &str) -> impl Fn(&mut model::destination::DestinationOverrides) {
     let suspension =
         OperatorSuspension { since: jiff::Timestamp::UNIX_EPOCH, until: None, because: Some(because.to_owned()) };
     move |overrides| overrides.suspension = Some(suspension.clone())

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use mail::recipient::RecipientState;
-use mail::user::{SignInLinkKind, SignInLinkToken};
+use model::recipient::RecipientState;
+use model::user::{SignInLinkKind, SignInLinkToken};
 use postrider::{admin, serve};
 use serde_json::Value;
 

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::destination::{Destination, PaceOverride};
-use mail::id::EmailId;
-use mail::recipient::RecipientState;
+use model::destination::{Destination, PaceOverride};
+use model::id::EmailId;
+use model::recipient::RecipientState;
 use postrider::config::Config;
 use queue::queue_admin::WaitCause;
 use queue::queue_command::QueueCommand;

@@ -1,6 +1,6 @@
 //! Reload: settings that can change do so without a restart.
 
-use mail::recipient::RecipientState;
+use model::recipient::RecipientState;
 use postrider::reload;
 
 use crate::world::TestWorld;

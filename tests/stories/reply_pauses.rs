@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use mail::destination::{Destination, PaceOverride};
-use mail::recipient::RecipientState;
-use mail::suppression::SuppressionReason;
+use model::destination::{Destination, PaceOverride};
+use model::recipient::RecipientState;
+use model::suppression::SuppressionReason;
 use postrider::reload;
 use queue::queue_admin::WaitCause;
 use queue::queue_command::QueueCommand;
@@ -90,7 +90,7 @@ async fn reply_rules_turn_permanent_into_temporary_and_back() {
     let events = store::event::list(&world.server.store, world.account, expired, 10).await.unwrap();
     let bounce = &events.last().unwrap().detail["bounce"];
     assert_eq!((&bounce["type"], &bounce["category"]), (&"soft".into(), &"inactive".into()));
-    let target = "gone@other.example".parse::<mail::suppression::SuppressionTarget>().unwrap();
+    let target = "gone@other.example".parse::<model::suppression::SuppressionTarget>().unwrap();
     let found = store::suppression::get(&world.server.store, world.account, &target).await.unwrap().unwrap();
     assert_eq!(found.suppression.reason, SuppressionReason::SoftBounce);
     assert!(found.suppression.expires_at.is_some(), "not permanent");

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use mail::recipient::RecipientState;
+use model::recipient::RecipientState;
 
-use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
-use crate::world::submit;
+use crate::world::{TestWorld, submit};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn notify_success_reports_relayed_mail() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mail::recipient::RecipientState;
+use model::recipient::RecipientState;
 
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;

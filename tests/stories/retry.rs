@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mail::event::EventKind;
-use mail::recipient::RecipientState;
+use model::event::EventKind;
+use model::recipient::RecipientState;
 
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use mail::email::{EmailRollup, EmailStatus};
-use mail::event::EventKind;
-use mail::id::EmailId;
-use mail::recipient::RecipientState;
+use model::email::{EmailRollup, EmailStatus};
+use model::event::EventKind;
+use model::id::EmailId;
+use model::recipient::RecipientState;
 use serde_json::json;
 
 use crate::world::TestWorld;
@@ -42,7 +42,7 @@ async fn a_scheduled_email_is_sent_at_its_time_and_not_before() {
     let received = world.sink.received();
     let message = received[0].content.clone();
     assert!(message.contains("DKIM-Signature:"), "{message}");
-    let date = mail::message::format_date(world.server.clock.now());
+    let date = message::header::format_date(world.server.clock.now());
     assert!(message.contains(&format!("Date: {}", &date[..date.len() - 9])), "{date}: {message}");
     assert!(email.recipients[0].attempts == 1 && email.schedule.is_some());
     let events = store::event::list(&world.server.store, world.account, id, 10).await.unwrap();

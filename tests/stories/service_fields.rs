@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use mail::destination::{Destination, OperatorSuspension};
-use mail::email::{Category, EmailRollup, EmailStatus};
-use mail::id::EmailId;
-use mail::recipient::RecipientState;
-use mail::task::TaskClass;
+use model::destination::{Destination, OperatorSuspension};
+use model::email::{Category, EmailRollup, EmailStatus};
+use model::id::EmailId;
+use model::recipient::RecipientState;
+use model::task::TaskClass;
 use serde_json::json;
 
 use crate::world::TestWorld;

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use mail::id::EmailId;
-use mail::pool::WarmUpOverride;
-use mail::recipient::RecipientState;
-use mail::slug::PoolName;
+use model::id::EmailId;
+use model::pool::WarmUpOverride;
+use model::recipient::RecipientState;
+use model::slug::PoolName;
 use queue::queue_admin::WaitCause;
 use serde_json::json;
 

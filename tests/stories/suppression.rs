@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mail::email::Category;
-use mail::id::EmailId;
-use mail::suppression::{BlockReason, Suppression, SuppressionReason, SuppressionSource};
+use model::email::Category;
+use model::id::EmailId;
+use model::suppression::{BlockReason, Suppression, SuppressionReason, SuppressionSource};
 use store::suppression::find_blocked;
 
 use crate::world::TestWorld;
@@ -124,11 +124,11 @@ async fn a_list_is_imported_by_the_running_server() {
     let world = TestWorld::start().await;
     let mut batch = store::engine::Batch::intake();
     let now = world.server.clock.now();
-    let import = mail::import::SuppressionImport {
-        id: mail::id::ImportId::new(now, 1),
+    let import = model::import::SuppressionImport {
+        id: model::id::ImportId::new(now, 1),
         account: world.account,
-        status: mail::import::ImportStatus::Queued,
-        counts: mail::import::ImportCounts { total: 1, ..Default::default() },
+        status: model::import::ImportStatus::Queued,
+        counts: model::import::ImportCounts { total: 1, ..Default::default() },
         place: (0, 1),
         errors: Vec::new(),
         created_at: now,
@@ -141,7 +141,7 @@ async fn a_list_is_imported_by_the_running_server() {
     let read = async {
         loop {
             let found = store::suppression_import::get(&world.server.store, world.account, import.id).await.unwrap();
-            if found.unwrap().import.status == mail::import::ImportStatus::Completed {
+            if found.unwrap().import.status == model::import::ImportStatus::Completed {
                 return;
             }
             tokio::task::yield_now().await;

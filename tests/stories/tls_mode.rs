@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mail::domain::TlsMode;
-use mail::outcome::AttemptPhase;
-use mail::recipient::RecipientState;
+use message::outcome::AttemptPhase;
+use model::domain::TlsMode;
+use model::recipient::RecipientState;
 
 use crate::world::sink::Sink;
 use crate::world::{DOMAIN, TestWorld};
@@ -12,7 +12,7 @@ use crate::world::{DOMAIN, TestWorld};
 async fn set_tls_mode(world: &TestWorld, mode: TlsMode) {
     let name = DOMAIN.parse().unwrap();
     let domain = store::domain::find_by_name(&world.server.store, &name).await.unwrap().unwrap();
-    let change = |domain: &mut mail::domain::SendingDomain| domain.delivery.tls_mode = mode;
+    let change = |domain: &mut model::domain::SendingDomain| domain.delivery.tls_mode = mode;
     world.server.accounts.domains.change(domain.account, domain.id, change).await.unwrap();
     // The sending identity is cached for one second.
     world.server.clock.advance(Duration::from_secs(2));

@@ -7,8 +7,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use mail::recipient::RecipientState;
-use mail::tls_report::{AppliedTlsPolicy, Day, ReportSendState, ReportState, TlsResultType};
+use message::tls_report::{AppliedTlsPolicy, Day, TlsResultType};
+use model::recipient::RecipientState;
+use model::tls_report_delivery::{ReportSendState, ReportState};
 use postrider::config::Config;
 use serde_json::Value;
 use store::tls_daily_stats::StoredTlsStats;
@@ -151,7 +152,7 @@ async fn without_a_contact_days_are_counted_and_nothing_is_sent() {
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_of_all_nodes_are_added_and_one_node_reports() {
     let server = Server::start(&[]);
-    let contact: mail::address::Address = "postmaster@acme.example".parse().unwrap();
+    let contact: message::address::Address = "postmaster@acme.example".parse().unwrap();
     let change = |_, config: &mut Config| config.delivery.tls_report_contact = Some(contact.clone());
     let [first, second] = nodes(&server, change).await;
     first.names.set(&zone());

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use mail::account::Plan;
-use mail::id::EmailId;
-use mail::recipient::RecipientState;
+use model::account::Plan;
+use model::id::EmailId;
+use model::recipient::RecipientState;
 use postrider::config::{Config, OnOff};
 use serde_json::json;
 
@@ -155,7 +155,7 @@ async fn the_plan_cap_holds_across_both_nodes() {
     const FIRST: u64 = 8;
     let server = Server::start(&[]);
     let nodes = nodes(&server, |_, config| config.plans.free.emails_per_day = Some(CAP)).await;
-    let free = |account: &mut mail::account::Account| account.plan = Plan::Free;
+    let free = |account: &mut model::account::Account| account.plan = Plan::Free;
     nodes[0].server.provisioning.change_account(OWNER, free).await.unwrap();
     for _ in 0..FIRST {
         assert!(send(&nodes[0]).await);

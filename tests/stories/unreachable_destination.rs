@@ -4,9 +4,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use mail::event::EventKind;
-use mail::id::EmailId;
-use mail::recipient::RecipientState;
+use model::event::EventKind;
+use model::id::EmailId;
+use model::recipient::RecipientState;
 use store::email::EmailWithRecipients;
 
 use crate::world::TestWorld;

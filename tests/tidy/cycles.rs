@@ -16,8 +16,9 @@ use super::tree::{Finding, Tree, code};
 /// The largest import cycle of each member of the workspace and of the root package, in files. At most 5; a number here
 /// is never raised.
 const LARGEST_CYCLE: &[(&str, usize)] = &[
-    ("mail", 5),
-    ("proxy", 1),
+    ("model/message", 3),
+    ("model", 5),
+    ("net", 1),
     ("schema-derive", 1),
     ("schema", 1),
     ("store", 4),
@@ -28,6 +29,7 @@ const LARGEST_CYCLE: &[(&str, usize)] = &[
     ("smtp", 5),
     ("html", 2),
     ("mjml", 1),
+    ("api/httpd", 1),
     ("api", 1),
     ("explain", 3),
     ("mcp", 1),

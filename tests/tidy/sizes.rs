@@ -18,7 +18,7 @@ const EXCEPTIONS: &[Exception] = &[
         why: "a table of bad requests, one a line",
     },
     Exception {
-        file: "mail/src/public_ip.rs",
+        file: "model/src/public_ip.rs",
         function: "special_purpose_addresses_are_not_public",
         lines_max: 120,
         why: "a table of addresses, one a line",

@@ -5,8 +5,8 @@
 
 use dns::resolver::{Resolver, ResolverSettings};
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::domain_setup::{DomainRecord, RecordPurpose, RecordType};
+use message::address::DomainName;
+use model::domain_setup::{DomainRecord, RecordPurpose, RecordType};
 
 /// Any time will do: no test of these records depends on it.
 pub(crate) const NOW: Timestamp = Timestamp::UNIX_EPOCH;

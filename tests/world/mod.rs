@@ -14,10 +14,10 @@ use std::net::SocketAddr;
 use std::sync::Once;
 use std::time::Duration;
 
-use mail::account::Plan;
-use mail::address::DomainName;
-use mail::credential::CredentialSecret;
-use mail::id::{AccountId, EmailId};
+use message::address::DomainName;
+use model::account::Plan;
+use model::credential::CredentialSecret;
+use model::id::{AccountId, EmailId};
 use postrider::active_certificates::ActiveCertificates;
 use postrider::certificate::Certificate;
 use postrider::config::{self, Config, SecretString, StoreEngine};
@@ -224,7 +224,7 @@ impl TestWorld {
 
     /// Suspends the account or lifts the suspension.
     pub async fn suspend(&self, suspended: bool) {
-        let change = |account: &mut mail::account::Account| account.suspended = suspended;
+        let change = |account: &mut model::account::Account| account.suspended = suspended;
         self.server.provisioning.change_account(&self.account.to_string(), change).await.unwrap();
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use mail::id::EmailId;
+use model::id::EmailId;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 

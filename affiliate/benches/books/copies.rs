@@ -7,13 +7,13 @@ use affiliate::context::no_extension;
 use affiliate::ledger::ingest::IngestOutcome;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
 use jiff::Timestamp;
-use mail::affiliate::commission::{Commission, CommissionOrigin, CommissionState, FreezeReasons};
-use mail::affiliate::money::Currency;
-use mail::affiliate::referral::{
+use model::affiliate::commission::{Commission, CommissionOrigin, CommissionState, FreezeReasons};
+use model::affiliate::money::Currency;
+use model::affiliate::referral::{
     FraudFlag, Referral, ReferralRejection, ReferralReview, ReferralSource, ReferralStatus, RejectReason, ReviewStatus,
 };
-use mail::id::CommissionId;
-use queue::clock::Clock;
+use model::id::CommissionId;
+use net::clock::Clock;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use store::affiliate::processor_state::{self, ProcessorObjectKind, StoredProcessorObject};
@@ -262,7 +262,7 @@ impl Copier<'_> {
 }
 
 /// Returns the payout that contains lines of a partner.
-pub(crate) fn payout_id(scale: &Scale, (run, partner, currency): PayoutKey) -> mail::id::PayoutId {
+pub(crate) fn payout_id(scale: &Scale, (run, partner, currency): PayoutKey) -> model::id::PayoutId {
     scale.payout_id(run, partner, u64::from(currency.as_str() == "eur"))
 }
 

@@ -2,9 +2,9 @@
 
 use affiliate::service::{AffiliateService, Ledger};
 use jiff::Timestamp;
-use mail::id::AccountId;
-use queue::clock::Clock;
-use queue::entropy::Entropy;
+use model::id::AccountId;
+use net::clock::Clock;
+use net::entropy::Entropy;
 use queue::subsystems::{AccountSubsystems, Subsystems, idle};
 use store::engine::Store;
 

@@ -1,16 +1,16 @@
 //! The program, its campaigns, partners with links, and recent processor events.
 
 use jiff::Timestamp;
-use mail::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
-use mail::affiliate::money::BasisPoints;
-use mail::affiliate::partner::{
+use model::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
+use model::affiliate::money::BasisPoints;
+use model::affiliate::partner::{
     LINKS_MAX, Partner, PartnerLink, PartnerLinkToken, PartnerSource, PartnerStatus, PayoutDestination,
 };
-use mail::affiliate::program::{
+use model::affiliate::program::{
     AffiliateProgram, PaymentProcessor, PayoutMethod, ProcessorMode, ProgramSettings, ProgramStatus,
 };
-use mail::domain::SealedSecret;
-use mail::id::{CampaignId, PartnerLinkId, ProgramId};
+use model::domain::SealedSecret;
+use model::id::{CampaignId, PartnerLinkId, ProgramId};
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, StoredProcessorEvent};
 use store::affiliate::{campaign, partner, partner_link, program};
 use store::engine::Batch;

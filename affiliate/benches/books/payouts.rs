@@ -4,9 +4,9 @@ use affiliate::context::no_extension;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use mail::affiliate::payout::{Payout, PayoutRun, PayoutRunStatus, PayoutState, TransferAttempts};
-use mail::affiliate::program::PayoutMethod;
-use mail::id::PayoutId;
+use model::affiliate::payout::{Payout, PayoutRun, PayoutRunStatus, PayoutState, TransferAttempts};
+use model::affiliate::program::PayoutMethod;
+use model::id::PayoutId;
 use store::affiliate::{payout, payout_run};
 use store::engine::Batch;
 
@@ -119,6 +119,6 @@ pub(crate) async fn write(fixture: &Fixture, scale: &Scale, written: &Written) -
     let reasons = drafted.skipped.iter().take(5).collect::<Vec<_>>();
     let run = drafted.run.unwrap_or_else(|| panic!("the run has no payouts: {reasons:?}"));
     payouts += usize::try_from(run.payouts).unwrap();
-    let until = queue::clock::Clock::default().now();
+    let until = net::clock::Clock::default().now();
     Drafted { payouts, run, until }
 }

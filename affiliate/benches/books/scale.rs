@@ -1,9 +1,9 @@
 //! Size of the generated data; all rows are derived from a number.
 
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::commission::CommissionLevel;
-use mail::affiliate::partner::PartnerStatus;
-use mail::id::{PartnerId, PayoutId, PayoutRunId, ReferralId};
+use model::affiliate::commission::CommissionLevel;
+use model::affiliate::partner::PartnerStatus;
+use model::id::{PartnerId, PayoutId, PayoutRunId, ReferralId};
 
 /// Age of the oldest data in days.
 const DAYS: i64 = 5 * 365;

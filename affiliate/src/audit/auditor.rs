@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use mail::affiliate::program::AffiliateProgram;
-use mail::id::{AccountId, PayoutId, ReferralId};
+use model::affiliate::program::AffiliateProgram;
+use model::id::{AccountId, PayoutId, ReferralId};
 use store::affiliate::listing::{ListPage, ListPageRequest};
 
 use super::report::{AuditCounts, Invariant, VIOLATIONS_MAX, Violation};

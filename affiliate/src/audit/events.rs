@@ -5,7 +5,7 @@
 //!
 //! # Limits
 //!
-//! - Objects without a change within the event retention ([`mail::event::RETENTION`]) are not checked. For older changes
+//! - Objects without a change within the event retention ([`model::event::RETENTION`]) are not checked. For older changes
 //!   of others, the audit only checks that no event is duplicated.
 //! - The latter holds for everything since the start of a silent back-fill: no row records which changes were silent.
 //! - Only the last change of a kind is checked: a commission that was reversed, reinstated and reversed again stores
@@ -13,12 +13,12 @@
 //! - Later status changes of a partner are not checked: the row does not store which event belongs to them.
 
 use jiff::Timestamp;
-use mail::affiliate::commission::{Commission, CommissionState};
-use mail::affiliate::partner::Partner;
-use mail::affiliate::payout::{Payout, PayoutState};
-use mail::affiliate::referral::Referral;
-use mail::event::{EventKind, Subject};
-use mail::id::AccountId;
+use model::affiliate::commission::{Commission, CommissionState};
+use model::affiliate::partner::Partner;
+use model::affiliate::payout::{Payout, PayoutState};
+use model::affiliate::referral::Referral;
+use model::event::{EventKind, Subject};
+use model::id::AccountId;
 use store::affiliate::backfill;
 
 use super::auditor::{AuditedPeriod, Auditor};
@@ -40,7 +40,7 @@ enum EventTime {
 
 /// Computes the audited period: from the event retention to the first silent back-fill.
 pub(super) async fn audited_period(context: &Context, account: AccountId) -> Result<AuditedPeriod> {
-    let from = context.now().checked_sub(mail::event::RETENTION).unwrap_or(Timestamp::MIN);
+    let from = context.now().checked_sub(model::event::RETENTION).unwrap_or(Timestamp::MIN);
     let until = backfill::silent_since(&context.store, account).await?;
     Ok(AuditedPeriod { from, until })
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use mail::affiliate::arithmetic::rate::RateShare;
-use mail::affiliate::commission::{Commission, CommissionLevel, CommissionState};
-use mail::affiliate::recompute::ReferralBar;
-use mail::affiliate::referral::{Referral, RejectReason};
-use mail::id::ReferralId;
+use model::affiliate::arithmetic::rate::RateShare;
+use model::affiliate::commission::{Commission, CommissionLevel, CommissionState};
+use model::affiliate::recompute::ReferralBar;
+use model::affiliate::referral::{Referral, RejectReason};
+use model::id::ReferralId;
 use store::affiliate::processor_state::{self, ProcessorObjectKind};
 use store::affiliate::referral::ReferralClaim;
 use store::affiliate::{commission, referral};

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use mail::affiliate::balance::{Balance, BalancePart};
-use mail::affiliate::money::Currency;
-use mail::affiliate::partner::Partner;
-use mail::id::PartnerId;
+use model::affiliate::balance::{Balance, BalancePart};
+use model::affiliate::money::Currency;
+use model::affiliate::partner::Partner;
+use model::id::PartnerId;
 use store::affiliate::referral_counts::ReferralCountsByLink;
 use store::affiliate::{campaign, commission, customer_counts, partner, partner_link, referral};
 
@@ -19,7 +19,7 @@ use crate::ledger::unit_of_work::is_paying;
 pub(super) async fn partners(audit: &mut Auditor<'_>) -> Result<()> {
     let (store, account) = (&audit.context.store, audit.account());
     let has_default = match audit.program.default_campaign {
-        None => audit.program.status == mail::affiliate::program::ProgramStatus::Setup,
+        None => audit.program.status == model::affiliate::program::ProgramStatus::Setup,
         Some(id) => campaign::get(store, account, id).await?.is_some(),
     };
     let program = audit.program.id;

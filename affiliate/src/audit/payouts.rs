@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use mail::affiliate::commission::{Commission, CommissionState};
-use mail::affiliate::money::Currency;
-use mail::affiliate::payout::{Payout, PayoutRun, PayoutRunPhase, PayoutRunStatus, PayoutState};
+use model::affiliate::commission::{Commission, CommissionState};
+use model::affiliate::money::Currency;
+use model::affiliate::payout::{Payout, PayoutRun, PayoutRunPhase, PayoutRunStatus, PayoutState};
 use store::affiliate::{adjustment, commission, payout, payout_run};
 
 use super::auditor::{Auditor, PAGE_ROWS, REMEMBERED_MAX, next_page};

@@ -8,7 +8,7 @@ use crate::api_timestamp::ApiTimestamp;
 /// Maximum number of reported violations.
 pub const VIOLATIONS_MAX: usize = 1_000;
 
-mail::words! {
+model::words! {
     /// An invariant of the ledger.
     Invariant {
         /// One line per invoice and level, one bounty per referral.
@@ -97,7 +97,7 @@ pub struct AuditCounts {
     pub payouts: usize,
 }
 
-mail::words! {
+model::words! {
     /// The state of an audit.
     AuditStatus {
         /// The audit has not ended.

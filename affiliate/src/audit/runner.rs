@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::{Either, select};
 use jiff::{SignedDuration, Timestamp};
-use mail::id::{AccountId, CommissionId, PartnerId, PayoutRunId, ReferralId};
+use model::id::{AccountId, CommissionId, PartnerId, PayoutRunId, ReferralId};
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{commission, partner, payout_run, program, referral};
 use store::engine::ReadError;

@@ -2,9 +2,9 @@
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::affiliate::payout::PayoutState;
-use mail::affiliate::program::PayoutMethod;
-use mail::affiliate::referral::ReferralSource;
+use model::affiliate::payout::PayoutState;
+use model::affiliate::program::PayoutMethod;
+use model::affiliate::referral::ReferralSource;
 use store::affiliate::{partner, payout};
 
 use super::attribution::{Buyer, link_by_hints, recheck_customer_address};
@@ -121,7 +121,7 @@ async fn apply_sale(work: &mut UnitOfWork, id: &str) -> Result<()> {
     let Some(customer) = &paid.customer else { return Ok(()) };
     work.processor.index_invoice(customer, id).await?;
     work.touched.customers.insert(customer.clone());
-    if mail::affiliate::arithmetic::base::commissionable_base(&paid.sale)?.is_some() {
+    if model::affiliate::arithmetic::base::commissionable_base(&paid.sale)?.is_some() {
         work.processor.customer(customer).await?.apply_payment(paid.sale.paid_at);
     }
     Ok(())

@@ -10,11 +10,11 @@
 //! customers: a person who checks out again as a new customer is linked by the same rules, at any time.
 
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::affiliate::program::ProgramStatus;
-use mail::affiliate::referral::{Referral, ReferralSource, RejectReason};
-use mail::affiliate::visit::{PartnerVisit, REFERRALS_MAX};
-use mail::id::{ReferralId, VisitId};
+use message::address::Address;
+use model::affiliate::program::ProgramStatus;
+use model::affiliate::referral::{Referral, ReferralSource, RejectReason};
+use model::affiliate::visit::{PartnerVisit, REFERRALS_MAX};
+use model::id::{ReferralId, VisitId};
 use store::affiliate::visit::{self, VisitorIdentity};
 
 use super::leads::{assign_customer, enrol};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use mail::affiliate::balance::Balance;
-use mail::affiliate::money::Currency;
+use model::affiliate::balance::Balance;
+use model::affiliate::money::Currency;
 use store::affiliate::balance::Balances;
 use store::affiliate::referral_counts::ReferralCountsByLink;
 use store::affiliate::sums::{self, FoldedSums, PartnerKey};

@@ -1,14 +1,14 @@
 //! Fraud review: flags on a new lead that freeze it until the owner decides.
 //!
-//! Flags computed from addresses are in `mail/src/affiliate/fraud_checks.rs`. This file computes the flags that need
+//! Flags computed from addresses are in `model/src/affiliate/fraud_checks.rs`. This file computes the flags that need
 //! stored data: the partner's rate of referrals, its networks, and shared payout destinations.
 
 use jiff::{SignedDuration, Timestamp};
-use mail::address::Address;
-use mail::affiliate::arithmetic::ArithmeticError;
-use mail::affiliate::fraud_checks::{is_company_address, is_disposable};
-use mail::affiliate::partner::Partner;
-use mail::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
+use message::address::Address;
+use model::affiliate::arithmetic::ArithmeticError;
+use model::affiliate::fraud_checks::{is_company_address, is_disposable};
+use model::affiliate::partner::Partner;
+use model::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
 use store::affiliate::{commission, partner, referral, self_referral_guard};
 
 use super::prospect::Prospect;

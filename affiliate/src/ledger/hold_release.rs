@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::commission::ReconciliationState;
-use mail::event::EventKind;
-use mail::id::{AccountId, CommissionId};
+use model::affiliate::commission::ReconciliationState;
+use model::event::EventKind;
+use model::id::{AccountId, CommissionId};
 use store::affiliate::commission::{self, DueCommission};
 use store::engine::Batch;
 use store::retry_on_conflict;

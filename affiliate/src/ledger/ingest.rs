@@ -7,8 +7,8 @@
 use aws_lc_rs::digest;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::affiliate::program::{AffiliateProgram, ProcessorMode};
-use mail::id::AccountId;
+use model::affiliate::program::{AffiliateProgram, ProcessorMode};
+use model::id::AccountId;
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, StoredProcessorEvent};
 use store::affiliate::program;
 use store::engine::Batch;

@@ -8,16 +8,16 @@
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::affiliate::partner::Partner;
-use mail::affiliate::periods;
-use mail::affiliate::recompute::{self, LeadInput, ProgramRules, ReferralBar};
-use mail::affiliate::referral::{
+use message::address::Address;
+use model::affiliate::partner::Partner;
+use model::affiliate::periods;
+use model::affiliate::recompute::{self, LeadInput, ProgramRules, ReferralBar};
+use model::affiliate::referral::{
     FraudFlag, Referral, ReferralActivity, ReferralBlock, ReferralRejection, ReferralStatus, RejectReason,
 };
-use mail::affiliate::visit::PartnerVisit;
-use mail::event::EventKind;
-use mail::id::{CommissionId, ReferralId};
+use model::affiliate::visit::PartnerVisit;
+use model::event::EventKind;
+use model::id::{CommissionId, ReferralId};
 use store::affiliate::limit_guard::LimitGuard;
 use store::affiliate::self_referral_guard;
 

@@ -1,13 +1,13 @@
 //! Manual operations of the owner and the API on commissions and referrals.
 
-use mail::affiliate::commission::{Commission, CommissionState, ReversalReason};
-use mail::affiliate::recompute::ReferralBar;
-use mail::affiliate::referral::{
+use model::affiliate::commission::{Commission, CommissionState, ReversalReason};
+use model::affiliate::recompute::ReferralBar;
+use model::affiliate::referral::{
     Referral, ReferralRejection, ReferralReview, ReferralStatus, RejectReason, ReviewStatus,
 };
-use mail::affiliate::sale::SaleReturns;
-use mail::event::EventKind;
-use mail::id::{AccountId, CommissionId, ReferralId};
+use model::affiliate::sale::SaleReturns;
+use model::event::EventKind;
+use model::id::{AccountId, CommissionId, ReferralId};
 use store::engine::Batch;
 use store::retry_on_conflict;
 

@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use mail::address::Address;
-use mail::affiliate::arithmetic::person::is_same_person;
-use mail::affiliate::partner::Partner;
-use mail::affiliate::referral::ReferralSource;
-use mail::affiliate::visit::PartnerVisit;
-use mail::id::PartnerLinkId;
+use message::address::Address;
+use model::affiliate::arithmetic::person::is_same_person;
+use model::affiliate::partner::Partner;
+use model::affiliate::referral::ReferralSource;
+use model::affiliate::visit::PartnerVisit;
+use model::id::PartnerLinkId;
 
 /// A person whom a partner referred and who has no referral yet.
 #[derive(Debug, Clone)]

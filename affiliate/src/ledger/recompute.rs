@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::BoxFuture;
-use mail::address::Address;
-use mail::affiliate::arithmetic::ArithmeticError;
-use mail::affiliate::campaign::Campaign;
-use mail::affiliate::commission::{Commission, CommissionLevel};
-use mail::affiliate::partner::Partner;
-use mail::affiliate::payout::LineCursor;
-use mail::affiliate::recompute::{
+use message::address::Address;
+use model::affiliate::arithmetic::ArithmeticError;
+use model::affiliate::campaign::Campaign;
+use model::affiliate::commission::{Commission, CommissionLevel};
+use model::affiliate::partner::Partner;
+use model::affiliate::payout::LineCursor;
+use model::affiliate::recompute::{
     self, AccrualStatus, CustomerInput, InvoiceInput, LedgerLine, LineChange, LineUpdate, NoCommission, ProgramRules,
     RecomputeFacts, RecomputeOutcome, RecruiterInput, SaleWorth, SellerInput,
 };
-use mail::affiliate::referral::{Referral, ReferralBlock};
-use mail::affiliate::sale::{Sale, SaleReturns};
-use mail::event::EventKind;
-use mail::id::{AdjustmentId, CommissionId, PartnerId, ReferralId};
+use model::affiliate::referral::{Referral, ReferralBlock};
+use model::affiliate::sale::{Sale, SaleReturns};
+use model::event::EventKind;
+use model::id::{AdjustmentId, CommissionId, PartnerId, ReferralId};
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{commission, processor_state};
 
@@ -379,7 +379,7 @@ impl RecomputeInput {
                 accrual: AccrualStatus::Outside,
                 campaign: self.campaign.id,
                 campaign_rev: self.campaign.rev,
-                offer: mail::affiliate::arithmetic::rate::RateOffer {
+                offer: model::affiliate::arithmetic::rate::RateOffer {
                     terms: &self.campaign.terms,
                     commission_override: None,
                     paying_customers,

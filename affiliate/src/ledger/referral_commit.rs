@@ -1,10 +1,10 @@
 //! Commits of one referral: a new lead, a further customer, or the email of a buyer.
 
-use mail::address::Address;
-use mail::affiliate::partner::Partner;
-use mail::affiliate::program::AffiliateProgram;
-use mail::affiliate::referral::Referral;
-use mail::affiliate::visit::PartnerVisit;
+use message::address::Address;
+use model::affiliate::partner::Partner;
+use model::affiliate::program::AffiliateProgram;
+use model::affiliate::referral::Referral;
+use model::affiliate::visit::PartnerVisit;
 use store::engine::Batch;
 
 use super::attribution::link_customer;

@@ -12,13 +12,13 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::BoxFuture;
-use mail::affiliate::arithmetic::ArithmeticError;
-use mail::affiliate::commission::{Commission, CommissionState};
-use mail::affiliate::partner::{Partner, PayoutDestination};
-use mail::affiliate::partner_email::PartnerEmailKind;
-use mail::affiliate::payout::{LineCursor, Payout, PayoutRunPhase, PayoutState, SkipReason, SkippedPartner};
-use mail::event::EventKind;
-use mail::id::{PartnerId, PayoutId};
+use model::affiliate::arithmetic::ArithmeticError;
+use model::affiliate::commission::{Commission, CommissionState};
+use model::affiliate::partner::{Partner, PayoutDestination};
+use model::affiliate::partner_email::PartnerEmailKind;
+use model::affiliate::payout::{LineCursor, Payout, PayoutRunPhase, PayoutState, SkipReason, SkippedPartner};
+use model::event::EventKind;
+use model::id::{PartnerId, PayoutId};
 use store::affiliate::commission;
 use store::affiliate::payout_job::PayoutJob;
 

@@ -11,15 +11,15 @@ mod tracked_rows;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use mail::affiliate::campaign::Campaign;
-use mail::affiliate::commission::{Commission, CommissionState};
-use mail::affiliate::partner::Partner;
-use mail::affiliate::partner_email::{PartnerEmail, PartnerEmailKind};
-use mail::affiliate::program::{AffiliateProgram, PaymentProcessor};
-use mail::affiliate::referral::Referral;
-use mail::affiliate::visit::PartnerVisit;
-use mail::event::EventKind;
-use mail::id::{AccountId, CampaignId, CommissionId, EventId, PartnerId, PayoutId, ReferralId, VisitId};
+use model::affiliate::campaign::Campaign;
+use model::affiliate::commission::{Commission, CommissionState};
+use model::affiliate::partner::Partner;
+use model::affiliate::partner_email::{PartnerEmail, PartnerEmailKind};
+use model::affiliate::program::{AffiliateProgram, PaymentProcessor};
+use model::affiliate::referral::Referral;
+use model::affiliate::visit::PartnerVisit;
+use model::event::EventKind;
+use model::id::{AccountId, CampaignId, CommissionId, EventId, PartnerId, PayoutId, ReferralId, VisitId};
 use store::affiliate::{campaign, commission, partner, partner_email, partner_link, program, visit};
 use store::engine::{Batch, ReadError};
 

@@ -8,11 +8,11 @@
 
 use std::fmt::Write as _;
 
-use mail::address::{Address, DomainName};
-use mail::affiliate::money::Currency;
-use mail::affiliate::partner_email::PartnerEmailKind;
-use mail::affiliate::program::PayoutMethod;
-use mail::system_email::SystemEmail;
+use message::address::{Address, DomainName};
+use model::affiliate::money::Currency;
+use model::affiliate::partner_email::PartnerEmailKind;
+use model::affiliate::program::PayoutMethod;
+use model::system_email::SystemEmail;
 
 /// Values that the texts insert.
 #[derive(Debug, Clone)]
@@ -373,7 +373,7 @@ mod tests {
         const EVIL: &str = "Pay http://evil.example now";
         let evil = || EVIL.to_owned();
         let facts = EmailFacts { site: evil(), website_url: evil(), ..facts() };
-        let (method, payout) = (PayoutMethod::Bank, mail::id::PayoutId::from_bytes([1; 16]));
+        let (method, payout) = (PayoutMethod::Bank, model::id::PayoutId::from_bytes([1; 16]));
         let host: DomainName = "shop.example".parse().unwrap();
         for kind in [
             PartnerEmailKind::Welcome,
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn emails_have_the_same_content_in_text_and_html() {
-        let payout = mail::id::PayoutId::from_bytes([1; 16]);
+        let payout = model::id::PayoutId::from_bytes([1; 16]);
         let reason = Some("<b>Too</b> few\nreaders".to_owned());
         let method = PayoutMethod::Bank;
         let table = [

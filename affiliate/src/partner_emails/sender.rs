@@ -10,13 +10,13 @@
 
 use std::sync::Arc;
 
-use mail::account::{AccessLevel, Account};
-use mail::address::{Address, DomainName};
-use mail::affiliate::partner::{Partner, PartnerSource};
-use mail::affiliate::partner_email::{PartnerEmail, PartnerEmailKind};
-use mail::affiliate::program::AffiliateProgram;
-use mail::domain::DomainState;
-use mail::id::{AccountId, EventId, PartnerId};
+use message::address::{Address, DomainName};
+use model::account::{AccessLevel, Account};
+use model::affiliate::partner::{Partner, PartnerSource};
+use model::affiliate::partner_email::{PartnerEmail, PartnerEmailKind};
+use model::affiliate::program::AffiliateProgram;
+use model::domain::DomainState;
+use model::id::{AccountId, EventId, PartnerId};
 use queue::sender_authorization::SenderAuthorization;
 use store::affiliate::partner_email;
 use store::engine::{Batch, ReadError};

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use dns::secrets::Vault;
-use mail::address::Address;
-use mail::affiliate::money::BasisPoints;
-use mail::affiliate::partner::{
+use message::address::Address;
+use model::affiliate::money::BasisPoints;
+use model::affiliate::partner::{
     Partner, PartnerAction, PartnerLink, PartnerLinkToken, PartnerSource, PartnerStatus, PayoutDestination,
 };
-use mail::affiliate::partner_email::PartnerEmailKind;
-use mail::affiliate::payout::SkipReason;
-use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
-use mail::event::EventKind;
-use mail::id::{AccountId, PartnerId, PartnerLinkId};
-use mail::quota::Noun as Quota;
+use model::affiliate::partner_email::PartnerEmailKind;
+use model::affiliate::payout::SkipReason;
+use model::affiliate::program::{AffiliateProgram, PayoutMethod};
+use model::event::EventKind;
+use model::id::{AccountId, PartnerId, PartnerLinkId};
+use model::quota::Noun as Quota;
 use queue::storage_quota::{StorageQuotaTracker, StorageReservation};
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::payout_job::PayoutJob;
@@ -254,11 +254,11 @@ impl Partners {
         draft: &PartnerDraft,
         id: PartnerId,
         account: AccountId,
-        campaign: mail::id::CampaignId,
+        campaign: model::id::CampaignId,
         primary_link: PartnerLinkId,
     ) -> Result<Partner> {
         let now = self.context.now();
-        let secret = mail::webhook::format_secret(&self.context.entropy.secret());
+        let secret = model::webhook::format_secret(&self.context.entropy.secret());
         let payout = draft.paypal_email.as_ref().map(|email| PayoutDestination {
             method: PayoutMethod::Paypal,
             destination: email.to_string(),

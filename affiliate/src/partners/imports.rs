@@ -1,7 +1,7 @@
 //! Partner import from CSV: the whole list is planned first, then each partner is created in a commit of its own.
 //!
 //! ```text
-//! CSV ─► rows (mail::affiliate::partner_list) ─► [plan_import]: who joins with which token, which rows are skipped
+//! CSV ─► rows (model::affiliate::partner_list) ─► [plan_import]: who joins with which token, which rows are skipped
 //!                                                  └─ unless a dry run ─► one commit each, with events and email
 //! ```
 //!
@@ -10,10 +10,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::{self, StreamExt as _};
-use mail::address::Address;
-use mail::affiliate::partner::{Partner, PartnerLinkToken, PartnerSource};
-use mail::affiliate::partner_import::{ImportedPartner, PartnerImport, PartnerImportRow};
-use mail::id::{AccountId, PartnerId};
+use message::address::Address;
+use model::affiliate::partner::{Partner, PartnerLinkToken, PartnerSource};
+use model::affiliate::partner_import::{ImportedPartner, PartnerImport, PartnerImportRow};
+use model::id::{AccountId, PartnerId};
 use schema::ToSchema;
 use serde::Serialize;
 use store::affiliate::{partner, partner_link};

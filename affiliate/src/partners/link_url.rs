@@ -1,6 +1,6 @@
 //! Address of a partner link: a page of the program's website, with the link's token.
 
-use mail::affiliate::partner::PartnerLink;
+use model::affiliate::partner::PartnerLink;
 use url::{Url, form_urlencoded};
 
 /// Query parameter that carries the token.
@@ -50,8 +50,8 @@ pub(crate) fn parse_destination(website_url: &str, text: &str) -> Result<Url, St
 mod tests {
     use super::*;
     use jiff::Timestamp;
-    use mail::affiliate::partner::PartnerLinkToken;
-    use mail::id::{AccountId, PartnerId, PartnerLinkId};
+    use model::affiliate::partner::PartnerLinkToken;
+    use model::id::{AccountId, PartnerId, PartnerLinkId};
 
     fn link(destination: Option<&str>) -> PartnerLink {
         PartnerLink {

@@ -1,9 +1,9 @@
 //! Partner links: addresses on the program's website, and allocation of tokens.
 
-use mail::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, PartnerLinkToken};
-use mail::affiliate::program::AffiliateProgram;
-use mail::event::EventKind;
-use mail::id::{AccountId, PartnerId, PartnerLinkId};
+use model::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, PartnerLinkToken};
+use model::affiliate::program::AffiliateProgram;
+use model::event::EventKind;
+use model::id::{AccountId, PartnerId, PartnerLinkId};
 use store::affiliate::limit_guard::LimitGuard;
 use store::affiliate::partner_link::{self, FreeToken};
 use store::engine::{Batch, Key};

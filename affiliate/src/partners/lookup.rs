@@ -2,17 +2,16 @@
 
 use std::borrow::Cow;
 
-use mail::affiliate::partner::{Partner, PartnerLink, PartnerLinkToken, PartnerStatus};
-use mail::affiliate::program::AffiliateProgram;
-use mail::event::EventKind;
-use mail::id::{AccountId, PartnerId};
+use model::affiliate::partner::{Partner, PartnerLink, PartnerLinkToken, PartnerStatus};
+use model::affiliate::program::AffiliateProgram;
+use model::event::EventKind;
+use model::id::{AccountId, PartnerId};
 use store::affiliate::{partner, partner_link};
 use store::engine::{Batch, ReadError};
 
 use crate::api_objects::PartnerObject;
 use crate::context::Context;
-use crate::error::{AffiliateError, AffiliateNoun};
-use crate::error::{MailWarning, Result};
+use crate::error::{AffiliateError, AffiliateNoun, MailWarning, Result};
 use crate::events::EventBuilder;
 use crate::program::lookup::Programs;
 

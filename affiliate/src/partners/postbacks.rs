@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use dns::secrets::Vault;
 use jiff::Timestamp;
-use mail::affiliate::partner::Partner;
-use mail::affiliate::postback;
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, DeliveryId, EventId, PartnerId, ReferralId};
-use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt};
+use model::affiliate::partner::Partner;
+use model::affiliate::postback;
+use model::event::{Event, EventKind};
+use model::id::{AccountId, DeliveryId, EventId, PartnerId, ReferralId};
+use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt};
 use queue::webhooks::{WebhookError, WebhookService};
 use serde_json::json;
 use store::affiliate::partner;
@@ -91,7 +91,7 @@ impl Postbacks {
     pub async fn rotate_postback_secret(&self, account: AccountId, id: PartnerId) -> Result<String> {
         retry_on_conflict(|| async {
             let PartnerView { partner: before, links, program, .. } = self.lookup.get_partner_view(account, id).await?;
-            let secret = mail::webhook::format_secret(&self.context.entropy.secret());
+            let secret = model::webhook::format_secret(&self.context.entropy.secret());
             let after = Partner {
                 postback_secret: secrets::seal(&self.vault, &id.to_bytes(), &secret)?,
                 rev: before.rev.saturating_add(1),
@@ -111,7 +111,7 @@ impl Postbacks {
 /// Builds an example event of a referral that does not exist.
 fn example_event(
     account: AccountId,
-    program: mail::id::ProgramId,
+    program: model::id::ProgramId,
     partner: PartnerId,
     now: Timestamp,
     random: u128,

@@ -1,10 +1,10 @@
 //! Clean-up of a deleted partner: its open lines are reversed and its links retired.
 
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::commission::{CommissionState, ReversalReason};
-use mail::affiliate::partner::PartnerLink;
-use mail::event::EventKind;
-use mail::id::{AccountId, PartnerId};
+use model::affiliate::commission::{CommissionState, ReversalReason};
+use model::affiliate::partner::PartnerLink;
+use model::event::EventKind;
+use model::id::{AccountId, PartnerId};
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::payout_job::PayoutJob;
 use store::affiliate::{commission, partner_link};

@@ -7,17 +7,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use mail::affiliate::arithmetic::ArithmeticError;
-use mail::affiliate::commission::Commission;
-use mail::affiliate::money::Currency;
-use mail::affiliate::partner::Partner;
-use mail::affiliate::payout::{
+use model::affiliate::arithmetic::ArithmeticError;
+use model::affiliate::commission::Commission;
+use model::affiliate::money::Currency;
+use model::affiliate::partner::Partner;
+use model::affiliate::payout::{
     Adjustment, LineCursor, Payout, PayoutCandidate, PayoutFillCursor, PayoutRun, PayoutRunPhase, PayoutState,
     ReconciliationCursor, SUM_MAX, SkipReason, SkippedPartner, TransferAttempts,
 };
-use mail::affiliate::program::{AffiliateProgram, PaymentProcessor};
-use mail::event::EventKind;
-use mail::id::{AccountId, EventId, PartnerId, PayoutId};
+use model::affiliate::program::{AffiliateProgram, PaymentProcessor};
+use model::event::EventKind;
+use model::id::{AccountId, EventId, PartnerId, PayoutId};
 use store::affiliate::commission::PayableCommission;
 use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{adjustment, commission, partner, payout, payout_run, program};
@@ -175,7 +175,7 @@ impl DraftStep<'_> {
             adjusted: 0,
             lines: 0,
             // A partner who can be paid has a destination.
-            method: to.as_ref().map_or(mail::affiliate::program::PayoutMethod::Other, |to| to.method),
+            method: to.as_ref().map_or(model::affiliate::program::PayoutMethod::Other, |to| to.method),
             destination: to.map_or_else(String::new, |to| to.destination),
             state: PayoutState::Open,
             trail: None,
@@ -302,7 +302,7 @@ impl DraftStep<'_> {
         payout: &mut Payout,
         partner: PartnerId,
         currency: Currency,
-        after: Option<mail::id::CommissionId>,
+        after: Option<model::id::CommissionId>,
     ) -> Result<Option<PayoutFillCursor>> {
         let (store, account) = (&self.context.store, self.account());
         let found = commission::list_payable_in_group(store, account, partner, currency, after, LINES_AT_ONCE).await?;
@@ -382,7 +382,7 @@ impl DraftStep<'_> {
     }
 }
 
-fn grouped(found: &[PayableCommission]) -> Vec<(PartnerCurrency, Vec<mail::id::CommissionId>)> {
+fn grouped(found: &[PayableCommission]) -> Vec<(PartnerCurrency, Vec<model::id::CommissionId>)> {
     let mut groups: Vec<(PartnerCurrency, Vec<_>)> = Vec::new();
     for free in found {
         let group = (free.partner, free.currency);

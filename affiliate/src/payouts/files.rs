@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mail::affiliate::money::Currency;
-use mail::affiliate::payout::{Payout, PayoutFileFormat, PayoutFileRow, PayoutRun, PayoutState};
-use mail::affiliate::program::PayoutMethod;
-use mail::id::{AccountId, PartnerId, PayoutRunId};
+use model::affiliate::money::Currency;
+use model::affiliate::payout::{Payout, PayoutFileFormat, PayoutFileRow, PayoutRun, PayoutState};
+use model::affiliate::program::PayoutMethod;
+use model::id::{AccountId, PartnerId, PayoutRunId};
 use store::affiliate::{partner, payout};
 
 use super::runs::PayoutRuns;
@@ -192,7 +192,7 @@ impl PayoutFiles {
             partners.into_iter().flatten().map(|partner| (partner.id, partner)).collect();
         for payout in payouts {
             let partner = partners_by_id.get(&payout.partner);
-            let name = partner.map(mail::affiliate::partner::Partner::name).unwrap_or_default();
+            let name = partner.map(model::affiliate::partner::Partner::name).unwrap_or_default();
             let email = partner.map(|partner| partner.email.to_string()).unwrap_or_default();
             format.write_row(content, PayoutFileRow { payout, name: &name, email: &email });
         }

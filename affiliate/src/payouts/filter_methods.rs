@@ -4,9 +4,9 @@
 //! settings ─►[ program + mark on the draft ] ─► some payouts are removed ─► … ─► the mark is removed
 //! ```
 
-use mail::affiliate::payout::{MethodFilterCursor, PayoutRun, PayoutRunPhase, PayoutRunStatus, SkipReason};
-use mail::affiliate::program::AffiliateProgram;
-use mail::id::{AccountId, PayoutRunId};
+use model::affiliate::payout::{MethodFilterCursor, PayoutRun, PayoutRunPhase, PayoutRunStatus, SkipReason};
+use model::affiliate::program::AffiliateProgram;
+use model::id::{AccountId, PayoutRunId};
 use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{payout, payout_run};
 use store::engine::Batch;

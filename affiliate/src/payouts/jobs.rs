@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use mail::id::{AccountId, PayoutId, PayoutRunId};
+use model::id::{AccountId, PayoutId, PayoutRunId};
 use store::affiliate::payout_job::{self, PayoutJob, QueuedPayoutJob};
 use store::affiliate::payout_run;
 use store::engine::Batch;

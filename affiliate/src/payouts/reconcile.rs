@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::commission::Commission;
-use mail::affiliate::payout::{PayoutRun, PayoutRunPhase, ReconciliationCursor};
-use mail::id::{AccountId, PayoutRunId};
+use model::affiliate::commission::Commission;
+use model::affiliate::payout::{PayoutRun, PayoutRunPhase, ReconciliationCursor};
+use model::id::{AccountId, PayoutRunId};
 use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{commission, payout, payout_run};
 use store::engine::Batch;

@@ -1,6 +1,6 @@
 //! Clean-up of runs: one that was cancelled, and one without payouts.
 
-use mail::affiliate::payout::{Adjustment, PayoutRun};
+use model::affiliate::payout::{Adjustment, PayoutRun};
 use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{adjustment, commission, payout, payout_run};
 use store::engine::Batch;

@@ -2,9 +2,9 @@
 //!
 //! Importing the same file again changes nothing. Rows that do not fit are reported, and the rest is applied.
 
-use mail::affiliate::payout::PayoutStatus;
-use mail::affiliate::payout::results::{PayoutResult, PayoutResultRow};
-use mail::id::{AccountId, PayoutId, PayoutRunId};
+use model::affiliate::payout::PayoutStatus;
+use model::affiliate::payout::results::{PayoutResult, PayoutResultRow};
+use model::id::{AccountId, PayoutId, PayoutRunId};
 use schema::ToSchema;
 use serde::Serialize;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::money::Currency;
-use mail::affiliate::payout::{PayoutRun, PayoutRunPhase, PayoutRunStatus, SkippedPartner};
-use mail::id::{AccountId, PayoutId, PayoutRunId};
+use model::affiliate::money::Currency;
+use model::affiliate::payout::{PayoutRun, PayoutRunPhase, PayoutRunStatus, SkippedPartner};
+use model::id::{AccountId, PayoutId, PayoutRunId};
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{payout, payout_run, program};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use mail::affiliate::payout::{Payout, PayoutRunStatus, PayoutState, PayoutStatus};
-use mail::id::{AccountId, PartnerId, PayoutId, PayoutRunId};
+use model::affiliate::payout::{Payout, PayoutRunStatus, PayoutState, PayoutStatus};
+use model::id::{AccountId, PartnerId, PayoutId, PayoutRunId};
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{payout, payout_run};

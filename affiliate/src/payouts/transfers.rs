@@ -22,9 +22,9 @@
 
 use futures_util::future::{BoxFuture, join_all};
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::payout::{Payout, PayoutRunStatus, PayoutState, PayoutStatus, TransferDoubt};
-use mail::id::{AccountId, PayoutId, PayoutRunId};
-use queue::client::http::HttpClientError;
+use model::affiliate::payout::{Payout, PayoutRunStatus, PayoutState, PayoutStatus, TransferDoubt};
+use model::id::{AccountId, PayoutId, PayoutRunId};
+use net::http_client::HttpClientError;
 use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{payout, payout_run, program};
 use store::engine::Batch;

@@ -1,7 +1,7 @@
 //! A payout as API clients see it: the status of an open payout is that of its run.
 
 use jiff::Timestamp;
-use mail::affiliate::payout::{Payout, PayoutRun, PayoutStatus};
+use model::affiliate::payout::{Payout, PayoutRun, PayoutStatus};
 
 /// A payout with its visible status.
 #[derive(Debug, Clone, PartialEq, Eq)]

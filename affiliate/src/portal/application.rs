@@ -3,11 +3,11 @@
 //! The form does not reveal whether an email is a partner's: an existing partner is mailed a sign-in link, and the page
 //! shows the same text. The owner is mailed about each application that needs a decision.
 
-use mail::affiliate::campaign::{Campaign, Visibility};
-use mail::affiliate::partner::{Partner, PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus};
-use mail::affiliate::program::AffiliateProgram;
-use mail::id::CampaignId;
-use mail::owner_alert::AlertSubject;
+use model::affiliate::campaign::{Campaign, Visibility};
+use model::affiliate::partner::{Partner, PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus};
+use model::affiliate::program::AffiliateProgram;
+use model::id::CampaignId;
+use model::owner_alert::AlertSubject;
 use queue::owner_alert_queue::OwnerAlertQueue;
 use store::affiliate::campaign;
 use store::engine::Batch;

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use mail::address::DomainName;
-use mail::affiliate::partner::PartnerLink;
-use mail::affiliate::program::AffiliateProgram;
-use mail::affiliate::web_origin;
-use mail::domain::{DomainState, SendingDomain};
-use mail::domain_setup::RETURN_PATH_LABEL;
-use mail::id::AccountId;
+use message::address::DomainName;
+use model::affiliate::partner::PartnerLink;
+use model::affiliate::program::AffiliateProgram;
+use model::affiliate::web_origin;
+use model::domain::{DomainState, SendingDomain};
+use model::domain_setup::RETURN_PATH_LABEL;
+use model::id::AccountId;
 use queue::domains::SendingDomains;
 use queue::sender_authorization::SenderAuthorization;
 use queue::service_links::ServiceLinks;

@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 use dns::secrets::Vault;
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::affiliate::partner::{Partner, PartnerStatus};
-use mail::affiliate::partner_email::PartnerEmailKind;
-use mail::affiliate::portal::{
+use message::address::Address;
+use model::affiliate::partner::{Partner, PartnerStatus};
+use model::affiliate::partner_email::PartnerEmailKind;
+use model::affiliate::portal::{
     LOGIN_LINK_TTL, PortalLink, PortalLinkPurpose, PortalLinkSecret, PortalSession, PortalToken,
 };
-use mail::affiliate::program::AffiliateProgram;
-use mail::domain::SealedSecret;
-use mail::id::{AccountId, PartnerId, SessionId};
+use model::affiliate::program::AffiliateProgram;
+use model::domain::SealedSecret;
+use model::id::{AccountId, PartnerId, SessionId};
 use serde::{Deserialize, Serialize};
 use store::affiliate::{partner, portal_link, portal_session, self_referral_guard};
 use store::engine::Batch;

@@ -4,10 +4,10 @@
 //! form ─►[ queued email ] ─► mail with a link ─► page with a button ─►[ link deleted, destination, event, emails ]
 //! ```
 
-use mail::affiliate::partner::{Partner, PartnerStatus, PayoutDestination};
-use mail::affiliate::partner_email::PartnerEmailKind;
-use mail::affiliate::portal::{PortalLinkPurpose, PortalLinkSecret};
-use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
+use model::affiliate::partner::{Partner, PartnerStatus, PayoutDestination};
+use model::affiliate::partner_email::PartnerEmailKind;
+use model::affiliate::portal::{PortalLinkPurpose, PortalLinkSecret};
+use model::affiliate::program::{AffiliateProgram, PayoutMethod};
 use store::affiliate::{partner, portal_link};
 use store::engine::Batch;
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use mail::affiliate::commission::Commission;
-use mail::affiliate::money::Currency;
-use mail::affiliate::partner::Partner;
-use mail::affiliate::payout::PayoutStatus;
-use mail::id::PayoutId;
+use model::affiliate::commission::Commission;
+use model::affiliate::money::Currency;
+use model::affiliate::partner::Partner;
+use model::affiliate::payout::PayoutStatus;
+use model::id::PayoutId;
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{adjustment, commission, payout};
 use store::engine::ReadError;

@@ -1,8 +1,8 @@
 //! Charge, from `charge.refunded`, `charge.succeeded`, `charge.updated` and `GET /v1/charges`; and its dispute, from
 //! `charge.dispute.*`.
 
-use mail::affiliate::money::Currency;
-use mail::affiliate::sale::DisputeState;
+use model::affiliate::money::Currency;
+use model::affiliate::sale::DisputeState;
 
 use super::json_reader::{JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject};
 use super::metadata::ReferralMetadata;

@@ -2,8 +2,8 @@
 //! partner to a customer.
 
 use jiff::Timestamp;
-use mail::affiliate::money::Currency;
-use mail::affiliate::sale::{Sale, SaleLine};
+use model::affiliate::money::Currency;
+use model::affiliate::sale::{Sale, SaleLine};
 
 use super::json_reader::{JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject};
 use super::metadata::{ReferralHint, ReferralMetadata};

@@ -1,7 +1,7 @@
 //! Credit note, from `credit_note.created`, `.updated` and `.voided`: amounts of a paid invoice returned other than by
 //! refund.
 
-use mail::affiliate::money::Currency;
+use model::affiliate::money::Currency;
 
 use super::json_reader::{FieldProblem, JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject};
 use super::state_version::{ObjectStage, StateVersion};

@@ -4,7 +4,7 @@
 //! and gives the id for the list of failed events. Only then is the object parsed.
 
 use jiff::Timestamp;
-use mail::affiliate::program::ProcessorMode;
+use model::affiliate::program::ProcessorMode;
 
 use super::charge::{Charge, ChargeDispute};
 use super::checkout::Checkout;
@@ -87,7 +87,7 @@ impl WebhookEvent {
     /// The body is not JSON, has a reserved field name, or lacks id, type or time.
     pub fn read(body: &[u8]) -> Result<Self> {
         // The body is stored if it fails, and may later be parsed into a tree.
-        if mail::json::has_reserved_name(body) {
+        if model::json::has_reserved_name(body) {
             return Err(body_error(FieldProblem::ReservedName));
         }
         let event = ProcessorJsonObject::parse(json(body)?, "")?;

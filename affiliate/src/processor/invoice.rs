@@ -2,7 +2,7 @@
 //! Payments lead from refunds and disputes to the invoice.
 
 use jiff::Timestamp;
-use mail::affiliate::sale::{Sale, SaleLine};
+use model::affiliate::sale::{Sale, SaleLine};
 
 use super::charge::Charge;
 use super::json_reader::{JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject};

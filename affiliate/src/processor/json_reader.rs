@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use jiff::Timestamp;
-use mail::affiliate::money::Currency;
+use model::affiliate::money::Currency;
 use serde::de::{Deserialize, Deserializer as _, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use thiserror::Error;
@@ -51,7 +51,7 @@ pub enum FieldProblem {
     /// Not JSON, or nested too deep.
     #[error("is not JSON")]
     NotJson,
-    /// Has a field name that is reserved by the JSON library ([`mail::json`]).
+    /// Has a field name that is reserved by the JSON library ([`model::json`]).
     #[error("has a field with a reserved name")]
     ReservedName,
     #[error("is missing")]

@@ -1,6 +1,6 @@
 //! Metadata that a merchant sets on objects for the program: the referral, and the exclusion flag.
 
-use mail::id::{ReferralId, VisitId};
+use model::id::{ReferralId, VisitId};
 use serde::{Deserialize, Serialize};
 
 use super::json_reader::{ProcessorJsonObject, ReadContext, field_of, text_in};

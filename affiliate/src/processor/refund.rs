@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use jiff::Timestamp;
-use mail::affiliate::money::Currency;
+use model::affiliate::money::Currency;
 use serde::{Deserialize, Serialize};
 
 use super::json_reader::{JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject};

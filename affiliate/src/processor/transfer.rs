@@ -1,6 +1,6 @@
 //! Transfer: the response to a request for one, and its reversal (`transfer.reversed`).
 
-use mail::id::PayoutId;
+use model::id::PayoutId;
 
 use super::json_reader::{JsonResult as Result, ProcessorJsonObject, ReadContext, StripeObject, json};
 use super::state_version::StateVersion;

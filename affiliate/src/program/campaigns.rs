@@ -1,8 +1,8 @@
 //! Campaigns: creates, changes and lists them; one of them is the program's default.
 
-use mail::affiliate::campaign::{Campaign, CommissionTerms, Visibility};
-use mail::affiliate::program::AffiliateProgram;
-use mail::id::{AccountId, CampaignId};
+use model::affiliate::campaign::{Campaign, CommissionTerms, Visibility};
+use model::affiliate::program::AffiliateProgram;
+use model::id::{AccountId, CampaignId};
 use store::affiliate::campaign::{self, CAMPAIGNS_MAX};
 use store::affiliate::partner;
 use store::engine::{Batch, Key};

@@ -1,7 +1,7 @@
 //! Programs: looked up by account or publishable key.
 
-use mail::affiliate::program::AffiliateProgram;
-use mail::id::AccountId;
+use model::affiliate::program::AffiliateProgram;
+use model::id::AccountId;
 use store::affiliate::program;
 
 use crate::context::Context;

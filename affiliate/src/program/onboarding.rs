@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use dns::secrets::Vault;
-use mail::address::{Address, DomainName};
-use mail::affiliate::money::Currency;
-use mail::affiliate::program::{
+use message::address::{Address, DomainName};
+use model::affiliate::money::Currency;
+use model::affiliate::program::{
     AffiliateProgram, PaymentProcessor, ProcessorMode, ProgramSettings, ProgramStatus, WEBHOOK_SECRETS_MAX,
 };
-use mail::id::{AccountId, ProgramId};
+use model::id::{AccountId, ProgramId};
 use store::affiliate::program;
 use store::engine::{Batch, Key};
 use store::retry_on_conflict;

@@ -27,11 +27,11 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, select};
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::backfill::{Backfill, BackfillStatus, WindowResult};
-use mail::affiliate::commission::Commission;
-use mail::affiliate::program::AffiliateProgram;
-use mail::id::{AccountId, BackfillId};
-use queue::client::http::ResponsePermit;
+use model::affiliate::backfill::{Backfill, BackfillStatus, WindowResult};
+use model::affiliate::commission::Commission;
+use model::affiliate::program::AffiliateProgram;
+use model::id::{AccountId, BackfillId};
+use net::http_client::ResponsePermit;
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{backfill, commission, program};
 use store::engine::{Batch, Key, ReadError};

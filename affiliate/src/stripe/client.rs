@@ -5,7 +5,7 @@
 //! permission is no statement about the object, so it counts as no response.
 //!
 //! The owner chooses the base URL, so it is treated like any untrusted address: resolved, checked and connected to as
-//! checked; redirects are not followed; time and bytes are bounded (`queue/src/client/http.rs`). A [`ResponsePermit`]
+//! checked; redirects are not followed; time and bytes are bounded (`net/src/http_client.rs`). A [`ResponsePermit`]
 //! pays for the response bytes from the first one on; the caller holds it as long as the objects.
 
 use std::borrow::Cow;
@@ -16,11 +16,11 @@ use bytes::Bytes;
 use dns::secrets::Vault;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::affiliate::program::AffiliateProgram;
-use mail::affiliate::sale::SaleLine;
-use mail::id::AccountId;
-use queue::client::http::{HttpClientError, HttpGet, HttpResponse, ResponseBudgetError, ResponsePermit};
-use queue::clock::Clock;
+use model::affiliate::program::AffiliateProgram;
+use model::affiliate::sale::SaleLine;
+use model::id::AccountId;
+use net::clock::Clock;
+use net::http_client::{HttpClientError, HttpGet, HttpResponse, ResponseBudgetError, ResponsePermit};
 use queue::webhooks::WebhookService;
 use thiserror::Error;
 

@@ -11,9 +11,9 @@
 
 use std::time::Duration;
 
-use mail::affiliate::program::AffiliateProgram;
-use mail::id::AccountId;
-use queue::client::http::ResponsePermit;
+use model::affiliate::program::AffiliateProgram;
+use model::id::AccountId;
+use net::http_client::ResponsePermit;
 use tokio::time::Instant;
 
 use crate::error::LedgerResult as Result;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use dns::secrets::Vault;
-use mail::domain::SealedSecret;
-use mail::id::{AccountId, ProgramId};
-use mail::quota::Noun as Quota;
+use model::domain::SealedSecret;
+use model::id::{AccountId, ProgramId};
+use model::quota::Noun as Quota;
 use queue::storage_quota::StorageQuotaTracker;
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, ProcessorEventCursor};
 use store::affiliate::program;

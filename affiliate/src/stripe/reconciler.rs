@@ -9,9 +9,9 @@
 
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::program::AffiliateProgram;
-use mail::id::AccountId;
-use queue::client::http::ResponsePermit;
+use model::affiliate::program::AffiliateProgram;
+use model::id::AccountId;
+use net::http_client::ResponsePermit;
 use store::affiliate::program;
 
 use crate::error::{LedgerError, LedgerResult as Result};

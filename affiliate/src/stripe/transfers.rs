@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use mail::affiliate::payout::Payout;
-use mail::id::{PayoutId, PayoutRunId};
-use queue::client::http::{HttpGet, HttpPost, HttpResponse, RequestIdempotency, ResponsePermit};
+use model::affiliate::payout::Payout;
+use model::id::{PayoutId, PayoutRunId};
+use net::http_client::{HttpGet, HttpPost, HttpResponse, RequestIdempotency, ResponsePermit};
 use store::affiliate::program;
 use tokio::time::timeout;
 use url::form_urlencoded::Serializer;

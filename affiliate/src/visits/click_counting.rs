@@ -4,9 +4,9 @@ use std::ops::{Range, RangeInclusive};
 
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::partner::PartnerLink;
-use mail::id::{AccountId, PartnerId, PartnerLinkId};
-use mail::metric::Hour;
+use model::affiliate::partner::PartnerLink;
+use model::id::{AccountId, PartnerId, PartnerLinkId};
+use model::metric::Hour;
 use store::affiliate::click;
 use store::affiliate::click_count::{self, DailyLinkClicks};
 use store::engine::Batch;

@@ -4,11 +4,11 @@
 
 use std::net::IpAddr;
 
-use mail::address::Address;
-use mail::affiliate::program::{AffiliateProgram, ProgramStatus};
-use mail::affiliate::referral::ReferralSource;
-use mail::affiliate::visit::{PartnerVisit, REFERRALS_MAX, attributed_visit};
-use mail::id::{AccountId, VisitId};
+use message::address::Address;
+use model::affiliate::program::{AffiliateProgram, ProgramStatus};
+use model::affiliate::referral::ReferralSource;
+use model::affiliate::visit::{PartnerVisit, REFERRALS_MAX, attributed_visit};
+use model::id::{AccountId, VisitId};
 use store::affiliate::referral::{self, ReferralClaim};
 use store::affiliate::visit::{self, VisitorIdentity};
 use store::affiliate::{partner, program};

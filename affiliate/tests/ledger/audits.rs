@@ -8,7 +8,7 @@ use affiliate::audit::report::{AuditReport, AuditStatus};
 use affiliate::audit::runner::{AuditRunner, AuditWait};
 use affiliate::error::AffiliateError;
 use jiff::SignedDuration;
-use mail::id::AccountId;
+use model::id::AccountId;
 
 use super::world::World;
 

@@ -4,8 +4,8 @@
 use affiliate::context::no_extension;
 use affiliate::ledger::manual_actions::ReferralDecision;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
-use mail::affiliate::referral::{CUSTOMERS_MAX, ReferralBlock, ReferralStatus};
-use mail::id::ReferralId;
+use model::affiliate::referral::{CUSTOMERS_MAX, ReferralBlock, ReferralStatus};
+use model::id::ReferralId;
 use serde_json::json;
 
 use super::processor_objects::{checkout, invoice, subscription};

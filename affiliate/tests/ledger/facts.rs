@@ -1,8 +1,8 @@
 //! Facts of the payment processor: one test per kind of event.
 
 use affiliate::ledger::ingest::IngestOutcome;
-use mail::affiliate::referral::{ReferralBlock, ReferralStatus};
-use mail::id::ReferralId;
+use model::affiliate::referral::{ReferralBlock, ReferralStatus};
+use model::id::ReferralId;
 use serde_json::json;
 use store::engine::Store;
 
@@ -89,7 +89,8 @@ async fn many_invoices_of_a_new_customer_take_several_commits() {
 async fn a_checkout_without_an_invoice_is_a_sale_if_the_settings_allow_it() {
     for (counts, lines) in [(false, 0), (true, 2)] {
         let world = World::new().await;
-        let set = |settings: &mut mail::affiliate::program::ProgramSettings| settings.count_invoiceless_payments = true;
+        let set =
+            |settings: &mut model::affiliate::program::ProgramSettings| settings.count_invoiceless_payments = true;
         let world = if counts { World::with_settings(Store::memory(), terms(), set).await } else { world };
         let lead = world.lead("lin@example.org", None).await;
         // A guest checkout counts as well.

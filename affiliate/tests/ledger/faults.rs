@@ -1,7 +1,7 @@
 //! Store failures: no event is applied in part, and a redelivered event is applied.
 
 use affiliate::ledger::ingest::IngestOutcome;
-use mail::affiliate::referral::ReferralStatus;
+use model::affiliate::referral::ReferralStatus;
 use store::engine::{FaultInjector, RedbOptions, Store};
 
 use super::processor_objects::{charge, checkout};

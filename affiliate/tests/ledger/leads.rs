@@ -3,8 +3,8 @@
 use affiliate::context::no_extension;
 use affiliate::ledger::manual_actions::ReferralDecision;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
-use mail::affiliate::campaign::CommissionTerms;
-use mail::affiliate::referral::{ReferralBlock, ReviewStatus};
+use model::affiliate::campaign::CommissionTerms;
+use model::affiliate::referral::{ReferralBlock, ReviewStatus};
 use serde_json::json;
 use store::engine::Store;
 

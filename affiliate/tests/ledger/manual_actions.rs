@@ -3,10 +3,10 @@
 use affiliate::context::no_extension;
 use affiliate::error::{AffiliateError, ConflictReason};
 use affiliate::ledger::manual_actions::ReferralDecision;
-use mail::affiliate::commission::{Commission, ReversalReason};
-use mail::affiliate::referral::{ReferralStatus, ReviewStatus};
-use mail::event::{Event, EventKind};
-use mail::id::{CommissionId, EventId, ReferralId};
+use model::affiliate::commission::{Commission, ReversalReason};
+use model::affiliate::referral::{ReferralStatus, ReviewStatus};
+use model::event::{Event, EventKind};
+use model::id::{CommissionId, EventId, ReferralId};
 
 use serde_json::json;
 use store::engine::Batch;
@@ -34,7 +34,7 @@ impl World {
         self.ledger.actions.reinstate(self.account, id, None, &no_extension).await
     }
 
-    async fn decide(&self, id: ReferralId, verdict: ReferralDecision) -> mail::affiliate::referral::Referral {
+    async fn decide(&self, id: ReferralId, verdict: ReferralDecision) -> model::affiliate::referral::Referral {
         self.ledger.actions.decide_referral(self.account, id, verdict, None, &no_extension).await.unwrap()
     }
 }

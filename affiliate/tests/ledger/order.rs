@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use affiliate::ledger::ingest::IngestOutcome;
 use affiliate::referrals::{PartnerSelector, ReferralDraft, ReferralResult};
-use mail::affiliate::campaign::{CommissionRate, CommissionTerms, ProductRate};
-use mail::affiliate::partner::PartnerStatus;
+use model::affiliate::campaign::{CommissionRate, CommissionTerms, ProductRate};
+use model::affiliate::partner::PartnerStatus;
 use serde_json::{Value, json};
 use store::affiliate::campaign;
 use store::engine::Batch;

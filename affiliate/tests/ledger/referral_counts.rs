@@ -2,9 +2,9 @@
 
 use affiliate::context::no_extension;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
-use mail::affiliate::partner::{PartnerLink, PartnerLinkToken};
-use mail::affiliate::referral::ReferralCounts;
-use mail::id::{PartnerId, PartnerLinkId};
+use model::affiliate::partner::{PartnerLink, PartnerLinkToken};
+use model::affiliate::referral::ReferralCounts;
+use model::id::{PartnerId, PartnerLinkId};
 use store::affiliate::referral_counts::ReferralCountsByLink;
 use store::affiliate::{partner_link, sums};
 use store::engine::Batch;

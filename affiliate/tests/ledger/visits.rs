@@ -4,11 +4,11 @@ use affiliate::context::no_extension;
 use affiliate::ledger::ingest::IngestOutcome;
 use affiliate::ledger::manual_actions::ReferralDecision;
 use affiliate::visits::{CapturedVisit, VisitRequest, VisitSource};
-use mail::affiliate::partner::{PartnerLinkToken, PartnerStatus};
-use mail::affiliate::program::{Attribution, ProgramStatus};
-use mail::affiliate::referral::{FraudFlag, Referral, ReferralBlock, ReferralSource, ReferralStatus, ReviewStatus};
-use mail::id::{PartnerId, VisitId};
-use mail::metric::Hour;
+use model::affiliate::partner::{PartnerLinkToken, PartnerStatus};
+use model::affiliate::program::{Attribution, ProgramStatus};
+use model::affiliate::referral::{FraudFlag, Referral, ReferralBlock, ReferralSource, ReferralStatus, ReviewStatus};
+use model::id::{PartnerId, VisitId};
+use model::metric::Hour;
 use serde_json::{Value, json};
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{click_count, partner, partner_link, program, referral, self_referral_guard};
@@ -51,7 +51,7 @@ impl World {
         referral::list(self.store(), self.account, &referral::ReferralFilter::default(), wanted).await.unwrap().rows
     }
 
-    async fn change_program(&self, change: impl FnOnce(&mut mail::affiliate::program::AffiliateProgram)) {
+    async fn change_program(&self, change: impl FnOnce(&mut model::affiliate::program::AffiliateProgram)) {
         let before = program::get(self.store(), self.account).await.unwrap().unwrap();
         let mut after = before.clone();
         change(&mut after);
@@ -63,7 +63,7 @@ impl World {
     pub(crate) async fn change_partner(
         &self,
         id: PartnerId,
-        change: impl FnOnce(&mut mail::affiliate::partner::Partner),
+        change: impl FnOnce(&mut model::affiliate::partner::Partner),
     ) {
         let before = partner::get(self.store(), self.account, id).await.unwrap().unwrap();
         let mut after = before.clone();
@@ -184,8 +184,8 @@ async fn a_sign_up_is_a_lead_once() {
     world.audit().await;
 }
 
-fn mail_terms(lead_bounty: i64) -> mail::affiliate::campaign::CommissionTerms {
-    mail::affiliate::campaign::CommissionTerms { lead_bounty, ..terms() }
+fn mail_terms(lead_bounty: i64) -> model::affiliate::campaign::CommissionTerms {
+    model::affiliate::campaign::CommissionTerms { lead_bounty, ..terms() }
 }
 
 /// A step of a customer's history: a sign-up, or an event of the processor.

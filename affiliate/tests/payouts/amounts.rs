@@ -3,7 +3,7 @@
 use affiliate::error::LedgerError;
 use affiliate::ledger::ingest::IngestOutcome;
 use affiliate::processor::{AMOUNT_MAX, FieldProblem};
-use mail::affiliate::payout::PayoutStatus;
+use model::affiliate::payout::PayoutStatus;
 use store::affiliate::commission;
 use store::engine::Batch;
 

@@ -3,8 +3,8 @@
 use affiliate::context::no_extension;
 use affiliate::error::{AffiliateError, ConflictReason};
 use affiliate::ledger::ingest::IngestOutcome;
-use mail::affiliate::payout::{PayoutStatus, SkipReason};
-use mail::affiliate::program::{AfterPayout, PayoutMethod};
+use model::affiliate::payout::{PayoutStatus, SkipReason};
+use model::affiliate::program::{AfterPayout, PayoutMethod};
 use serde_json::json;
 
 use super::processor_objects;
@@ -49,7 +49,7 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
 
 #[tokio::test]
 pub(crate) async fn a_draft_payout_below_the_minimum_is_dropped() {
-    let set_minimum = |settings: &mut mail::affiliate::program::ProgramSettings| {
+    let set_minimum = |settings: &mut model::affiliate::program::ProgramSettings| {
         settings.min_payout.insert("usd".parse().unwrap(), 700);
     };
     let world = World::with_settings(fresh().await, terms(), set_minimum).await;
@@ -109,7 +109,7 @@ pub(crate) async fn an_approved_payout_is_unaffected_by_later_refunds() {
 
 #[tokio::test]
 pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
-    let offset = |settings: &mut mail::affiliate::program::ProgramSettings| {
+    let offset = |settings: &mut model::affiliate::program::ProgramSettings| {
         settings.payout_after_refund = AfterPayout::Offset;
     };
     let world = World::with_settings(fresh().await, terms(), offset).await;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use affiliate::context::no_extension;
-use mail::affiliate::payout::{PayoutRunStatus, PayoutStatus};
-use mail::affiliate::program::PayoutMethod;
+use model::affiliate::payout::{PayoutRunStatus, PayoutStatus};
+use model::affiliate::program::PayoutMethod;
 use store::affiliate::payout_run;
 
 use super::setting::{Script, cut_off, on_disk, payable_on};

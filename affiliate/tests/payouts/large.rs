@@ -2,9 +2,9 @@
 
 use affiliate::context::no_extension;
 use affiliate::payouts::files::FileSelection;
-use mail::affiliate::money::Currency;
-use mail::affiliate::payout::{PayoutFileFormat, PayoutRunStatus, PayoutStatus};
-use mail::affiliate::program::PayoutMethod;
+use model::affiliate::money::Currency;
+use model::affiliate::payout::{PayoutFileFormat, PayoutRunStatus, PayoutStatus};
+use model::affiliate::program::PayoutMethod;
 
 use super::setting::payable;
 

@@ -3,9 +3,9 @@
 use affiliate::context::no_extension;
 use affiliate::error::{AffiliateError, ConflictReason, ForbiddenReason};
 use affiliate::if_match::IfMatch;
-use mail::affiliate::partner::PartnerStatus;
-use mail::affiliate::payout::{PayoutRunStatus, PayoutStatus, SkipReason};
-use mail::affiliate::program::PayoutMethod;
+use model::affiliate::partner::PartnerStatus;
+use model::affiliate::payout::{PayoutRunStatus, PayoutStatus, SkipReason};
+use model::affiliate::program::PayoutMethod;
 
 use super::setting::payable;
 

@@ -3,9 +3,9 @@
 use affiliate::context::no_extension;
 use affiliate::error::{AffiliateError, ConflictReason};
 use affiliate::payouts::filter_methods::{filter_by_methods, mark_draft};
-use mail::affiliate::payout::{Payout, PayoutRun, PayoutRunStatus, PayoutStatus, SkipReason};
-use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
-use mail::id::{PayoutId, PayoutRunId};
+use model::affiliate::payout::{Payout, PayoutRun, PayoutRunStatus, PayoutStatus, SkipReason};
+use model::affiliate::program::{AffiliateProgram, PayoutMethod};
+use model::id::{PayoutId, PayoutRunId};
 use serde_json::json;
 use store::affiliate::{payout, program};
 use store::engine::Batch;

@@ -7,8 +7,7 @@ use std::task::Poll;
 
 use affiliate::audit::audit;
 use affiliate::context::no_extension;
-use affiliate::error::AffiliateError;
-use affiliate::error::LedgerError;
+use affiliate::error::{AffiliateError, LedgerError};
 use affiliate::payouts::jobs::PayoutJobs;
 use affiliate::payouts::runs::DraftResult;
 use affiliate::payouts::settle::PayoutQuery;
@@ -18,13 +17,13 @@ use affiliate::reconciliation::{ReconcileOutcome, Reconciler};
 use affiliate::service::Ledger;
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::commission::{Commission, CommissionOrigin, CommissionState, TermsSnapshot};
-use mail::affiliate::partner::{Partner, PayoutDestination};
-use mail::affiliate::payout::{PayoutRun, PayoutStatus, SkippedPartner};
-use mail::affiliate::program::PayoutMethod;
-use mail::affiliate::referral::{Referral, ReferralActivity, ReferralSource, ReferralStatus};
-use mail::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
-use queue::entropy::Entropy;
+use model::affiliate::commission::{Commission, CommissionOrigin, CommissionState, TermsSnapshot};
+use model::affiliate::partner::{Partner, PayoutDestination};
+use model::affiliate::payout::{PayoutRun, PayoutStatus, SkippedPartner};
+use model::affiliate::program::PayoutMethod;
+use model::affiliate::referral::{Referral, ReferralActivity, ReferralSource, ReferralStatus};
+use model::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
+use net::entropy::Entropy;
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{commission, partner, referral};
 use store::engine::{Batch, RedbOptions, Store};
@@ -184,10 +183,10 @@ pub(crate) async fn bounties(ledger: &Ledger, partner: &Partner, number: usize) 
                 currency: "usd".parse().unwrap(),
                 status: CommissionState::Earned {
                     earned_at: now,
-                    frozen: mail::affiliate::commission::FreezeReasons::default(),
+                    frozen: model::affiliate::commission::FreezeReasons::default(),
                 },
                 earns_at: now,
-                comparison: mail::affiliate::commission::ReconciliationState::Needless,
+                comparison: model::affiliate::commission::ReconciliationState::Needless,
                 snapshot: TermsSnapshot { campaign: partner.campaign, campaign_rev: 1, hold_days: 0 },
                 waived: Vec::new(),
                 note: None,

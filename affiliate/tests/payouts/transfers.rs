@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use affiliate::error::{AffiliateError, ConflictReason};
 use affiliate::payouts::transfers::TransferResponse;
-use mail::affiliate::payout::{PayoutRun, PayoutRunStatus, PayoutStatus};
-use mail::affiliate::program::PayoutMethod;
-use mail::id::PayoutId;
+use model::affiliate::payout::{PayoutRun, PayoutRunStatus, PayoutStatus};
+use model::affiliate::program::PayoutMethod;
+use model::id::PayoutId;
 use serde_json::json;
 
 use super::setting::{Script, payable};
@@ -31,7 +31,7 @@ impl World {
         self.check_ledger().await;
     }
 
-    async fn adas(&self, status: PayoutStatus) -> mail::affiliate::payout::Payout {
+    async fn adas(&self, status: PayoutStatus) -> model::affiliate::payout::Payout {
         self.payout_of(self.ada, status).await.payout
     }
 }

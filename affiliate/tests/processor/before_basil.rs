@@ -1,7 +1,7 @@
 //! JSON shapes before API version 2025-03-31.
 
 use affiliate::processor::{Payment, SubscriptionStatus};
-use mail::affiliate::sale::{DisputeState, SaleLine};
+use model::affiliate::sale::{DisputeState, SaleLine};
 
 use super::{read_fact, referral, second, visit};
 

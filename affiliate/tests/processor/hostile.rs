@@ -6,7 +6,7 @@ use affiliate::processor::{
     StripeObject as _, Subscription, WebhookEvent, signature, synthesize_event,
 };
 use bytes::Bytes;
-use mail::affiliate::program::ProcessorMode;
+use model::affiliate::program::ProcessorMode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

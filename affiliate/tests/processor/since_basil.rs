@@ -1,7 +1,7 @@
 //! JSON shapes since API version 2025-03-31 (Basil).
 
 use affiliate::processor::{Payment, SubscriptionStatus, invoice_line, refunded};
-use mail::affiliate::sale::DisputeState;
+use model::affiliate::sale::DisputeState;
 use serde_json::Value;
 
 use super::before_basil::lines;

@@ -8,13 +8,14 @@
 //!
 //! One task revalidates the proofs of all streams. It exits when no stream is left.
 
+use httpd::response::{BodyStream, BodyStreamError};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use queue::clock::Clock;
+use net::clock::Clock;
 use queue::credential_auth::CredentialAuthenticator;
 use queue::services::Services;
 use store::access::AuthProof;
@@ -23,7 +24,6 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::background_work::BackgroundWork;
-use crate::response::{BodyStream, BodyStreamError};
 
 /// Upper bound on how late a change made on another node takes effect.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);

@@ -17,7 +17,7 @@
 //! developer can create one with full access.
 
 use http::Method;
-use mail::user::UserRole;
+use model::user::UserRole;
 
 use crate::operation::{Operation, OperationHandler, SessionSubject};
 use crate::sdk::Risk;

@@ -11,13 +11,13 @@
 //! The role of the grant's user bounds a token, too ([`role_table`]). Operations that need a session accept no token.
 
 use http::header::WWW_AUTHENTICATE;
-use mail::oauth::scope::OAuthScope;
+use httpd::problem::{ErrorCode, Problem};
+use model::oauth::scope::OAuthScope;
 use serde_json::json;
 use store::access::Delegation;
 
 use super::role_table;
 use crate::operation::Operation;
-use crate::problem::{ErrorCode, Problem};
 use crate::sdk::Risk;
 
 /// Nouns that give access to the account: a token must not extend its own.
@@ -64,8 +64,8 @@ pub fn check(delegation: Delegation, operation: &Operation) -> Result<(), Proble
 
 #[cfg(test)]
 mod tests {
-    use mail::id::{GrantId, UserId};
-    use mail::user::UserRole;
+    use model::id::{GrantId, UserId};
+    use model::user::UserRole;
 
     use super::*;
     use crate::operations::operation_table;

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use ::affiliate::audit::report::AuditReport;
 use ::affiliate::audit::runner::AuditWait;
+use httpd::paging;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use schema::Schemas;
 use serde_json::json;
 
 use super::refusal::refusal_problem;
 use super::request::ReadRequest;
 use crate::handler::Owner;
-use crate::paging;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Query of `GET …/audit`.

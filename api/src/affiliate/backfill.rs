@@ -3,9 +3,14 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use httpd::paging::{self, KIND_BACKFILL, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_optional_body};
 use jiff::Timestamp;
-use mail::affiliate::backfill::{Backfill, BackfillStatus};
-use mail::id::BackfillId;
+use model::affiliate::backfill::{Backfill, BackfillStatus};
+use model::id::BackfillId;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -19,11 +24,6 @@ use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{self, ResponseObject, VersionedResponse, begin_for_owner};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::paging::{self, KIND_BACKFILL, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, read_optional_body};
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Parameters of the backfill

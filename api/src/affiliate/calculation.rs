@@ -1,13 +1,13 @@
 //! How the amount of a commission was calculated: its base, its rates, and the rule that each rate comes from.
 
 use ::affiliate::api_objects::CommissionObject;
-use mail::affiliate::arithmetic::rate::{RateGroup, RateShare, RateSource};
-use mail::affiliate::commission::{CapEffect, Commission, CommissionCalculation};
-use mail::affiliate::money::Currency;
+use model::affiliate::arithmetic::rate::{RateGroup, RateShare, RateSource};
+use model::affiliate::commission::{CapEffect, Commission, CommissionCalculation};
+use model::affiliate::money::Currency;
+use schema::ToSchema;
 use serde::Serialize;
 
 use super::response::ResponseObject;
-use crate::schema::ToSchema;
 
 const RULES: &[&str] = &["override", "product", "tier", "base", "second_tier"];
 const CAP_EFFECTS: &[&str] = &["unreached", "hit", "other_currency"];

@@ -6,9 +6,13 @@ use std::sync::Arc;
 
 use ::affiliate::api_objects::CampaignObject;
 use ::affiliate::error::AffiliateNoun;
-use mail::affiliate::campaign::Campaign;
-use mail::affiliate::program::AffiliateProgram;
-use mail::idempotency::IdempotencyScope;
+use httpd::paging;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::affiliate::campaign::Campaign;
+use model::affiliate::program::AffiliateProgram;
+use model::idempotency::IdempotencyScope;
+use schema::Schemas;
 use serde_json::json;
 use store::access::Tenant;
 
@@ -19,10 +23,6 @@ use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest}
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CampaignResponse, CreatedResponse, ListResponse};
 use crate::handler::Owner;
-use crate::paging;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 fn campaign_response((campaign, program): &(Campaign, AffiliateProgram)) -> VersionedResponse<CampaignResponse> {

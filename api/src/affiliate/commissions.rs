@@ -7,7 +7,12 @@ use ::affiliate::api_objects::CommissionObject;
 use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::manual_actions::CommissionReversal;
-use mail::affiliate::commission::{Commission, ReversalReason};
+use httpd::paging::{self, KIND_COMMISSION, PageParameters, VALUES_MAX};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_body};
+use model::affiliate::commission::{Commission, ReversalReason};
+use schema::Schemas;
 use store::access::Tenant;
 use store::affiliate::commission::{CommissionFilter, CommissionStatus};
 
@@ -23,11 +28,6 @@ use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest}
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner};
 use super::view::{CommissionResponse, ListResponse};
 use crate::handler::Owner;
-use crate::paging::{self, KIND_COMMISSION, PageParameters, VALUES_MAX};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, read_body};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 const NOTE_BYTES_MAX: usize = 1_000;

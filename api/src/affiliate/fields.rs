@@ -1,21 +1,19 @@
 //! Readers of values in requests of the affiliate program.
 
 use std::fmt::Display;
-use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use httpd::fields;
+use httpd::request_object::{RequestValue, bounded_text_schema};
+use httpd::request_value::Integer;
 use jiff::Timestamp;
-use mail::address::{ADDRESS_BYTES_MAX, Address};
-use mail::affiliate::campaign::Visibility;
-use mail::affiliate::money::{BasisPoints, CENTS_MAX, Currency, CurrencyError};
-use mail::affiliate::program::{AfterPayout, Attribution, PayoutMethod, ProcessorMode};
+use message::address::{ADDRESS_BYTES_MAX, Address};
+use model::affiliate::money::{CENTS_MAX, Currency, CurrencyError};
+use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::fields;
-use crate::request_object::{RequestValue, bounded_text_schema};
-use crate::request_value::Integer;
-use crate::schema::Schemas;
+pub(super) use httpd::model_values::{parse_integer, parse_word};
 
 /// A line that null or an empty text clears.
 pub(super) struct ClearableLine<const BYTES_MAX: usize>;
@@ -96,37 +94,6 @@ impl RequestValue for TimeOrUnix {
 /// A non-negative amount in minor units.
 pub(super) type Cents = Integer<i64, 0, CENTS_MAX>;
 
-impl RequestValue for BasisPoints {
-    type Value = Self;
-
-    fn schema(_: &mut Schemas) -> Value {
-        json!({"type": "integer", "minimum": 0, "maximum": Self::ALL.get()})
-    }
-
-    fn parse(value: &RawValue) -> Result<Self, String> {
-        parse_basis_points(value)
-    }
-}
-
-/// Implements [`RequestValue`] for enums of words.
-macro_rules! word_readers {
-    ($($type:ty),* $(,)?) => {$(
-        impl RequestValue for $type {
-            type Value = Self;
-
-            fn schema(_: &mut Schemas) -> Value {
-                json!({"type": "string", "enum": Self::WORDS})
-            }
-
-            fn parse(value: &RawValue) -> Result<Self, String> {
-                parse_word(Self::WORDS, Self::from_word, value)
-            }
-        }
-    )*};
-}
-
-word_readers!(Visibility, AfterPayout, Attribution, PayoutMethod, ProcessorMode);
-
 /// Parses a text by the type's `FromStr`.
 pub(super) fn parse_from_text<T: FromStr<Err: Display>>(value: &RawValue) -> Result<T, String> {
     fields::parse_text(value)?.trim().parse().map_err(|error: T::Err| error.to_string())
@@ -137,27 +104,6 @@ pub(super) fn parse_currency_text(text: &str) -> Result<Currency, String> {
     let currency: Currency = text.trim().parse().map_err(|error: CurrencyError| error.to_string())?;
     let error = || format!("`{currency}` is not a currency in use (ISO 4217)");
     currency.is_in_use().then_some(currency).ok_or_else(error)
-}
-
-/// Parses one of a closed set of words.
-pub(super) fn parse_word<T>(all: &[&str], parse: impl Fn(&str) -> Option<T>, value: &RawValue) -> Result<T, String> {
-    let text = fields::parse_text(value)?;
-    parse(&text).ok_or_else(|| format!("must be one of {}", all.join(", ")))
-}
-
-/// Parses a whole number within the range.
-pub(super) fn parse_integer<T>(value: &RawValue, range: RangeInclusive<T>) -> Result<T, String>
-where
-    T: FromStr + PartialOrd + Display,
-{
-    let number = value.get().parse().ok().filter(|number| range.contains(number));
-    number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
-}
-
-/// Parses a rate in basis points.
-pub(super) fn parse_basis_points(value: &RawValue) -> Result<BasisPoints, String> {
-    let points = parse_integer(value, 0..=BasisPoints::ALL.get())?;
-    BasisPoints::try_from(points).map_err(|error| error.to_string())
 }
 
 /// Parses an RFC 3339 time with an offset.

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use ::affiliate::partners::imports::{ImportOptions, PartnerImportResult};
-use mail::affiliate::partner_import;
+use httpd::paging;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use model::affiliate::partner_import;
+use schema::Schemas;
 use serde_json::json;
 
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use crate::handler::Owner;
-use crate::paging;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Enough for 5,000 rows of 800 bytes.

@@ -12,9 +12,13 @@ use std::sync::Arc;
 use ::affiliate::api_objects::CommissionObject;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::error::LedgerError;
-use mail::affiliate::balance::BalancePart;
-use mail::affiliate::commission::Commission;
-use mail::affiliate::money::Currency;
+use httpd::paging::{self, KIND_LEDGER, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::affiliate::balance::BalancePart;
+use model::affiliate::commission::Commission;
+use model::affiliate::money::Currency;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use store::affiliate::commission::CommissionFilter;
 use store::affiliate::listing::ListPageRequest;
@@ -24,10 +28,6 @@ use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::paging::{self, KIND_LEDGER, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Bytes of a currency and its sum in a cursor.

@@ -1,11 +1,9 @@
 //! Queries of the program's lists: page and filters.
 
+use httpd::paging::{self, PageParameters};
+use httpd::problem::Problem;
 use serde_json::{Value, json};
 use store::affiliate::listing::ListPageRequest;
-
-use crate::paging::{self, PageParameters};
-use crate::problem::Problem;
-use crate::schema;
 
 /// Converts the page parameters to a store query.
 pub(super) fn page_query(page: &PageParameters, kind: u8) -> Result<ListPageRequest, Problem> {

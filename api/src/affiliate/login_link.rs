@@ -7,7 +7,11 @@ use std::sync::Arc;
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::portal::login::NewLink;
-use mail::idempotency::{IdempotencyScope, IdempotentResult};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_optional_body};
+use model::idempotency::{IdempotencyScope, IdempotentResult};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use store::access::Tenant;
 use store::engine::Batch;
@@ -17,10 +21,6 @@ use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ResolvedRequest};
 use super::response::{ResponseObject, VersionedResponse};
 use crate::idempotency::{self, RequestDecision};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, read_optional_body};
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// A link that signs a partner in to the portal; redirect the partner's browser to it at once

@@ -6,9 +6,14 @@ use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::changes::PartnerStatusChange;
 use ::affiliate::partners::lookup::PartnerView;
-use mail::affiliate::partner::{PartnerAction, PayoutDestination};
-use mail::affiliate::partner_fields::DESTINATION_BYTES_MAX;
-use mail::affiliate::program::PayoutMethod;
+use httpd::fields::{FieldDiagnostics, ObjectFields};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, bounded_text_schema, read_body};
+use model::affiliate::partner::{PartnerAction, PayoutDestination};
+use model::affiliate::partner_fields::DESTINATION_BYTES_MAX;
+use model::affiliate::program::PayoutMethod;
+use schema::Schemas;
 use serde_json::Value;
 
 use super::fields::parse_multiline_text;
@@ -17,12 +22,7 @@ use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner};
 use super::view::{CommissionOverride, OwnerPartnerDetail, PartnerResponse};
-use crate::fields::{FieldDiagnostics, ObjectFields};
 use crate::handler::Owner;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, bounded_text_schema, read_body};
-use crate::schema::Schemas;
 use crate::state::AppState;
 
 fn partner_response(view: &PartnerView) -> VersionedResponse<PartnerResponse> {

@@ -6,13 +6,22 @@ use ::affiliate::error::AffiliateNoun;
 use ::affiliate::if_match::IfMatch;
 use ::affiliate::partners::changes::{PartnerChange, PartnerDraft, PartnerOrigin, PartnerQuery, PartnerStatusChange};
 use ::affiliate::partners::lookup::PartnerView;
-use mail::address::Address;
-use mail::affiliate::money::BasisPoints;
-use mail::affiliate::partner::{PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES};
-use mail::affiliate::partner_fields::{self, NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, WEBSITE_BYTES_MAX};
-use mail::id::PartnerId;
-use mail::idempotency::IdempotencyScope;
-use queue::client::http::URL_BYTES_MAX;
+use httpd::fields::{self, FieldDiagnostics, ObjectFields};
+use httpd::ok_response::OkResponse;
+use httpd::paging::{self, KIND_PARTNER, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{
+    RejectedFields, RequestObject, RequestValue, body_spec, read_body_rejecting, read_nested, read_optional_body,
+};
+use message::address::Address;
+use model::affiliate::money::BasisPoints;
+use model::affiliate::partner::{PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES};
+use model::affiliate::partner_fields::{self, NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, WEBSITE_BYTES_MAX};
+use model::id::PartnerId;
+use model::idempotency::IdempotencyScope;
+use net::http_client::URL_BYTES_MAX;
+use schema::{Schemas, ToSchema};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
@@ -24,15 +33,6 @@ use super::refusal::refusal_problem;
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CommissionOverride, CreatedResponse, ListResponse, PartnerResponse};
-use crate::fields::{self, FieldDiagnostics, ObjectFields};
-use crate::ok_response::OkResponse;
-use crate::paging::{self, KIND_PARTNER, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{
-    RejectedFields, RequestObject, RequestValue, body_spec, read_body_rejecting, read_nested, read_optional_body,
-};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 const REASON_BYTES_MAX: usize = 1_000;

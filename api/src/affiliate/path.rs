@@ -1,11 +1,10 @@
 //! Paths of the program's objects by id. A malformed id is answered 404, like an unknown one.
 
-use mail::id::{BackfillId, CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ReferralId};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::id::{BackfillId, CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ReferralId};
+use schema::Schemas;
 use serde_json::Value;
-
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 
 /// Defines the type of a path id. A malformed id is answered 404, like an unknown one.
 macro_rules! in_path {

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::results::{PayoutResults, apply_result_file};
-use mail::affiliate::payout::results::{self, PayoutResultRow};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use model::affiliate::payout::results::{self, PayoutResultRow};
+use schema::Schemas;
 use serde_json::json;
 
 use super::path::PayoutRunPath;
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use crate::handler::Owner;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::schema::Schemas;
 use crate::state::AppState;
 
 /// Enough for 20,000 rows of 400 bytes.

@@ -14,13 +14,19 @@ use ::affiliate::payouts::runs::PayoutRuns;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, ETAG, HeaderValue};
+use httpd::paging::{self, KIND_PAYOUT_RUN, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_body, read_optional_body};
+use httpd::response::{BodyStream, BodyStreamError, ExtraResponse, IntoResponse, Response};
 use jiff::Timestamp;
-use mail::affiliate::money::Currency;
-use mail::affiliate::payout::{PayoutFileFormat, PayoutRun, SkippedPartner};
-use mail::affiliate::program::PayoutMethod;
-use mail::id::{AccountId, PayoutId, PayoutRunId};
-use mail::idempotency::{IdempotencyScope, IdempotentResult, PartialResult};
+use model::affiliate::money::Currency;
+use model::affiliate::payout::{PayoutFileFormat, PayoutRun, SkippedPartner};
+use model::affiliate::program::PayoutMethod;
+use model::id::{AccountId, PayoutId, PayoutRunId};
+use model::idempotency::{IdempotencyScope, IdempotentResult, PartialResult};
 use queue::idempotency::{IdempotencyGuard, IdempotencyKey};
+use schema::{Schemas, ToSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -38,12 +44,6 @@ use super::view::ListResponse;
 use crate::access;
 use crate::handler::Owner;
 use crate::idempotency::{self, RequestDecision};
-use crate::paging::{self, KIND_PAYOUT_RUN, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, read_body, read_optional_body};
-use crate::response::{BodyStream, BodyStreamError, ExtraResponse, IntoResponse, Response};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Payouts per chunk of a streamed response.
@@ -434,7 +434,7 @@ fn totals_schema(_: &mut Schemas) -> Value {
 }
 
 fn parse_totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
-    let crate::fields::JsonObject(entries) = crate::fields::parse_object(value)?;
+    let httpd::fields::JsonObject(entries) = httpd::fields::parse_object(value)?;
     let mut totals = BTreeMap::new();
     for (name, amount) in entries {
         let currency: Currency = name.parse().map_err(|_| format!("`{name}` is not a currency"))?;

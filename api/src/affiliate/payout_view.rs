@@ -2,13 +2,13 @@
 
 use ::affiliate::api_objects::{DraftPayoutObject, PayoutObject, PayoutRunObject, SkippedPartnerObject};
 use ::affiliate::payouts::files::PayoutFile;
-use mail::affiliate::payout::PayoutFileFormat;
-use mail::affiliate::program::PayoutMethod;
+use model::affiliate::payout::PayoutFileFormat;
+use model::affiliate::program::PayoutMethod;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::response::ResponseObject;
-use crate::schema::{self, Schemas, ToSchema};
 
 /// A response with a single object
 #[derive(Debug, Serialize, ToSchema)]
@@ -50,7 +50,7 @@ pub struct PayoutFileObject {
     /// The payout method
     method: PayoutMethod,
     /// The currency
-    currency: mail::affiliate::money::Currency,
+    currency: model::affiliate::money::Currency,
     /// The file format
     format: PayoutFileFormat,
     /// Number of payouts

@@ -6,8 +6,12 @@ use std::sync::Arc;
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::postbacks::PostbackDelivery;
-use mail::id::{DeliveryId, EventId};
-use mail::webhook_delivery::WebhookDeliveryStatus;
+use httpd::paging::{self, KIND_POSTBACK, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::id::{DeliveryId, EventId};
+use model::webhook_delivery::WebhookDeliveryStatus;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 
 use super::path::PartnerPath;
@@ -15,10 +19,6 @@ use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::paging::{self, KIND_POSTBACK, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// A delivery to a partner's postback URL

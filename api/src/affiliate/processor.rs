@@ -6,7 +6,11 @@ use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::ledger::ingest::IngestOutcome;
 use ::affiliate::processor::signature::HEADER;
 use bytes::Bytes;
-use mail::id::ProgramId;
+use httpd::paging::{self, KIND_PROCESSOR_EVENT, PageParameters};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use model::id::ProgramId;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use store::affiliate::processor_event::{EventStatus, ProcessorEvent};
 
@@ -15,10 +19,6 @@ use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::paging::{self, KIND_PROCESSOR_EVENT, PageParameters};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Maximum size of an event.

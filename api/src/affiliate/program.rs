@@ -6,8 +6,13 @@ use ::affiliate::api_objects::{ApiTimestamp, ProcessorObject, ProgramObject};
 use ::affiliate::error::AffiliateError;
 use ::affiliate::program::onboarding::ProcessorConnection;
 use ::affiliate::stripe::client::API_BASE;
-use mail::affiliate::money::Currency;
-use mail::affiliate::program::{AffiliateProgram, ProcessorMode, WEBHOOK_SECRETS_MAX};
+use httpd::fields;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, RequestValue, body_spec, read_body};
+use model::affiliate::money::Currency;
+use model::affiliate::program::{AffiliateProgram, ProcessorMode, WEBHOOK_SECRETS_MAX};
+use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -18,12 +23,7 @@ use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::VersionedResponse;
 use super::settings::UpdateProgramSettings;
 use super::view::{CreatedResponse, ProcessorResponse, ProgramDetailResponse, ProgramResponse, TestProcessorResponse};
-use crate::fields;
 use crate::handler::Owner;
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, RequestValue, body_spec, read_body};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Maximum length of a secret or key of the payment processor.

@@ -1,13 +1,12 @@
 //! `PageUrl`: the URL of a page in the settings of a program.
 
 use ::affiliate::program::onboarding::check_page;
-use queue::client::http::URL_BYTES_MAX;
+use httpd::fields;
+use httpd::request_object::RequestValue;
+use net::http_client::URL_BYTES_MAX;
+use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-
-use crate::fields;
-use crate::request_object::RequestValue;
-use crate::schema::Schemas;
 
 /// The URL of a page, unchanged.
 pub(super) struct PageUrl;

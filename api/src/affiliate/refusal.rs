@@ -2,11 +2,12 @@
 
 use ::affiliate::error::LedgerError;
 use ::affiliate::error::{AffiliateError, ConflictReason};
+use httpd::problem::{ErrorCode, FieldErrors, OUTAGE_RETRY_AFTER_S, Problem};
 use queue::storage_quota::StorageQuotaError;
 use serde_json::json;
 
-use crate::problem::{ErrorCode, FieldErrors, OUTAGE_RETRY_AFTER_S, Problem};
 use crate::state::AppState;
+use crate::submit_problem;
 
 /// Maps an affiliate error to its problem response.
 pub(crate) fn refusal_problem(state: &AppState, refusal: AffiliateError) -> Problem {
@@ -30,9 +31,9 @@ pub(crate) fn refusal_problem(state: &AppState, refusal: AffiliateError) -> Prob
             Problem::new(ErrorCode::CONFLICT, capitalize(&text)).with_details(json!({"missing": missing}))
         }
         AffiliateError::Forbidden(_) => Problem::new(ErrorCode::FORBIDDEN, capitalize(&text)),
-        AffiliateError::Quota(full) => Problem::plan_full(full, state.upgrade_url()),
+        AffiliateError::Quota(full) => submit_problem::plan_full(full, state.upgrade_url()),
         AffiliateError::Counting(noun) => {
-            Problem::from_quota_error(StorageQuotaError::Counting(noun), state.upgrade_url())
+            submit_problem::from_quota_error(StorageQuotaError::Counting(noun), state.upgrade_url())
         }
         AffiliateError::Upstream(_) => Problem::new(ErrorCode::UPSTREAM_ERROR, capitalize(&text)),
         AffiliateError::Commission(refused) => {
@@ -44,7 +45,7 @@ pub(crate) fn refusal_problem(state: &AppState, refusal: AffiliateError) -> Prob
         AffiliateError::Ledger(LedgerError::Budget(_)) => Problem::unavailable(capitalize(&text), OUTAGE_RETRY_AFTER_S),
         AffiliateError::Seal | AffiliateError::Ledger(_) => Problem::internal(text),
         AffiliateError::Read(error) => error.into(),
-        AffiliateError::Commit(error) => Problem::from_refusal(error.into(), state.upgrade_url()),
+        AffiliateError::Commit(error) => submit_problem::from_refusal(error.into(), state.upgrade_url()),
     }
 }
 

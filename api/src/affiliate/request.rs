@@ -8,15 +8,15 @@
 
 use ::affiliate::if_match::IfMatch;
 use http::header::IF_MATCH;
-use mail::affiliate::program::AffiliateProgram;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use model::affiliate::program::AffiliateProgram;
 use queue::idempotency::IdempotencyKey;
+use schema::Schemas;
 use store::access::Tenant;
 
 use super::refusal::refusal_problem;
 use crate::idempotency;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// A parsed request. `ONCE`: accepts `Idempotency-Key`. `SEEN`: accepts `If-Match`.

@@ -11,9 +11,12 @@ use ::affiliate::error::AffiliateError;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ETAG, HeaderName, HeaderValue};
+use httpd::problem::Problem;
+use httpd::response::{ExtraResponse, IntoResponse, Response};
 use jiff::Timestamp;
-use mail::idempotency::{IdempotencyScope, IdempotentResult};
+use model::idempotency::{IdempotencyScope, IdempotentResult};
 use queue::idempotency::{IdempotencyGuard, IdempotencyKey};
+use schema::{Schemas, ToSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::access::Tenant;
@@ -22,10 +25,7 @@ use store::engine::Batch;
 use super::refusal::refusal_problem;
 use crate::handler::Owner;
 use crate::idempotency::{self, RequestDecision};
-use crate::problem::Problem;
 use crate::request_fingerprint::RequestFingerprint;
-use crate::response::{ExtraResponse, IntoResponse, Response};
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Marks a response that is replayed for a repeated idempotency key.

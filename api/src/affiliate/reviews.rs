@@ -6,8 +6,12 @@ use ::affiliate::api_objects::{ApiTimestamp, ReferralObject};
 use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::manual_actions::ReferralDecision;
-use mail::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
-use mail::id::{PartnerId, ReferralId};
+use httpd::paging::{self, KIND_REVIEW, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
+use model::id::{PartnerId, ReferralId};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 
 use super::list_query::{list_filter_parameter, page_query};
@@ -16,10 +20,6 @@ use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::paging::{self, KIND_REVIEW, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// A referral held for review

@@ -6,13 +6,13 @@ use ::affiliate::api_objects::{
 };
 use ::affiliate::partners::lookup::PartnerView;
 use http::StatusCode;
-use mail::affiliate::program::MissingStep;
+use httpd::response::ExtraResponse;
+use model::affiliate::program::MissingStep;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::response::ResponseObject;
-use crate::response::ExtraResponse;
-use crate::schema::{Schemas, ToSchema};
 
 /// Like `T`, answered with 201.
 #[derive(Debug)]
@@ -187,7 +187,7 @@ pub struct CommissionOverride {
     #[schema(const = "percent")]
     pub(super) commission_type: &'static str,
     /// The percentage of a sale in basis points
-    #[schema(maximum = mail::affiliate::money::BasisPoints::ALL.get())]
+    #[schema(maximum = model::affiliate::money::BasisPoints::ALL.get())]
     pub(super) commission_bps: u16,
 }
 

@@ -28,9 +28,13 @@ use http::header::{
     RETRY_AFTER, VARY,
 };
 use http::{Method, StatusCode};
-use mail::affiliate::partner::PartnerLinkToken;
-use mail::affiliate::web_origin;
-use queue::rate_limit::RateLimitStatus;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use httpd::response::{IntoResponse, Response};
+use model::affiliate::partner::PartnerLinkToken;
+use model::affiliate::web_origin;
+use net::limit::rate_limit::RateLimitStatus;
+use schema::Schemas;
 use serde_json::{Value, json};
 
 use self::request::{
@@ -39,10 +43,6 @@ use self::request::{
 use self::response::VisitResponse;
 use super::refusal::refusal_problem;
 use crate::operation::{Operation, OperationBuilder, operation};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::response::{IntoResponse, Response};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Cache lifetime of the preflight response in browsers, in seconds.

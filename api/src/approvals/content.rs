@@ -1,10 +1,10 @@
 //! The content of a held request in the store: JSON, encrypted with the key that is not in the store.
 
-use mail::approval::{Approval, HeldContent};
-use mail::id::ApprovalId;
+use httpd::problem::Problem;
+use model::approval::{Approval, HeldContent};
+use model::id::ApprovalId;
 use store::approval::content_context;
 
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// Encrypts a content for the row of its approval.

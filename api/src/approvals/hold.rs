@@ -12,18 +12,24 @@ use bytes::Bytes;
 use http::header::{IF_MATCH, LOCATION, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode};
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::Request;
+use httpd::response::{JSON_MEDIA_TYPE, Response};
+use httpd::{fields, json_limits};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use mail::approval::{
+use model::approval::{
     Approval, ApprovalState, ApprovalStatus, BODY_BYTES_MAX, CLIENT_HELD_PER_DAY_MAX, CLIENT_PENDING_BYTES_MAX,
     CLIENT_PENDING_MAX, CONTENT_BYTES_MAX, ExecutionResult, HELD_PER_DAY_MAX, HeldContent, HeldRequest,
     PENDING_BYTES_MAX, PENDING_MAX,
 };
-use mail::client_policy::{ApprovalKind, PolicyViolation};
-use mail::credential::CredentialId;
-use mail::held_email::HeldEmail;
-use mail::id::ApprovalId;
-use mail::owner_alert::AlertSubject;
+use model::client_policy::{ApprovalKind, PolicyViolation};
+use model::credential::CredentialId;
+use model::held_email::HeldEmail;
+use model::id::ApprovalId;
+use model::owner_alert::AlertSubject;
+use schema::Schemas;
 use serde_json::json;
 use store::access::Tenant;
 use store::approval::ApprovalUsage;
@@ -33,16 +39,9 @@ use store::engine::{Batch, CommitError};
 use super::content;
 use super::view::approval_url;
 use crate::approvals::policy::SECRET_FIELDS;
-use crate::fields;
-use crate::idempotency;
-use crate::json_limits;
-use crate::json_timestamp::JsonTimestamp;
 use crate::operation::Operation;
-use crate::problem::{ErrorCode, Problem};
-use crate::request::Request;
-use crate::response::{JSON_MEDIA_TYPE, Response};
-use crate::schema::Schemas;
 use crate::state::AppState;
+use crate::{idempotency, submit_problem};
 
 /// The owner gets no further mail while this many requests of the last hour are pending.
 const MAILED_PENDING_MAX: usize = 10;
@@ -126,7 +125,7 @@ async fn check(
     let mut emails = Vec::with_capacity(drafts.len());
     for draft in &drafts {
         let checked = state.accounts.intake.check_draft(tenant, draft).await;
-        checked.map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
+        checked.map_err(|refusal| submit_problem::from_refusal(refusal, state.upgrade_url()))?;
         let email = HeldEmail::from_draft(draft);
         emails.push(email.ok_or_else(|| Problem::internal("a held email is not composed of fields"))?);
     }

@@ -2,10 +2,10 @@
 //!
 //! Rules that concern an email (recipients, sender, category, sends a day) are checked where email is accepted.
 
-use mail::client_policy::{ApprovalKind, ClientPolicy};
+use httpd::problem::Problem;
+use model::client_policy::{ApprovalKind, ClientPolicy};
 
 use crate::operation::Operation;
-use crate::problem::Problem;
 use crate::sdk::Risk;
 
 /// Nouns whose operations could lift the policy of the client that calls them.

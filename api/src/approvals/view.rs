@@ -1,17 +1,17 @@
 //! Approvals as the API shows them.
 
-use mail::address::{Address, Mailbox};
-use mail::approval::{Approval, ApprovalState, ApprovalStatus, HeldContent};
-use mail::client_policy::ApprovalKind;
-use mail::email::Category;
-use mail::held_email::HeldEmail;
-use mail::id::{ApprovalId, UserId};
-use mail::suppression::category_word;
+use httpd::json_timestamp::JsonTimestamp;
+use message::address::{Address, Mailbox};
+use model::approval::{Approval, ApprovalState, ApprovalStatus, HeldContent};
+use model::client_policy::ApprovalKind;
+use model::email::Category;
+use model::held_email::HeldEmail;
+use model::id::{ApprovalId, UserId};
+use model::suppression::category_word;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::json_timestamp::JsonTimestamp;
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// A page of the list

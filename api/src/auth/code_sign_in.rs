@@ -13,10 +13,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
+use httpd::fields::{self, FieldDiagnostics, FieldNames};
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::paging;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use jiff::Timestamp;
-use mail::totp::SecondFactorCode;
-use mail::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
+use model::totp::SecondFactorCode;
+use model::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
 use queue::users::{UserError, UserService};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::engine::Batch;
@@ -26,13 +33,6 @@ use super::login_log::LoginKind;
 use super::session::begin_session;
 use super::view::{SessionResponse, WithSessionCookie};
 use super::{login_log, user_agent, user_error_problem};
-use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::json_timestamp::JsonTimestamp;
-use crate::paging;
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Lifetime of a challenge.

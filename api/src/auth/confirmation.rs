@@ -2,15 +2,15 @@
 
 use std::net::IpAddr;
 
-use mail::totp::SecondFactorCode;
-use mail::user::User;
+use httpd::fields::{self, FieldDiagnostics, FieldNames};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use model::totp::SecondFactorCode;
+use model::user::User;
 use queue::users::UserService;
+use schema::Schemas;
 
 use super::{PASSWORD, login_log, read_password, user_error_problem};
-use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 const CODE: &str = "code";

@@ -6,7 +6,7 @@
 
 use http::HeaderMap;
 use http::header::{COOKIE, HeaderValue};
-use mail::user::{SESSION_AGE_MAX, SessionToken};
+use model::user::{SESSION_AGE_MAX, SessionToken};
 
 pub const NAME: &str = "__Host-postrider_session";
 
@@ -49,8 +49,8 @@ fn set_cookie_field(value: &str, max_age_s: u64) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::id::{AccountId, SessionId, UserId};
-    use mail::user::{User, UserRole};
+    use model::id::{AccountId, SessionId, UserId};
+    use model::user::{User, UserRole};
 
     #[test]
     fn the_session_cookie_is_found_among_others() {

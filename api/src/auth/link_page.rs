@@ -6,12 +6,11 @@ use html::message::{self, MessagePage};
 use html::notice::Alert;
 use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderValue, LOCATION, REFERRER_POLICY, X_FRAME_OPTIONS};
 use http::{HeaderMap, StatusCode};
+use httpd::problem::Problem;
+use httpd::response::{HTML_MEDIA_TYPE, IntoResponse, Response};
 use hypertext::prelude::*;
+use schema::Schemas;
 use serde_json::{Value, json};
-
-use crate::problem::Problem;
-use crate::response::{HTML_MEDIA_TYPE, IntoResponse, Response};
-use crate::schema::Schemas;
 
 /// Returns whether the client accepts HTML: a browser.
 pub(super) fn wants_page(headers: &HeaderMap) -> bool {

@@ -8,9 +8,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use mail::address::Address;
-use mail::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
+use httpd::fields::{FieldDiagnostics, FieldNames};
+use httpd::ok_response::OkResponse;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
+use message::address::Address;
+use model::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
 use queue::users::UserService;
+use schema::Schemas;
 use serde_json::Value;
 use store::engine::Batch;
 
@@ -19,12 +25,6 @@ use super::link_page::{LoginPage, redirect, wants_page};
 use super::login_log::LoginKind;
 use super::session::begin_session;
 use super::{EMAIL, login_links, read_email, user_agent, user_error_problem};
-use crate::fields::{FieldDiagnostics, FieldNames};
-use crate::ok_response::OkResponse;
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Maximum number of invitations of one address for which a requested link is mailed.

@@ -7,16 +7,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::account::Account;
-use mail::address::Address;
-use mail::system_email::SystemEmail;
-use mail::user::{SignInLink, SignInLinkKind, SignInLinkToken, User, UserRole};
+use httpd::problem::{ErrorCode, Problem};
+use message::address::Address;
+use model::account::Account;
+use model::system_email::SystemEmail;
+use model::user::{SignInLink, SignInLinkKind, SignInLinkToken, User, UserRole};
 use queue::sender_authorization::sibling_address;
 use queue::services::Services;
 use queue::system_mailer::{SystemMailer, SystemMailerError};
 use store::engine::Batch;
 
-use crate::problem::{ErrorCode, Problem};
 use crate::state::AppState;
 
 /// Lifetime of a requested link.

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::log_limit::LogLimit;
+use model::log_limit::LogLimit;
 
 /// The kind of credential that a client tried to log in with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

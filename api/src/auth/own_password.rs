@@ -3,17 +3,17 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use httpd::fields::{FieldDiagnostics, FieldNames};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use queue::users::UserService;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::json;
 use store::access::SignedInUser;
 
 use super::{PASSWORD, login_links, password_hashing, read_password, user_error_problem};
 use crate::access;
-use crate::fields::{FieldDiagnostics, FieldNames};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 const CURRENT_PASSWORD: &str = "current_password";

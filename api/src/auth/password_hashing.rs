@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use argon2::{Algorithm, Argon2, Params, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use mail::credential::SecretHash;
-use mail::user::PasswordHash;
+use httpd::problem::Problem;
+use model::credential::SecretHash;
+use model::user::PasswordHash;
 use tokio::sync::Semaphore;
-
-use crate::problem::Problem;
 
 /// Minimum length in characters; NIST SP 800-63B 5.1.1.2 requires at least eight.
 pub const CHARS_MIN: usize = 10;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use httpd::problem::Problem;
 use queue::users::UserService;
 use store::access::SignedInUser;
 
 use super::confirmation::Confirmation;
 use super::user_error_problem;
 use super::view::{SessionResponse, SessionView};
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// `POST /auth/reauthenticate`: records the time in the session. Secrets and money are available for 15 minutes from

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use mail::id::SessionId;
-use mail::user::{SessionStart, User, UserSession};
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::ok_response::OkResponse;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, NoInput, Request, RequestSpec};
+use model::id::SessionId;
+use model::user::{SessionStart, User, UserSession};
 use queue::users::UserService;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use store::access::SignedInUser;
 use store::engine::Batch;
 
 use super::view::{SessionResponse, SessionView, WithSessionCookie};
 use super::{cookie, user_error_problem};
-use crate::json_timestamp::JsonTimestamp;
-use crate::ok_response::OkResponse;
-use crate::problem::Problem;
-use crate::request::{FromRequest, NoInput, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Starts a session of a user that was read as `before`, and commits `batch` with it. `after` is the user as the batch
@@ -83,7 +83,7 @@ impl SessionListItem {
         Self {
             id: session.id,
             current: session.id == own_id,
-            method: session.method.map(mail::user::SignInMethod::word),
+            method: session.method.map(model::user::SignInMethod::word),
             ip: session.from.map(|address| address.to_string()),
             user_agent: session.user_agent.clone(),
             created_at: JsonTimestamp(session.created_at),

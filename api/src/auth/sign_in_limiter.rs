@@ -12,6 +12,7 @@
 //! attempts are not free; a success is refunded. If the table is full, the oldest entries are evicted; this takes
 //! attempts from very many networks.
 
+use httpd::problem::{ErrorCode, Problem};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,10 +20,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::cidr::client_prefix;
-use mail::id::{AccountId, ProgramId};
-
-use crate::problem::{ErrorCode, Problem};
+use model::cidr::client_prefix;
+use model::id::{AccountId, ProgramId};
 
 /// A burst, and then one attempt per interval.
 #[derive(Debug, Clone, Copy)]

@@ -6,18 +6,18 @@
 
 use std::sync::Arc;
 
-use mail::totp::{RecoveryCode, base32, otpauth_uri};
+use httpd::fields::{self, FieldDiagnostics, FieldNames};
+use httpd::ok_response::OkResponse;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
+use model::totp::{RecoveryCode, base32, otpauth_uri};
 use queue::users::UserService;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use store::access::SignedInUser;
 
 use super::confirmation::Confirmation;
 use super::{login_links, user_error_problem};
-use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::ok_response::OkResponse;
-use crate::problem::Problem;
-use crate::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 const CODE: &str = "code";
@@ -105,7 +105,7 @@ pub async fn confirm(
     let user = signed_in.user();
     let now = state.services.clock.now();
     let attempt = state.sign_in.limiter.try_code(client_ip, &user.email.to_string(), now)?;
-    let code = mail::totp::SecondFactorCode::parse(&code).ok_or(queue::users::UserError::WrongCode);
+    let code = model::totp::SecondFactorCode::parse(&code).ok_or(queue::users::UserError::WrongCode);
     let confirmed = match code {
         Ok(code) => UserService::new(&state.services).confirm_totp(&state.accounts.vault, user, &code).await,
         Err(error) => Err(error),

@@ -2,21 +2,20 @@
 
 use bytes::Bytes;
 use http::header::{HeaderValue, SET_COOKIE};
-use mail::user::{SessionToken, User, UserSession};
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::problem::Problem;
+use httpd::response::{CookiePolicy, IntoResponse, Response};
+use model::user::{SessionToken, User, UserSession};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::json_timestamp::JsonTimestamp;
-use crate::problem::Problem;
-use crate::response::{CookiePolicy, IntoResponse, Response};
-use crate::schema::{Schemas, ToSchema};
 
 /// A user who can sign in
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "User")]
 pub struct UserView {
     /// `user_…`
-    id: mail::id::UserId,
+    id: model::id::UserId,
     /// The user's email address
     email: String,
     /// The role
@@ -53,9 +52,9 @@ impl UserView {
 #[schema(name = "Session")]
 pub struct SessionView {
     /// `ses_…`
-    id: mail::id::SessionId,
+    id: model::id::SessionId,
     /// The account's id
-    account_id: mail::id::AccountId,
+    account_id: model::id::AccountId,
     user: UserView,
     /// The value of `x-csrf-token` that requests other than GET must send
     csrf_token: String,

@@ -1,17 +1,18 @@
 //! Checks what a definition needs of its account before it is activated: at least one step, published templates,
 //! senders on verified domains, an SMS provider. All errors are reported at once, by step (`steps[1]`).
 
-use mail::address::Mailbox;
-use mail::automation::definition::{SendEmailStep, StepAction};
-use mail::automation::{Automation, AutomationDefinition, STARTED_MAX};
-use mail::event::EventKind;
-use mail::template::{TemplateKey, TemplateRef};
+use httpd::problem::{FieldErrors, Problem};
+use message::address::Mailbox;
+use model::automation::definition::{SendEmailStep, StepAction};
+use model::automation::{Automation, AutomationDefinition, STARTED_MAX};
+use model::event::EventKind;
+use model::template::{TemplateKey, TemplateRef};
 use store::access::Tenant;
 use store::automation::TriggerRole;
 use store::product_event::ProductEventFilter;
 
-use crate::problem::{FieldErrors, Problem};
 use crate::state::AppState;
+use crate::submit_problem;
 
 /// Prefix of the names of the service's own email events.
 const EMAIL_EVENT_PREFIX: &str = "email.";
@@ -150,7 +151,7 @@ async fn email_error(state: &AppState, tenant: &Tenant, email: &SendEmailStep) -
     };
     let refused = state.accounts.intake.authorize_sender(tenant, &author.address).await.err();
     match refused {
-        Some(refusal) if refusal.is_transient() => Err(Problem::from_refusal(refusal, state.upgrade_url())),
+        Some(refusal) if refusal.is_transient() => Err(submit_problem::from_refusal(refusal, state.upgrade_url())),
         refused => Ok(refused.map(|refusal| format!("`from`: {refusal}"))),
     }
 }

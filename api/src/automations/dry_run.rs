@@ -4,11 +4,15 @@
 
 use std::sync::Arc;
 
-use mail::automation::run::RunMode;
-use mail::automation::{Automation, AutomationDefinition};
-use mail::trigger_event::TriggerEvent;
+use httpd::problem::Problem;
+use httpd::request::{FromRequestAt, Media, Request, RequestSpec};
+use httpd::request_object::{RequestObject, body_spec, read_optional_body};
+use model::automation::run::RunMode;
+use model::automation::{Automation, AutomationDefinition};
+use model::trigger_event::TriggerEvent;
 use queue::automations::DryRun;
 use queue::product_events::IncomingProductEvent;
+use schema::Schemas;
 use serde_json::{Map, Value};
 use store::access::Tenant;
 
@@ -17,10 +21,6 @@ use super::path::{AutomationPath, find};
 use super::request::{AutomationEdit, REQUEST_BYTES_MAX, read_steps, read_trigger};
 use super::view::{AutomationRunResponse, AutomationRunView, steps_schema, trigger_schema};
 use crate::events::send::{data_schema, email_schema, parse_data, parse_email, parse_user_id, user_id_schema};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::request_object::{RequestObject, body_spec, read_optional_body};
-use crate::schema::Schemas;
 use crate::state::AppState;
 
 /// Longest body: a definition and an event's data.
@@ -74,7 +74,7 @@ pub struct DryRunAutomation {
     data: Value,
 }
 
-impl FromRequest for (AutomationPath, DryRunAutomation) {
+impl FromRequestAt<AutomationPath> for DryRunAutomation {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
     const MEDIA: Media = Media::OptionalJson;
 
@@ -82,7 +82,7 @@ impl FromRequest for (AutomationPath, DryRunAutomation) {
         body_spec::<DryRunAutomation>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
         let body = read_optional_body(call)?;
         Ok((AutomationPath::from_request(call), body))
     }

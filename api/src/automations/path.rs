@@ -1,13 +1,13 @@
 //! Path of an automation, and the automation that it names.
 
-use mail::id::AutomationId;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::id::AutomationId;
+use schema::Schemas;
 use serde_json::Value;
 use store::access::Tenant;
 use store::automation::StoredAutomation;
 
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Path of an automation. A malformed id is answered 404, like an unknown one.

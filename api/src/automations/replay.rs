@@ -16,16 +16,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequestAt, Media, Request, RequestSpec};
+use httpd::request_object::{RequestObject, body_spec, read_optional_body};
+use httpd::request_value::Integer;
 use jiff::Timestamp;
-use mail::automation::Automation;
-use mail::automation::context::{self, EventFacts};
-use mail::automation::definition::{AutomationDefinition, Reentry, StepAction};
-use mail::automation::person_key::{PersonIdentity, PersonKey};
-use mail::automation::run::{AutomationRun, CompletionReason, RunMode, RunStatus, StepState, StepStatus};
-use mail::id::{ProductEventId, RunId};
-use mail::product_event::ProductEvent;
-use mail::trigger_event::TriggerEvent;
+use model::automation::Automation;
+use model::automation::context::{self, EventFacts};
+use model::automation::definition::{AutomationDefinition, Reentry, StepAction};
+use model::automation::person_key::{PersonIdentity, PersonKey};
+use model::automation::run::{AutomationRun, CompletionReason, RunMode, RunStatus, StepState, StepStatus};
+use model::id::{ProductEventId, RunId};
+use model::product_event::ProductEvent;
+use model::trigger_event::TriggerEvent;
 use queue::automations::DryRun;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use store::access::Tenant;
 use store::automation_run::run_indexes;
@@ -35,12 +41,6 @@ use super::dry_run::UnsavedDefinition;
 use super::path::AutomationPath;
 use super::request::REQUEST_BYTES_MAX;
 use crate::account_permits::AccountPermit;
-use crate::json_timestamp::JsonTimestamp;
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::request_object::{RequestObject, body_spec, read_optional_body};
-use crate::request_value::Integer;
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Most events of a replay.
@@ -68,7 +68,7 @@ pub struct ReplayAutomation {
     limit: Option<usize>,
 }
 
-impl FromRequest for (AutomationPath, ReplayAutomation) {
+impl FromRequestAt<AutomationPath> for ReplayAutomation {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
     const MEDIA: Media = Media::OptionalJson;
 
@@ -76,7 +76,7 @@ impl FromRequest for (AutomationPath, ReplayAutomation) {
         body_spec::<ReplayAutomation>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
         let body = read_optional_body(call)?;
         Ok((AutomationPath::from_request(call), body))
     }

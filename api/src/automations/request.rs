@@ -1,17 +1,17 @@
 //! Bodies of `POST /automations` and `POST /automations/{id}`.
 
-use mail::automation::parse::{self, ParseNotes as ReadNotes};
-use mail::automation::{AutomationDefinition, DEFINITION_BYTES_MAX, NAME_BYTES_MAX};
+use httpd::fields::{self, FieldDiagnostics, ObjectFields};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, FromRequestAt, Media, Request, RequestSpec};
+use httpd::request_object::{RequestObject, body_spec, bounded_text_schema, read_checked_body, read_optional_body};
+use model::automation::parse::{self, ParseNotes as ReadNotes};
+use model::automation::{AutomationDefinition, DEFINITION_BYTES_MAX, NAME_BYTES_MAX};
+use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::path::AutomationPath;
 use super::view::{steps_schema, trigger_schema};
-use crate::fields::{self, FieldDiagnostics, ObjectFields};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::request_object::{RequestObject, body_spec, bounded_text_schema, read_checked_body, read_optional_body};
-use crate::schema::Schemas;
 use crate::sdk::SdkAction;
 
 /// Twice the size of a definition, because JSON escapes it, plus the other fields.
@@ -140,7 +140,7 @@ fn name_schema(_: &mut Schemas) -> Value {
 }
 
 fn json_field(fields: &ObjectFields<'_>, field: &str) -> Option<Value> {
-    fields.value(field).and_then(|raw| mail::raw_number::parse(raw.get()).ok())
+    fields.value(field).and_then(|raw| model::raw_number::parse(raw.get()).ok())
 }
 
 /// The definition's parser reports its errors.
@@ -235,14 +235,14 @@ impl AutomationChangeFields {
     }
 }
 
-impl FromRequest for (AutomationPath, AutomationChange) {
+impl FromRequestAt<AutomationPath> for AutomationChange {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         body_spec::<AutomationChangeFields>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
         let AutomationChangeFields { action, name, trigger, steps } =
             read_checked_body(call, AutomationChangeFields::check)?;
         let edit = || AutomationChange::Edit(Box::new(AutomationEdit { name, trigger, steps }));
@@ -258,7 +258,7 @@ pub struct DuplicateAutomation {
     pub name: Option<String>,
 }
 
-impl FromRequest for (AutomationPath, DuplicateAutomation) {
+impl FromRequestAt<AutomationPath> for DuplicateAutomation {
     const BODY_BYTES_MAX: Option<usize> = Some(16 << 10);
     const MEDIA: Media = Media::OptionalJson;
 
@@ -266,7 +266,7 @@ impl FromRequest for (AutomationPath, DuplicateAutomation) {
         body_spec::<DuplicateAutomation>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
         let copy = read_optional_body(call)?;
         Ok((AutomationPath::from_request(call), copy))
     }

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use mail::automation::run::RunStatus;
-use mail::id::RunId;
+use httpd::paging::{self, KIND_RUN, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequestAt, Request, RequestSpec};
+use model::automation::run::RunStatus;
+use model::id::RunId;
+use schema::Schemas;
 use serde_json::json;
 use store::access::Tenant;
 use store::automation_run::RunFilter;
 
 use super::path::{AutomationPath, find};
 use super::view::{AutomationRunList, AutomationRunResponse, AutomationRunView};
-use crate::paging::{self, KIND_RUN, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Maximum length of a person filter.
@@ -26,7 +26,7 @@ pub struct ListAutomationRuns {
     filter: RunFilter,
 }
 
-impl FromRequest for (AutomationPath, ListAutomationRuns) {
+impl FromRequestAt<AutomationPath> for ListAutomationRuns {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let text = |name: &str, text: &str| schema::query_parameter(name, text, json!({"type": "string"}));
         let mut parameters = vec![AutomationPath::parameter()];
@@ -38,7 +38,7 @@ impl FromRequest for (AutomationPath, ListAutomationRuns) {
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
         let parameters = paging::parse_query(&call.query)?;
         let person = |name: &str| match paging::single_value(&parameters, name)? {
             Some(text) if text.len() > PERSON_BYTES_MAX => {
@@ -80,13 +80,13 @@ pub async fn list(
 #[derive(Debug, Clone, Copy)]
 pub struct AutomationRunPath(Option<RunId>);
 
-impl FromRequest for (AutomationPath, AutomationRunPath) {
+impl FromRequestAt<AutomationPath> for AutomationRunPath {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let run = schema::path_parameter("run", "The run's id (`run_…`)");
         RequestSpec { parameters: vec![AutomationPath::parameter(), run], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
         Ok((AutomationPath::from_request(call), AutomationRunPath(call.path_parameter("run").parse().ok())))
     }
 }

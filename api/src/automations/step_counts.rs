@@ -4,17 +4,17 @@
 
 use std::sync::Arc;
 
-use mail::automation::run::{AutomationRun, RunStatus, StepStatus};
+use httpd::paging;
+use httpd::problem::Problem;
+use httpd::request::{FromRequestAt, Request, RequestSpec};
+use model::automation::run::{AutomationRun, RunStatus, StepStatus};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
 use store::automation_run::RunFilter;
 
 use super::path::{AutomationPath, find};
-use crate::paging;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Runs that are counted, and waiting runs that are counted.
@@ -26,7 +26,7 @@ pub struct StepCountsQuery {
     version: Option<u32>,
 }
 
-impl FromRequest for (AutomationPath, StepCountsQuery) {
+impl FromRequestAt<AutomationPath> for StepCountsQuery {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let version = schema::query_parameter(
             "version",
@@ -36,7 +36,7 @@ impl FromRequest for (AutomationPath, StepCountsQuery) {
         RequestSpec { parameters: vec![AutomationPath::parameter(), version], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
         let parameters = paging::parse_query(&call.query)?;
         let version = match paging::single_value(&parameters, "version")? {
             None => None,

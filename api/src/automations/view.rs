@@ -1,17 +1,16 @@
 //! JSON objects of automations, versions and runs.
 
-use mail::automation::condition::{CLAUSES_MAX, FIELD_BYTES_MAX, Op};
-use mail::automation::definition::{Reentry, StepAction};
-use mail::automation::parse::{CANCEL_ON_MAX, KEY_BYTES_MAX, NAME_BYTES_MAX};
-use mail::automation::run::{AutomationRun, CancelSource, CompletionReason, RunMode, RunStatus, StepStatus};
-use mail::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, RunCounts, STEPS_MAX};
-use mail::id::{AutomationId, RunId};
-use mail::product_event::NAME_BYTES_MAX as EVENT_NAME_BYTES_MAX;
+use httpd::json_timestamp::JsonTimestamp;
+use model::automation::condition::{CLAUSES_MAX, FIELD_BYTES_MAX, Op};
+use model::automation::definition::{Reentry, StepAction};
+use model::automation::parse::{CANCEL_ON_MAX, KEY_BYTES_MAX, NAME_BYTES_MAX};
+use model::automation::run::{AutomationRun, CancelSource, CompletionReason, RunMode, RunStatus, StepStatus};
+use model::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, RunCounts, STEPS_MAX};
+use model::id::{AutomationId, RunId};
+use model::product_event::NAME_BYTES_MAX as EVENT_NAME_BYTES_MAX;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::{Value, json};
-
-use crate::json_timestamp::JsonTimestamp;
-use crate::schema::{self, Schemas, ToSchema};
 
 /// An automation
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,10 +24,10 @@ pub struct AutomationView {
     status: AutomationStatus,
     /// The version that new runs follow
     version: u32,
-    #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[serde(serialize_with = "model::raw_number::serialize")]
     #[schema(with = trigger_schema)]
     trigger: Value,
-    #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[serde(serialize_with = "model::raw_number::serialize")]
     #[schema(with = steps_schema)]
     steps: Value,
     counts: RunCountsView,
@@ -113,10 +112,10 @@ pub struct AutomationList {
 pub struct AutomationVersionView {
     /// 1, 2, 3 …
     version: u32,
-    #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[serde(serialize_with = "model::raw_number::serialize")]
     #[schema(with = trigger_schema)]
     trigger: Value,
-    #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[serde(serialize_with = "model::raw_number::serialize")]
     #[schema(with = steps_schema)]
     steps: Value,
     /// When it was created

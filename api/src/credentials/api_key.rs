@@ -1,13 +1,12 @@
 //! [`CredentialKind`] of API keys.
 
-use mail::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, SecretHash};
-use mail::id::ApiKeyId;
+use httpd::paging::KIND_API_KEY;
+use model::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, SecretHash};
+use model::id::ApiKeyId;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::kind::{CreateCredential, CredentialKind};
-use crate::paging::KIND_API_KEY;
-use crate::schema;
 use crate::state::AppState;
 
 impl CredentialKind for ApiKey {

@@ -2,12 +2,12 @@
 
 use std::marker::PhantomData;
 
-use mail::credential::{ApiKeyScope, CredentialPolicy, SecretHash};
+use httpd::problem::Problem;
+use model::credential::{ApiKeyScope, CredentialPolicy, SecretHash};
 use serde_json::Value;
 use store::access::Tenant;
 use store::credential::Credential;
 
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// A kind of credential that these operations manage.

@@ -2,19 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use mail::address::Address;
-use mail::address_pattern::AddressPattern;
-use mail::client_policy::{ApprovalKind, ClientPolicy, RECIPIENT_PATTERNS_MAX, SENDS_PER_DAY_MAX};
-use mail::email::Category;
-use mail::suppression::category_word;
+use httpd::fields::{self, FieldDiagnostics, FieldLookup as _, ObjectFields};
+use httpd::request_object::{RequestObject, RequestValue, read_nested};
+use httpd::request_value::{AddressPatterns, Integer};
+use message::address::Address;
+use message::address_pattern::AddressPattern;
+use model::client_policy::{ApprovalKind, ClientPolicy, RECIPIENT_PATTERNS_MAX, SENDS_PER_DAY_MAX};
+use model::email::Category;
+use model::suppression::category_word;
+use schema::Schemas;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-
-use crate::fields::{self, FieldDiagnostics, FieldLookup as _, ObjectFields};
-use crate::request_object::{RequestObject, RequestValue, read_nested};
-use crate::request_value::{AddressPatterns, Integer};
-use crate::schema::{self, Schemas};
 
 const POLICY: &str = "policy";
 

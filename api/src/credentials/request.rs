@@ -3,25 +3,25 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use httpd::fields::{self, FieldDiagnostics, ObjectFields};
+use httpd::paging::PageParameters;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{
+    RequestObject, RequestValue, body_spec, bounded_text_schema, read_body, read_optional_body,
+};
+use httpd::request_value::{Integer, Time};
 use jiff::Timestamp;
-use mail::cidr::IpNetwork;
-use mail::client_policy::ClientPolicy;
-use mail::credential::{ApiKeyScope, CredentialPolicy};
-use mail::id::DomainId;
+use model::cidr::IpNetwork;
+use model::client_policy::ClientPolicy;
+use model::credential::{ApiKeyScope, CredentialPolicy};
+use model::id::DomainId;
+use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::kind::{CreateCredential, CredentialKind};
 use super::policy::{policy_request_schema, read_policy};
-use crate::fields::{self, FieldDiagnostics, ObjectFields};
-use crate::paging::PageParameters;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{
-    RequestObject, RequestValue, body_spec, bounded_text_schema, read_body, read_optional_body,
-};
-use crate::request_value::{Integer, Time};
-use crate::schema::{self, Schemas};
 
 const NAME_BYTES_MAX: usize = 200;
 /// Maximum number of allowed networks per credential.

@@ -1,13 +1,12 @@
 //! [`CredentialKind`] of SMTP credentials; the object includes the connection settings that a mail client needs.
 
-use mail::credential::{SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
-use mail::id::SmtpCredentialId;
+use httpd::paging::KIND_SMTP_CREDENTIAL;
+use model::credential::{SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
+use model::id::SmtpCredentialId;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::kind::{CreateCredential, CredentialKind};
-use crate::paging::KIND_SMTP_CREDENTIAL;
-use crate::schema;
 use crate::state::AppState;
 
 impl CredentialKind for SmtpCredential {

@@ -2,12 +2,18 @@
 
 use std::sync::Arc;
 
-use mail::address::DomainName;
-use mail::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
-use mail::domain_setup::RecordFinding;
-use mail::id::ClaimId;
-use mail::quota::Noun;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::paging::{KIND_CLAIM, PageParameters, after_id};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_body};
+use message::address::DomainName;
+use model::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
+use model::domain_setup::RecordFinding;
+use model::id::ClaimId;
+use model::quota::Noun;
 use queue::domains::ClaimError;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
@@ -16,12 +22,6 @@ use super::error::domain_error_problem;
 use super::lookup::domain_limit;
 use super::request::SendingDomainName;
 use super::view::RecordView;
-use crate::json_timestamp::JsonTimestamp;
-use crate::paging::{KIND_CLAIM, PageParameters, after_id};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, read_body};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 const ID: &str = "id";

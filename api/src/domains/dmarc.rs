@@ -9,19 +9,19 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::address::DomainName;
-use mail::dmarc::{DmarcDisposition, DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource};
-use mail::domain::SendingDomain;
-use mail::metric::{Counter, Dimension, Hour};
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::paging;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use message::address::DomainName;
+use message::dmarc::{DmarcDisposition, DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource};
+use model::domain::SendingDomain;
+use model::metric::{Counter, Dimension, Hour};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use store::access::Tenant;
 
 use super::request::DomainKey;
-use crate::json_timestamp::JsonTimestamp;
-use crate::paging;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 use crate::time_range::{parse_time_or_date, time_parameter};
 use jiff::{SignedDuration, Timestamp};

@@ -1,10 +1,10 @@
 //! Problem responses of domains.
 
+use httpd::problem::{ErrorCode, Problem};
 use queue::domains::DomainError;
 use serde_json::json;
 use store::access::Tenant;
 
-use crate::problem::{ErrorCode, Problem};
 use crate::state::AppState;
 use crate::suppressions::commit_error::commit_error_problem;
 

@@ -1,12 +1,12 @@
 //! Finds a domain of the tenant, and the number of domains that its plan includes.
 
-use mail::domain::SendingDomain;
-use mail::id::DomainId;
+use httpd::problem::Problem;
+use model::domain::SendingDomain;
+use model::id::DomainId;
 use store::access::Tenant;
 
 use super::error::domain_not_found;
 use super::request::DomainKey;
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// Finds a domain of the tenant by id or name. A key that is restricted to another domain gets 404.

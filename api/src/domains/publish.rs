@@ -2,10 +2,17 @@
 
 use std::sync::Arc;
 
+use httpd::fields;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::ok_response::OkResponse;
+use httpd::problem::{ErrorCode, FieldErrors, Problem};
+use httpd::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_body, read_checked_body};
 use provider::{
     AppliedChange, ApplyError, ChangeAction, Provider, ProviderCredentials, RecordChangeOutcome, credential_fields,
 };
 use queue::domains::{CredentialSource, PublishError};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -15,13 +22,6 @@ use super::error::domain_error_problem;
 use super::lookup::find;
 use super::request::{DomainKey, DomainPath};
 use super::view::{DomainView, RecordView};
-use crate::fields;
-use crate::json_timestamp::JsonTimestamp;
-use crate::ok_response::OkResponse;
-use crate::problem::{ErrorCode, FieldErrors, Problem};
-use crate::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, read_body, read_checked_body};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 const PROVIDER: &str = "provider";

@@ -1,24 +1,23 @@
 //! Requests for domains.
 
-use mail::address::{DomainName, NAME_TEXT_BYTES_MAX};
-use mail::address_pattern::AddressPattern;
-use mail::domain::{DeliverySettings, DomainState, INBOUND_ADDRESSES_MAX, SendingDomain, TlsMode};
-use mail::domain_name;
-use mail::domain_setup::RETURN_PATH_LABEL;
-use mail::id::DomainId;
-use queue::domains::{ImportedKey, NewDomain};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
-
-use crate::fields;
-use crate::paging::{self, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{
+use httpd::fields;
+use httpd::paging::{self, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{
     RequestObject, RequestValue, body_spec, bounded_text_schema, read_body, read_checked_body,
 };
-use crate::request_value::{AddressPatterns, HostName};
-use crate::schema::{self, Schemas};
+use httpd::request_value::{AddressPatterns, HostName};
+use message::address::{DomainName, NAME_TEXT_BYTES_MAX};
+use message::address_pattern::AddressPattern;
+use message::domain_name;
+use model::domain::{DeliverySettings, DomainState, INBOUND_ADDRESSES_MAX, SendingDomain, TlsMode};
+use model::domain_setup::RETURN_PATH_LABEL;
+use model::id::DomainId;
+use queue::domains::{ImportedKey, NewDomain};
+use schema::Schemas;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 const ID_OR_NAME: &str = "id_or_name";
 /// RFC 1035 2.3.4.

@@ -1,19 +1,18 @@
 //! JSON objects and schemas of sending domains.
 
 use bytes::Bytes;
-use mail::address::DomainName;
-use mail::address_pattern::AddressPattern;
-use mail::domain::{DomainState, TlsMode};
-use mail::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
-use mail::id::DomainId;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::problem::Problem;
+use httpd::response::IntoResponse;
+use message::address::DomainName;
+use message::address_pattern::AddressPattern;
+use model::domain::{DomainState, TlsMode};
+use model::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
+use model::id::DomainId;
 use queue::domains::{DomainWithSetup, SendingDomains};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::{Value, json};
-
-use crate::json_timestamp::JsonTimestamp;
-use crate::problem::Problem;
-use crate::response::IntoResponse;
-use crate::schema::{Schemas, ToSchema};
 
 const PURPOSES: &[&str] = &["ownership", "dkim", "return_path", "spf", "dmarc", "inbound", "tracking"];
 const STATUSES: &[&str] = &["pending", "verified", "missing", "mismatch", "conflict"];

@@ -9,12 +9,11 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use mail::attachment_policy::filename_policy::{blocked_extension, has_invisible};
-use mail::attachment_policy::{self, ATTACHMENTS_MAX};
-use mail::compose::Attachment;
+use httpd::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
+use message::attachment_policy::filename_policy::{blocked_extension, has_invisible};
+use message::attachment_policy::{self, ATTACHMENTS_MAX};
+use message::compose::Attachment;
 use serde_json::value::RawValue;
-
-use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
 
 /// Maximum size of one decoded file.
 pub const ATTACHMENT_BYTES_MAX: usize = 10 << 20;
@@ -221,7 +220,7 @@ mod tests {
         RawValue::from_string(serde_json::to_string(text).unwrap()).unwrap()
     }
 
-    /// `filename_policy` of `mail` tests disguised executables; these are names that are no plain file name.
+    /// `filename_policy` of `message` tests disguised executables; these are names that are no plain file name.
     #[test]
     fn unsafe_file_names_are_rejected() {
         for bad in [

@@ -13,18 +13,18 @@ pub mod submit;
 
 use std::collections::HashMap;
 
+use httpd::fields::{self, FieldDiagnostics, FieldNames, JsonKind};
+use httpd::problem::{ErrorCode, FieldErrors, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec, SEND_BYTES_MAX};
 use queue::idempotency::IdempotencyKey;
+use schema::Schemas;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::send::SendRequest;
 use super::send_fields::{self, ATTACHMENTS, IDEMPOTENCY_KEY};
-use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind};
 use crate::idempotency;
-use crate::problem::{ErrorCode, FieldErrors, Problem};
-use crate::request::{FromRequest, Request, RequestSpec, SEND_BYTES_MAX};
 use crate::request_fingerprint::RequestFingerprint;
-use crate::schema::{self, Schemas};
 
 /// Maximum number of emails per batch.
 pub const EMAILS_MAX: usize = 100;

@@ -8,19 +8,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::email::{Category, EmailStatus};
-use mail::email_index::{EmailFilter, subject_words};
-use mail::id::DomainId;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::paging::{self, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::email::{Category, EmailStatus};
+use model::email_index::{EmailFilter, subject_words};
+use model::id::DomainId;
+use schema::Schemas;
 use serde_json::json;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
 use super::view::{EmailList, EmailView};
-use crate::json_timestamp::JsonTimestamp;
-use crate::paging::{self, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Maximum wait for recent emails to be indexed.

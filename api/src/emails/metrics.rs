@@ -4,30 +4,30 @@
 //! period of the range has a row, even if all counts are zero, so that charts can use the rows directly. With
 //! dimensions only periods and values with a count have a row. A filter by domain, category or both reads counts of
 //! their own, so that it reads one row per hour. Percentiles of delivery times are computed from the sums of their
-//! buckets (`mail/src/delivery_time.rs`).
+//! buckets (`model/src/delivery_time.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::address::DomainName;
-use mail::delivery_time::percentile;
-use mail::email::Category;
-use mail::id::AccountId;
-use mail::metric::{Counter, Dimension, Hour, MetricCounts, category_and_domain, ratio};
-use mail::suppression::category_word;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::paging;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use message::address::DomainName;
+use model::delivery_time::percentile;
+use model::email::Category;
+use model::id::AccountId;
+use model::metric::{Counter, Dimension, Hour, MetricCounts, category_and_domain, ratio};
+use model::suppression::category_word;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
 use store::engine::{ReadError, Store};
 use store::metric::{MetricPoint, OTHER};
 
-use crate::json_timestamp::JsonTimestamp;
-use crate::paging;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 use crate::time_range::TimeRange;
 

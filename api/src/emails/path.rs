@@ -1,14 +1,14 @@
 //! Path of an email, and the email that it names.
 
-use mail::email::Email;
-use mail::id::EmailId;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::email::Email;
+use model::id::EmailId;
+use schema::Schemas;
 use serde_json::Value;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Path of an email.

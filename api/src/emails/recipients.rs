@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use mail::address::{Address, AddressError, Mailbox};
-use mail::draft::DraftRecipient;
-use mail::recipient::{DsnOptions, RecipientKind};
+use httpd::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
+use message::address::{Address, AddressError, Mailbox};
+use model::draft::DraftRecipient;
+use model::recipient::{DsnOptions, RecipientKind};
 use serde_json::value::RawValue;
-
-use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
 
 /// Maximum number of recipients in `to`, `cc` and `bcc` together. Larger mailings use batches.
 pub const RECIPIENTS_MAX: usize = 1_000;
@@ -16,7 +15,7 @@ pub const REPLY_TO_MAX: usize = 25;
 /// Maximum length of a display name.
 pub const NAME_BYTES_MAX: usize = 256;
 /// Maximum length of an address with its display name and their delimiters.
-pub const MAILBOX_BYTES_MAX: usize = NAME_BYTES_MAX + 4 * mail::address::ADDRESS_BYTES_MAX;
+pub const MAILBOX_BYTES_MAX: usize = NAME_BYTES_MAX + 4 * message::address::ADDRESS_BYTES_MAX;
 
 const FROM_NAMES: FieldNames =
     FieldNames { known: &[("email", "email"), ("name", "name")], foreign: &[("Email", "email"), ("Name", "name")] };
@@ -163,7 +162,7 @@ fn parse_mailboxes(
 /// Parses `ada@example.com` or `Ada <ada@example.com>`. Returns `several` if the text has more than one address.
 fn parse_mailbox(value: &RawValue, several_text: &str) -> Result<Mailbox, String> {
     let text = fields::parse_text(value)?;
-    mail::tags::check_line(&text, MAILBOX_BYTES_MAX)?;
+    model::tags::check_line(&text, MAILBOX_BYTES_MAX)?;
     let mailbox: Mailbox = text.parse().map_err(|error| address_error_text(&text, several_text, error))?;
     let Some(name) = &mailbox.name else { return Ok(mailbox) };
     if name.len() > NAME_BYTES_MAX {

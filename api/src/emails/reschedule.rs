@@ -3,20 +3,21 @@
 
 use std::sync::Arc;
 
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::request_object::{RequestObject, RequestValue as _, body_spec, read_checked_body};
+use httpd::request_value::Time;
 use jiff::Timestamp;
 use queue::intake::RescheduleError;
+use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::path::{EmailPath, email_not_found, find, find_without_recipients, id_parameter};
 use crate::emails::view::{EmailDetail, EmailResponse};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::request_object::{RequestObject, RequestValue as _, body_spec, read_checked_body};
-use crate::request_value::Time;
-use crate::schema::Schemas;
 use crate::state::AppState;
+use crate::submit_problem;
 
 /// Enough for a body with two fields.
 const BODY_BYTES_MAX: usize = 16 << 10;
@@ -114,6 +115,6 @@ fn reschedule_error_problem(error: RescheduleError, state: &AppState) -> Problem
         RescheduleError::Conflict => {
             Problem::new(ErrorCode::CONFLICT, "The email was sent or changed at the same time")
         }
-        RescheduleError::Refused(refusal) => Problem::from_refusal(refusal, state.upgrade_url()),
+        RescheduleError::Refused(refusal) => submit_problem::from_refusal(refusal, state.upgrade_url()),
     }
 }

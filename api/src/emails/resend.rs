@@ -7,14 +7,18 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use mail::compose::{Attachment, Composition, CustomHeader};
-use mail::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
-use mail::email::{Email, EmailRollup, EmailStatus, Ingress};
-use mail::idempotency::IdempotencyScope;
-use mail::parsed_body::{ParsedAttachment, ParsedBody, parse_attachments};
-use mail::recipient::{DsnOptions, Recipient};
-use mail::tracking::restore_html;
-use mail::unsubscribe;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_optional_body};
+use message::compose::{Attachment, Composition, CustomHeader};
+use model::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
+use model::email::{Email, EmailRollup, EmailStatus, Ingress};
+use model::idempotency::IdempotencyScope;
+use model::parsed_body::{ParsedAttachment, ParsedBody, parse_attachments};
+use model::recipient::{DsnOptions, Recipient};
+use model::tracking::restore_html;
+use model::unsubscribe;
+use schema::Schemas;
 use serde_json::json;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
@@ -23,10 +27,6 @@ use super::path::{EmailPath, find, id_parameter};
 use super::send::SendResponse;
 use super::send_idempotent;
 use crate::idempotency::{self, IdempotentResponse};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, read_optional_body};
-use crate::schema::Schemas;
 use crate::state::AppState;
 
 /// Warning if the stored email had attachments.

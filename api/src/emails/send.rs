@@ -3,20 +3,20 @@
 //! All errors are reported at once. Unknown fields are ignored and named in `warnings`.
 
 use http::HeaderMap;
-use mail::email::EmailStatus;
-use mail::id::EmailId;
+use httpd::fields::{self, FieldDiagnostics, JsonObject, ObjectFields};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec, SEND_BYTES_MAX};
+use model::email::EmailStatus;
+use model::id::EmailId;
 use queue::idempotency::IdempotencyKey;
 use queue::intake::SubmitReceipt;
+use schema::{Schemas, ToSchema};
 use serde::{Deserialize, Serialize};
 
 use super::send_email::SendEmail;
 use super::send_fields::{self, FIELDS, IDEMPOTENCY_KEY};
-use crate::fields::{self, FieldDiagnostics, JsonObject, ObjectFields};
 use crate::idempotency;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec, SEND_BYTES_MAX};
 use crate::request_fingerprint::RequestFingerprint;
-use crate::schema::{Schemas, ToSchema};
 
 /// A parsed send request.
 #[derive(Debug)]

@@ -9,17 +9,17 @@
 
 use std::borrow::Cow;
 
-use mail::address::Mailbox;
-use mail::compose::{Attachment, Composition, CustomHeader};
-use mail::draft::{Draft, DraftContent, SendOptions, SubmissionEnvelope};
-use mail::email::{Category, Ingress, Tag};
-use mail::template::{CompiledTemplate, RenderedTemplate, TemplateUse};
-use mail::unsubscribe;
+use httpd::problem::{ErrorCode, Problem};
+use message::address::Mailbox;
+use message::compose::{Attachment, Composition, CustomHeader};
+use model::draft::{Draft, DraftContent, SendOptions, SubmissionEnvelope};
+use model::email::{Category, Ingress, Tag};
+use model::template::{CompiledTemplate, RenderedTemplate, TemplateUse};
+use model::unsubscribe;
 use queue::intake::RenderTemplateError;
 use store::access::Tenant;
 
 use super::recipients::RecipientLists;
-use crate::problem::{ErrorCode, Problem};
 use crate::state::AppState;
 use crate::templates::render_error::render_error_problem;
 

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
-use mail::attachment_policy::ATTACHMENTS_MAX;
-use mail::attachment_policy::filename_policy::EXTENSIONS_BLOCKED;
-use mail::draft::OnSuppressed;
-use mail::email::Category;
-use mail::tags::{TAG_BYTES_MAX, TAGS_MAX};
+use httpd::fields::{self, FieldDiagnostics, ObjectFields};
+use message::attachment_policy::ATTACHMENTS_MAX;
+use message::attachment_policy::filename_policy::EXTENSIONS_BLOCKED;
+use model::draft::OnSuppressed;
+use model::email::Category;
+use model::tags::{TAG_BYTES_MAX, TAGS_MAX};
+use schema::Schemas;
 use serde_json::{Value, json};
 
 use super::attachments::{self, CONTENT_ID_BYTES_MAX, CONTENT_TYPE_BYTES_MAX, CONTENT_TYPE_DEFAULT};
@@ -15,10 +17,8 @@ use super::send_email::SendEmail;
 use super::send_options::{self, EXPIRES_IN_S_MAX};
 use super::tags_and_headers::{self, HEADERS_MAX};
 use super::template;
-use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::request_field::{RequestField, fingerprint_with_other, read_with_other};
 use crate::request_fingerprint::RequestFingerprint;
-use crate::schema::{self, Schemas};
 
 /// Maximum size of `html` and of `text`.
 pub(crate) const CONTENT_BYTES_MAX: usize = 5 << 20;

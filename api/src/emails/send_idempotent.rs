@@ -4,8 +4,9 @@
 //! key ─► completed before? replay ─► draft ─► intake ─[ email + response stored under the key ]─► {id, status} + quota
 //! ```
 
-use mail::draft::Draft;
-use mail::idempotency::{IdempotencyScope, IdempotentResult};
+use httpd::problem::Problem;
+use model::draft::Draft;
+use model::idempotency::{IdempotencyScope, IdempotentResult};
 use queue::idempotency::IdempotencyKey;
 use queue::intake::SubmitReceipt;
 use queue::submit_error::SubmitError;
@@ -14,7 +15,6 @@ use store::engine::Batch;
 
 use super::send::SendResponse;
 use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, store_unconfirmed, stored_outcome};
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// Submits a draft, at most once per idempotency key. The future yields the draft and the warnings; it is awaited only

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use httpd::fields;
 use jiff::Timestamp;
-use mail::draft::OnSuppressed;
-use mail::timestamp;
+use model::draft::OnSuppressed;
+use model::timestamp;
 use serde_json::value::RawValue;
-
-use crate::fields;
 
 /// Maximum of `expires_in`: a week. The operator's retry limit may end delivery earlier.
 pub const EXPIRES_IN_S_MAX: u64 = 7 * 24 * 3600;

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use mail::parsed_body::parse_attachment;
-use mail::received::attachment_index;
+use httpd::large_response::{LargeResponse, LargeResponsePermit};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::parsed_body::parse_attachment;
+use model::received::attachment_index;
+use schema::Schemas;
 use store::access::Tenant;
 
 use super::path::{EmailPath, find_without_recipients};
 use crate::attachment_download::AttachmentDownload;
-use crate::large_response::{LargeResponse, LargeResponsePermit};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Path of an attachment.

@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
-use mail::compose::CustomHeader;
-use mail::email::{Category, Tag};
-use mail::tags::{self, TAG_BYTES_MAX, TAGS_MAX};
+use httpd::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields, printable_name};
+use message::compose::CustomHeader;
+use model::email::{Category, Tag};
+use model::tags::{self, TAG_BYTES_MAX, TAGS_MAX};
 use serde_json::value::RawValue;
-
-use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields, printable_name};
 
 /// Maximum number of custom headers.
 pub const HEADERS_MAX: usize = 50;

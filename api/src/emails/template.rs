@@ -4,14 +4,13 @@
 //! accepted as aliases. A text that is neither a valid id nor a valid alias is answered 404 when the template is
 //! resolved.
 
-use mail::raw_number;
-use mail::template::render::VARIABLES_BYTES_MAX;
-use mail::template::{ALIAS_BYTES_MAX, TemplateKey, TemplateRef, TemplateUse};
+use httpd::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
+use model::raw_number;
+use model::template::render::VARIABLES_BYTES_MAX;
+use model::template::{ALIAS_BYTES_MAX, TemplateKey, TemplateRef, TemplateUse};
+use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-
-use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
-use crate::schema::{self, Schemas};
 
 const OBJECT_NAMES: FieldNames = FieldNames {
     known: &[("id", "id"), ("alias", "alias"), ("version", "version"), ("variables", "variables")],
@@ -169,7 +168,7 @@ mod tests {
         if notes.errors.is_empty() {
             return Ok(found);
         }
-        let problem = json!(crate::problem::Problem::from(notes.errors).batch_entry_error());
+        let problem = json!(httpd::problem::Problem::from(notes.errors).batch_entry_error());
         Err(problem["details"]["fields"].as_object().unwrap().keys().cloned().collect())
     }
 

@@ -9,12 +9,18 @@ pub(crate) mod example_payloads;
 
 use std::sync::Arc;
 
-use mail::email::EmailRollup;
-use mail::event::{Event, EventKind};
-use mail::id::{DeliveryId, EmailId, EventId, WebhookId};
-use mail::webhook::Webhook;
-use mail::webhook_delivery::WebhookDeliveryStatus;
-use mail::webhook_payload::email_event_data;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::request_value::AnyText;
+use model::email::EmailRollup;
+use model::event::{Event, EventKind};
+use model::id::{DeliveryId, EmailId, EventId, WebhookId};
+use model::webhook::Webhook;
+use model::webhook_delivery::WebhookDeliveryStatus;
+use model::webhook_payload::email_event_data;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use store::access::Tenant;
@@ -24,12 +30,6 @@ use self::example_event::ExampleEvent;
 use self::example_payloads::{PayloadSubject, add_missing, example_for, set_recipient};
 use super::path::{email_not_found, find};
 use super::timeline::TIMELINE_MAX;
-use crate::json_timestamp::JsonTimestamp;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::request_object::{RequestObject, body_spec, read_body};
-use crate::request_value::AnyText;
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Enough for a body with three short fields.

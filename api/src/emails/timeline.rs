@@ -2,17 +2,16 @@
 
 use std::net::IpAddr;
 
-use mail::attempt::{Attempt, AttemptTls, TlsPolicy};
-use mail::event::{Event, EventKind};
-use mail::id::EventId;
-use mail::outcome::AttemptPhase;
-use mail::recipient::Recipient;
-use mail::webhook_payload::event_details;
+use httpd::json_timestamp::JsonTimestamp;
+use message::outcome::AttemptPhase;
+use model::attempt::{Attempt, AttemptTls, TlsPolicy};
+use model::event::{Event, EventKind};
+use model::id::EventId;
+use model::recipient::Recipient;
+use model::webhook_payload::event_details;
+use schema::ToSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-
-use crate::json_timestamp::JsonTimestamp;
-use crate::schema::ToSchema;
 
 /// Maximum number of timeline entries read: a thousand recipients, each attempted as often as the retry schedule
 /// allows.

@@ -2,29 +2,29 @@
 
 use std::collections::BTreeMap;
 
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::problem::Problem;
+use httpd::request::READ_INLINE_BYTES_MAX;
 use jiff::Timestamp;
-use mail::address::Mailbox;
-use mail::credential::ApiKeyScope;
-use mail::email::{Category, EmailRollup, EmailStatus, RecipientCounts, SourceTemplate, Tag};
-use mail::encoded_word::decode_encoded_words;
-use mail::event::EventKind;
-use mail::id::{EmailId, TemplateId};
-use mail::parsed_body::{ParsedAttachment, ParsedBody};
-use mail::received::attachment_id;
-use mail::recipient::{Recipient, RecipientKind, RecipientState};
-use mail::reply::SmtpReply;
-use mail::schedule::ScheduleState;
-use mail::tracking::counters::{HitCount, TrackingCounters};
-use mail::tracking::restore_html;
+use message::address::Mailbox;
+use message::encoded_word::decode_encoded_words;
+use message::reply::SmtpReply;
+use model::credential::ApiKeyScope;
+use model::email::{Category, EmailRollup, EmailStatus, RecipientCounts, SourceTemplate, Tag};
+use model::event::EventKind;
+use model::id::{EmailId, TemplateId};
+use model::parsed_body::{ParsedAttachment, ParsedBody};
+use model::received::attachment_id;
+use model::recipient::{Recipient, RecipientKind, RecipientState};
+use model::schedule::ScheduleState;
+use model::tracking::counters::{HitCount, TrackingCounters};
+use model::tracking::restore_html;
 use queue::queue_admin::{WaitCause, WaitStatus};
+use schema::ToSchema;
 use serde::Serialize;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
-use crate::json_timestamp::JsonTimestamp;
-use crate::problem::Problem;
-use crate::request::READ_INLINE_BYTES_MAX;
-use crate::schema::ToSchema;
 use crate::state::AppState;
 
 /// An email

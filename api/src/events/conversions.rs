@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use mail::id::ProductEventId;
-use mail::product_event::USER_ID_BYTES_MAX;
-use mail::product_event::conversion::{Conversion, ConversionKind};
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::paging::{self, KIND_CONVERSION, PageParameters, after_id};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::id::ProductEventId;
+use model::product_event::USER_ID_BYTES_MAX;
+use model::product_event::conversion::{Conversion, ConversionKind};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
 use store::product_event::normalize_email;
 
 use super::first_id_at_or_after;
-use crate::json_timestamp::JsonTimestamp;
-use crate::paging::{self, KIND_CONVERSION, PageParameters, after_id};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Longest source in a filter.
@@ -63,7 +63,7 @@ impl FromRequest for ListConversions {
                 "Filter by the measured source of the first visit",
                 text(SOURCE_BYTES_MAX),
             ),
-            schema::query_parameter("email", "Filter by email address", text(mail::address::ADDRESS_BYTES_MAX)),
+            schema::query_parameter("email", "Filter by email address", text(message::address::ADDRESS_BYTES_MAX)),
             schema::query_parameter("user_id", "Filter by user id", text(USER_ID_BYTES_MAX)),
             schema::time_parameter("created_after", "Only those whose event was received after this time"),
             schema::time_parameter("created_before", "Only those whose event was received before this time"),
@@ -90,7 +90,7 @@ impl FromRequest for ListConversions {
             page: PageParameters::from_query(&call.query)?,
             kind,
             source: text("source", SOURCE_BYTES_MAX)?,
-            email: text("email", mail::address::ADDRESS_BYTES_MAX)?,
+            email: text("email", message::address::ADDRESS_BYTES_MAX)?,
             user_id: text("user_id", USER_ID_BYTES_MAX)?,
             // Event ids begin with their millisecond; this is the last id of that millisecond.
             since: paging::parse_time(&parameters, "created_after")?.map(|after| ProductEventId::new(after, u128::MAX)),

@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mail::metric::Hour;
-use mail::product_event::NAME_BYTES_MAX;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::paging;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::metric::Hour;
+use model::product_event::NAME_BYTES_MAX;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
 use store::product_event_count::{self, ProductEventCounts};
 
-use crate::json_timestamp::JsonTimestamp;
-use crate::paging;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 use crate::time_range::{Granularity, TimeRange};
 

@@ -6,18 +6,18 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::paging;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
 use jiff::{SignedDuration, Timestamp};
-use mail::product_event::funnel::{Funnel, GroupBy, STEPS_MAX, StepCounts, basis_points};
+use model::product_event::funnel::{Funnel, GroupBy, STEPS_MAX, StepCounts, basis_points};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
 
 use super::counts::parse_event_names;
-use crate::json_timestamp::JsonTimestamp;
-use crate::paging;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 use crate::time_range::{parse_time_or_date, time_parameter};
 

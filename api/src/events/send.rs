@@ -3,17 +3,23 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use mail::address::Address;
-use mail::automation::run::RunMode;
-use mail::event::EventKind;
-use mail::idempotency::IdempotencyScope;
-use mail::product_event::{DATA_BYTES_MAX, DATA_LEVELS_MAX, NAME_BYTES_MAX, USER_ID_BYTES_MAX, check_name};
-use mail::raw_number;
-use mail::trigger_event::TriggerEvent;
+use httpd::fields::{self, FieldDiagnostics, ObjectFields};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::request_object::{RequestObject, RequestValue, body_spec, bounded_text_schema, read_checked_body};
+use httpd::request_value::AnyText;
+use message::address::Address;
+use model::automation::run::RunMode;
+use model::event::EventKind;
+use model::idempotency::IdempotencyScope;
+use model::product_event::{DATA_BYTES_MAX, DATA_LEVELS_MAX, NAME_BYTES_MAX, USER_ID_BYTES_MAX, check_name};
+use model::raw_number;
+use model::trigger_event::TriggerEvent;
 use queue::automations::DryRunError;
 use queue::idempotency::IdempotencyKey;
 use queue::product_events::{IncomingProductEvent, IngestedProductEvent};
 use queue::submit_error::SubmitError;
+use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use store::access::{Actor, Tenant};
@@ -22,14 +28,8 @@ use store::engine::Batch;
 use super::view::SendEventResponse;
 use crate::automations::path::automation_not_found;
 use crate::automations::view::AutomationRunView;
-use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, stored_outcome};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
 use crate::request_fingerprint::RequestFingerprint;
-use crate::request_object::{RequestObject, RequestValue, body_spec, bounded_text_schema, read_checked_body};
-use crate::request_value::AnyText;
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Maximum body size: the event's data and the other fields.

@@ -1,14 +1,14 @@
 //! JSON objects of product events.
 
-use mail::id::ProductEventId;
-use mail::product_event::ProductEvent;
+use httpd::json_timestamp::JsonTimestamp;
+use model::id::ProductEventId;
+use model::product_event::ProductEvent;
 use queue::product_events::IngestedProductEvent;
+use schema::ToSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::automations::view::AutomationRunView;
-use crate::json_timestamp::JsonTimestamp;
-use crate::schema::ToSchema;
 
 /// A product event
 #[derive(Debug, Serialize, ToSchema)]
@@ -24,7 +24,7 @@ pub struct ProductEventView {
     /// The person's email address
     email: Option<String>,
     /// Event data; credentials are stored as `REDACTED`
-    #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[serde(serialize_with = "model::raw_number::serialize")]
     #[schema(type = "object")]
     data: Value,
     /// The source, like `api`

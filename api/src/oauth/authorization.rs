@@ -7,10 +7,14 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use mail::oauth::redirect_uri::RedirectUri;
-use mail::oauth::scope::{OAuthScope, ScopeSet};
-use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
-use mail::oauth::{Audience, AuthorizationCode, CODE_TTL, pkce};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{body_spec, read_body};
+use model::oauth::redirect_uri::RedirectUri;
+use model::oauth::scope::{OAuthScope, ScopeSet};
+use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
+use model::oauth::{Audience, AuthorizationCode, CODE_TTL, pkce};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::SignedInUser;
@@ -24,10 +28,6 @@ use super::error::{OAuthError, OAuthErrorCode};
 use super::form::OAuthParameters;
 use super::resolved_client::ResolvedClient;
 use crate::credentials::policy::{policy_schema, policy_view};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{body_spec, read_body};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// A longer `state` is refused.

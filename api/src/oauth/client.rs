@@ -1,11 +1,11 @@
 //! Clients: built in, registered (RFC 7591), or described by a metadata document at the URL that is their id.
 
-use mail::id::OAuthClientId;
-use mail::oauth::{ClientReference, OAuthClient};
+use httpd::problem::Problem;
+use model::id::OAuthClientId;
+use model::oauth::{ClientReference, OAuthClient};
 use store::engine::Batch;
 
 use super::resolved_client::{ClientIdentity, ResolvedClient};
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// The id of the command line's client.

@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::oauth::redirect_uri::RedirectUri;
-use mail::oauth::{ClientReference, REDIRECT_URIS_MAX, client_name};
-use queue::client::http::{HttpClient, HttpClientError, HttpGet, HttpResponse};
+use model::oauth::redirect_uri::RedirectUri;
+use model::oauth::{ClientReference, REDIRECT_URIS_MAX, client_name};
+use net::http_client::{HttpClient, HttpClientError, HttpGet, HttpResponse};
 use quick_cache::sync::Cache;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
@@ -179,7 +179,7 @@ fn read_document(url: &str, body: &[u8]) -> DocumentResult {
 #[cfg(test)]
 mod tests {
     use dns::resolver::{Resolver, ResolverSettings};
-    use queue::client::http::{HttpClientSettings, UrlRules};
+    use net::http_client::{HttpClientSettings, UrlRules};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;

@@ -6,9 +6,9 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE,
     HeaderValue,
 };
+use httpd::response::Response;
 
 use super::{DEVICE_PATH, REGISTER_PATH, REVOKE_PATH, TOKEN_PATH};
-use crate::response::Response;
 
 /// The response to `OPTIONS`; `None` for other paths.
 #[must_use]

@@ -1,9 +1,13 @@
 //! The decision of a user about a request: approve with some of the scopes, or deny.
 
-use mail::client_policy::ClientPolicy;
-use mail::oauth::scope::{OAuthScope, ScopeSet};
-use mail::oauth::{ClientReference, Grantor};
-use mail::user::UserRole;
+use httpd::fields;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request_object::{RequestObject, RequestValue};
+use model::client_policy::ClientPolicy;
+use model::oauth::scope::{OAuthScope, ScopeSet};
+use model::oauth::{ClientReference, Grantor};
+use model::user::UserRole;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -12,10 +16,6 @@ use store::access::SignedInUser;
 use super::resolved_client::{ClientIdentity, ResolvedClient};
 use crate::access;
 use crate::credentials::policy::{policy_request_schema, read_policy};
-use crate::fields;
-use crate::problem::{ErrorCode, Problem};
-use crate::request_object::{RequestObject, RequestValue};
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// The user's decision

@@ -4,8 +4,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
-use mail::oauth::{Audience, DEVICE_CODE_TTL, DeviceAuthorization, DeviceDecision, user_code};
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::ok_response::OkResponse;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{body_spec, read_body};
+use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
+use model::oauth::{Audience, DEVICE_CODE_TTL, DeviceAuthorization, DeviceDecision, user_code};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::Value;
 use store::access::SignedInUser;
@@ -22,12 +28,6 @@ use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
 use super::form::{OAuthFields, OAuthForm};
 use super::resolved_client::ResolvedClient;
 use crate::credentials::policy::{policy_schema, policy_view};
-use crate::json_timestamp::JsonTimestamp;
-use crate::ok_response::OkResponse;
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{body_spec, read_body};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Attempts to find a user code that is not in use.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::credential::SecretHash;
+use model::credential::SecretHash;
 
 /// Time between polls at first.
 pub const POLL_INTERVAL: Duration = Duration::from_secs(5);

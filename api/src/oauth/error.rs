@@ -4,13 +4,12 @@
 use bytes::Bytes;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue, PRAGMA};
 use http::{HeaderName, StatusCode};
+use httpd::problem::Problem;
+use httpd::response::{ExtraResponse, IntoResponse, Response};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::engine::{CommitError, ReadError};
-
-use crate::problem::Problem;
-use crate::response::{ExtraResponse, IntoResponse, Response};
-use crate::schema::{Schemas, ToSchema};
 
 /// An error code, of the RFC named beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,14 +4,14 @@
 use std::marker::PhantomData;
 use std::net::IpAddr;
 
-use mail::oauth::{Audience, OAuthResource};
+use httpd::paging;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use model::oauth::{Audience, OAuthResource};
+use schema::Schemas;
 
 use super::MCP_PATH;
 use super::error::{OAuthError, OAuthErrorCode};
-use crate::paging;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas};
 
 /// Decoded names and values. They may contain secrets, so they have no `Debug` form.
 #[derive(Clone, Default)]

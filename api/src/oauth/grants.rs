@@ -2,11 +2,18 @@
 
 use std::sync::Arc;
 
-use mail::client_policy::ClientPolicy;
-use mail::credential::LastUse;
-use mail::id::{GrantId, UserId};
-use mail::oauth::OAuthGrant;
-use mail::oauth::scope::OAuthScope;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::ok_response::OkResponse;
+use httpd::paging::{KIND_GRANT, PageParameters, after_id};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_body};
+use model::client_policy::ClientPolicy;
+use model::credential::LastUse;
+use model::id::{GrantId, UserId};
+use model::oauth::OAuthGrant;
+use model::oauth::scope::OAuthScope;
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::Value;
 use store::access::{SignedInUser, Tenant};
@@ -17,13 +24,6 @@ use super::error::OAuthFailure;
 use super::token::end_grant;
 use crate::access;
 use crate::credentials::policy::{policy_request_schema, policy_schema, policy_view, read_policy};
-use crate::json_timestamp::JsonTimestamp;
-use crate::ok_response::OkResponse;
-use crate::paging::{KIND_GRANT, PageParameters, after_id};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, read_body};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// A user's allowance for a program

@@ -1,19 +1,19 @@
 //! Creating grants and tokens.
 
-use mail::client_policy::ClientPolicy;
-use mail::id::GrantId;
-use mail::oauth::scope::ScopeSet;
-use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
-use mail::oauth::{
+use httpd::problem::Problem;
+use model::client_policy::ClientPolicy;
+use model::id::GrantId;
+use model::oauth::scope::ScopeSet;
+use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
+use model::oauth::{
     ACCESS_TOKEN_TTL, Audience, ClientReference, Grantor, OAuthGrant, OAuthToken, REFRESH_TOKEN_TTL, TokenKind,
 };
-use mail::user::User;
+use model::user::User;
 use store::engine::{Batch, ReadError};
 
 use super::client;
 use super::error::OAuthFailure;
 use super::token_response::TokenResponse;
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// The terms of a new grant.

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use mail::oauth::OAuthResource;
-use mail::oauth::scope::OAuthScope;
+use httpd::problem::Problem;
+use httpd::request::NoInput;
+use model::oauth::OAuthResource;
+use model::oauth::scope::OAuthScope;
+use schema::ToSchema;
 use serde::Serialize;
 
 use super::error::OAuthResponse;
 use super::grant_type::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
 use super::{AUTHORIZE_PAGE, DEVICE_PATH, MCP_PATH, REGISTER_PATH, REVOKE_PATH, TOKEN_PATH};
-use crate::problem::Problem;
-use crate::request::NoInput;
-use crate::schema::ToSchema;
 use crate::state::AppState;
 
 /// Metadata of the authorization server (RFC 8414 2)

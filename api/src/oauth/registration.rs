@@ -4,17 +4,17 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use mail::id::OAuthClientId;
-use mail::oauth::redirect_uri::RedirectUri;
-use mail::oauth::{OAuthClient, REDIRECT_URIS_MAX, UNUSED_CLIENT_TTL, client_name};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use model::id::OAuthClientId;
+use model::oauth::redirect_uri::RedirectUri;
+use model::oauth::{OAuthClient, REDIRECT_URIS_MAX, UNUSED_CLIENT_TTL, client_name};
+use schema::{Schemas, ToSchema};
 use serde::{Deserialize, Serialize};
 use store::engine::Batch;
 
 use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
 use super::grant_type::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Largest registration.

@@ -1,6 +1,6 @@
 //! `ResolvedClient`: a client of a request, wherever it is described.
 
-use mail::oauth::{ClientReference, redirect_uri};
+use model::oauth::{ClientReference, redirect_uri};
 
 /// How the client is known, for the person who decides.
 #[derive(Debug, Clone, PartialEq, Eq)]

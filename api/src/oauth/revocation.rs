@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use mail::oauth::TokenKind;
-use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
+use httpd::problem::Problem;
+use model::oauth::TokenKind;
+use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
+use schema::ToSchema;
 use serde::Serialize;
 use store::engine::Batch;
 
 use super::error::{OAuthFailure, OAuthResponse};
 use super::form::{OAuthFields, OAuthForm, OAuthParameters};
 use super::token::end_grant;
-use crate::problem::Problem;
-use crate::schema::ToSchema;
 use crate::state::AppState;
 
 /// The fields of the revocation request.

@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use mail::id::{AccountId, GrantId};
-use mail::oauth::scope::ScopeSet;
-use mail::oauth::secret::{OAuthSecret, OAuthSecretKind};
-use mail::oauth::{AuthorizationCode, DeviceDecision, OAuthGrant, TokenKind, pkce};
+use httpd::problem::Problem;
+use model::id::{AccountId, GrantId};
+use model::oauth::scope::ScopeSet;
+use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
+use model::oauth::{AuthorizationCode, DeviceDecision, OAuthGrant, TokenKind, pkce};
 use store::engine::{Batch, CommitError};
 
 use super::device_polls::PollDecision;
@@ -18,7 +19,6 @@ use super::grant_type::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
 use super::issue::{GrantTerms, create_grant, current_grantor, refresh_grant};
 use super::token_response::TokenResponse;
 use crate::auth::login_links::{self, AccessGrant};
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// Attempts after a concurrent change.

@@ -1,11 +1,10 @@
 //! The response with tokens (RFC 6749 5.1).
 
-use mail::oauth::ACCESS_TOKEN_TTL;
-use mail::oauth::scope::ScopeSet;
-use mail::oauth::secret::OAuthSecret;
+use model::oauth::ACCESS_TOKEN_TTL;
+use model::oauth::scope::ScopeSet;
+use model::oauth::secret::OAuthSecret;
+use schema::ToSchema;
 use serde::Serialize;
-
-use crate::schema::ToSchema;
 
 /// Tokens (RFC 6749 5.1)
 #[derive(Serialize, ToSchema)]

@@ -6,17 +6,16 @@
 use std::collections::BTreeMap;
 
 use http::Method;
-use mail::client_policy::{ApprovalKind, ClientPolicy};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{Media, RequestSpec};
+use httpd::response::JSON_MEDIA_TYPE;
+use model::client_policy::{ApprovalKind, ClientPolicy};
 use serde_json::{Map, Value, json};
 
 use super::example;
 use crate::access::role_table;
 use crate::approvals::policy::{self, PolicyDecision};
 use crate::operation::{Operation, OperationHandler};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{Media, RequestSpec};
-use crate::response::JSON_MEDIA_TYPE;
-use crate::schema;
 use crate::sdk::Risk;
 
 /// Responses that several operations share, by component name.
@@ -254,7 +253,7 @@ pub(super) fn header_components() -> Value {
 
 /// One example response per error code.
 pub(super) fn example_components(base_url: &str) -> Value {
-    let id = mail::id::RequestId::from_bytes([1; 16]);
+    let id = model::id::RequestId::from_bytes([1; 16]);
     let describe_code = |code: &ErrorCode| {
         let mut problem = Problem::new(*code, code.when);
         if let Some(details) = details_example(code) {

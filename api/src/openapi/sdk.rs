@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 
 use http::Method;
+use httpd::problem::ErrorCode;
 use serde_json::{Map, Value, json};
 
 use super::document;
 use crate::operation::Operation;
-use crate::problem::ErrorCode;
 use crate::sdk::{Risk, SdkAction, SdkMethod};
 use crate::version;
 
@@ -181,7 +181,7 @@ fn describe_action(action: &SdkAction, risk: Risk, mut entry: Value) -> Value {
 }
 
 fn error_codes(operation: &Operation) -> Vec<String> {
-    let request_spec = (operation.request_spec)(&mut crate::schema::Schemas::default());
+    let request_spec = (operation.request_spec)(&mut schema::Schemas::default());
     // SDKs use API keys, and only sessions have to prove the user's identity again.
     let codes = super::responses::operation_error_codes(operation, &request_spec);
     codes.iter().filter(|code| **code != ErrorCode::REAUTHENTICATION_REQUIRED).map(ErrorCode::name).collect()

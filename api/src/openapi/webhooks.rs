@@ -1,13 +1,12 @@
 //! The `webhooks` section (OpenAPI 3.1): the payload of every event. Schemas are derived from the examples of
 //! `POST /emails/test`, so that the document, test events and real events have the same fields.
 
-use mail::event::EventKind;
-use mail::id::EventId;
+use model::event::EventKind;
+use model::id::EventId;
 use serde_json::{Map, Value, json};
 
 use super::webhook_fields;
 use crate::emails::test_event::example_payloads::example_for;
-use crate::schema;
 
 pub(super) fn webhooks_section(components: &Value) -> Value {
     let entry = |kind: &EventKind| (kind.name().to_owned(), webhook_entry(*kind, components));

@@ -4,7 +4,7 @@ use html::chart::{Chart, ChartKind, Series, Unit, as_f64};
 use hypertext::prelude::*;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
-use mail::affiliate::money::Currency;
+use model::affiliate::money::Currency;
 
 use super::texts;
 

@@ -5,7 +5,7 @@
 
 use http::HeaderMap;
 use http::header::{COOKIE, HeaderValue};
-use mail::affiliate::portal::{PortalToken, SESSION_TTL};
+use model::affiliate::portal::{PortalToken, SESSION_TTL};
 
 use crate::state::AppState;
 
@@ -59,7 +59,7 @@ pub(super) fn is_secure(state: &AppState) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::id::{AccountId, PartnerId, SessionId};
+    use model::id::{AccountId, PartnerId, SessionId};
 
     #[test]
     fn cookie_is_found_by_its_exact_name() {

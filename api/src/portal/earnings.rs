@@ -5,8 +5,8 @@ use html::document::RenderedPage;
 use html::empty::EmptyState;
 use html::table::{Row, Table};
 use hypertext::prelude::*;
-use mail::affiliate::commission::{Commission, CommissionLevel, SoldInvoice};
-use mail::id::CommissionId;
+use model::affiliate::commission::{Commission, CommissionLevel, SoldInvoice};
+use model::id::CommissionId;
 use store::affiliate::commission::CommissionFilter;
 use store::affiliate::listing::ListPageRequest;
 

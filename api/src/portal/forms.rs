@@ -13,8 +13,9 @@ use ::affiliate::portal::login::PartnerSession;
 use ::affiliate::portal::payout_destination::parse_payout_destination;
 use html::fragment::Fragment;
 use http::StatusCode;
-use mail::affiliate::partner::{PartnerLinkToken, PartnerStatus};
-use mail::affiliate::portal::PortalToken;
+use httpd::problem::Problem;
+use model::affiliate::partner::{PartnerLinkToken, PartnerStatus};
+use model::affiliate::portal::PortalToken;
 
 use super::cookie::is_secure;
 use super::layout::{PageContext, can_edit};
@@ -25,7 +26,6 @@ use super::request::{FormFields, PortalRequest};
 use super::sign_in::rate_limited_page;
 use super::{cookie, join, postbacks};
 use crate::affiliate::refusal::refusal_problem;
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// Longest destination URL and note of a link.

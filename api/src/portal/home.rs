@@ -6,9 +6,9 @@ use ::affiliate::portal::statistics::{ClickStatistics, PartnerBalances};
 use html::document::RenderedPage;
 use html::fragment::Fragment;
 use hypertext::prelude::*;
-use mail::affiliate::balance::Balance;
-use mail::affiliate::money::Currency;
-use mail::affiliate::partner::PartnerLink;
+use model::affiliate::balance::Balance;
+use model::affiliate::money::Currency;
+use model::affiliate::partner::PartnerLink;
 
 use super::chart::PartnerActivity;
 use super::field::SharedAddress;

@@ -8,12 +8,13 @@ use ::affiliate::portal::application::PartnerApplication;
 use html::document::RenderedPage;
 use html::text::input_value;
 use http::StatusCode;
+use httpd::problem::Problem;
 use hypertext::prelude::*;
-use mail::address::Address;
-use mail::affiliate::campaign::{Campaign, CommissionRate};
-use mail::affiliate::partner::{PartnerLinkToken, PartnerSource, PartnerStatus};
-use mail::affiliate::partner_fields::{self, NAME_BYTES_MAX};
-use mail::affiliate::program::AffiliateProgram;
+use message::address::Address;
+use model::affiliate::campaign::{Campaign, CommissionRate};
+use model::affiliate::partner::{PartnerLinkToken, PartnerSource, PartnerStatus};
+use model::affiliate::partner_fields::{self, NAME_BYTES_MAX};
+use model::affiliate::program::AffiliateProgram;
 
 use super::field::TextField;
 use super::layout::submit_button;
@@ -22,7 +23,6 @@ use super::program::{find_program, no_program_page};
 use super::refusal::refusal_text;
 use super::request::{FormFields, PortalRequest};
 use super::{layout, sign_in, texts};
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// `GET /portal/join`.
@@ -71,12 +71,12 @@ pub(super) fn commission_offer(program: &AffiliateProgram, campaign: &Campaign) 
         CommissionRate::Flat(amount) => format!("{} for each sale", texts::format_money(amount, currency)),
     };
     let duration = match campaign.terms.duration {
-        mail::affiliate::campaign::CommissionDuration::Once => "on a customer's first purchase only".to_owned(),
-        mail::affiliate::campaign::CommissionDuration::Recurring(None) => {
+        model::affiliate::campaign::CommissionDuration::Once => "on a customer's first purchase only".to_owned(),
+        model::affiliate::campaign::CommissionDuration::Recurring(None) => {
             "for as long as the customer stays".to_owned()
         }
-        mail::affiliate::campaign::CommissionDuration::Recurring(Some(1)) => "for the first month".to_owned(),
-        mail::affiliate::campaign::CommissionDuration::Recurring(Some(months)) => {
+        model::affiliate::campaign::CommissionDuration::Recurring(Some(1)) => "for the first month".to_owned(),
+        model::affiliate::campaign::CommissionDuration::Recurring(Some(months)) => {
             format!("for the first {months} months")
         }
     };

@@ -11,8 +11,8 @@ use html::message::Sentence;
 use html::notice::{Alert, Notice};
 use html::style::{self, BASE, CONTROLS, KIT};
 use hypertext::prelude::*;
-use mail::affiliate::partner::PartnerStatus;
-use mail::affiliate::portal::PortalToken;
+use model::affiliate::partner::PartnerStatus;
+use model::affiliate::portal::PortalToken;
 
 use super::field::CheckField;
 use super::request::{FormFields, PortalRequest};

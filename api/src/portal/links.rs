@@ -6,8 +6,8 @@ use html::badge::{Badge, Tone};
 use html::document::RenderedPage;
 use html::fragment::Fragment;
 use hypertext::prelude::*;
-use mail::affiliate::partner::{LINKS_MAX, PartnerLink};
-use mail::affiliate::referral::ReferralCounts;
+use model::affiliate::partner::{LINKS_MAX, PartnerLink};
+use model::affiliate::referral::ReferralCounts;
 
 use super::field::{SharedAddress, TextField};
 use super::layout::{PageContext, submit_button};

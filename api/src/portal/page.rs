@@ -4,14 +4,16 @@ use bytes::Bytes;
 use html::document::RenderedPage;
 use html::policy;
 use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
-use http::header::{REFERRER_POLICY, X_FRAME_OPTIONS};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE,
+    X_FRAME_OPTIONS,
+};
+use httpd::problem::Problem;
+use httpd::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
+use schema::Schemas;
 use serde_json::{Value, json};
 
 use super::layout;
-use crate::problem::Problem;
-use crate::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
-use crate::schema::Schemas;
 
 /// Keeps the pages out of search engines.
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");

@@ -1,16 +1,11 @@
 //! The pages of a signed-in partner, by name.
 
 use html::document::RenderedPage;
+use httpd::problem::Problem;
 
-use super::earnings;
-use super::home;
 use super::layout::PageContext;
-use super::links;
-use super::payouts;
-use super::referrals;
-use super::settings;
+use super::{earnings, home, links, payouts, referrals, settings};
 use crate::affiliate::refusal::refusal_problem;
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// Renders a page of a signed-in partner.

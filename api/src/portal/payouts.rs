@@ -12,8 +12,8 @@ use html::facts::Facts;
 use html::fragment::Fragment;
 use html::table::{Row, Table};
 use hypertext::prelude::*;
-use mail::affiliate::payout::{Payout, PayoutStatus};
-use mail::id::PayoutId;
+use model::affiliate::payout::{Payout, PayoutStatus};
+use model::id::PayoutId;
 use store::affiliate::listing::ListPageRequest;
 
 use super::layout::PageContext;

@@ -6,7 +6,7 @@ use html::badge::{Badge, Tone};
 use html::fragment::Fragment;
 use html::table::{Row, Table};
 use hypertext::prelude::*;
-use mail::webhook_delivery::WebhookDeliveryStatus;
+use model::webhook_delivery::WebhookDeliveryStatus;
 
 use super::field::TextField;
 use super::layout::{PageContext, submit_button};

@@ -1,13 +1,13 @@
 //! The program of a page without a session.
 
 use http::StatusCode;
-use mail::affiliate::program::AffiliateProgram;
+use httpd::problem::Problem;
+use model::affiliate::program::AffiliateProgram;
 
 use super::layout;
 use super::page::PortalPage;
 use super::request::PortalRequest;
 use crate::affiliate::refusal::refusal_problem;
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// The program of a page without a session: by the publishable key in the URL, else by the host.

@@ -10,8 +10,8 @@ use html::empty::EmptyState;
 use html::fragment::Fragment;
 use html::table::{Row, Table};
 use hypertext::prelude::*;
-use mail::affiliate::referral::Referral;
-use mail::id::ReferralId;
+use model::affiliate::referral::Referral;
+use model::id::ReferralId;
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::referral::ReferralFilter;
 

@@ -2,10 +2,10 @@
 
 use ::affiliate::error::{AffiliateError, ConflictReason};
 use http::StatusCode;
+use httpd::problem::Problem;
 
 use super::texts;
 use crate::affiliate::refusal::refusal_problem;
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// Status and text of an error that the visitor can correct; other errors become a `Problem`.

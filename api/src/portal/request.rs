@@ -4,13 +4,12 @@ use std::net::IpAddr;
 
 use http::HeaderMap;
 use http::header::HOST;
-use mail::address::DomainName;
+use httpd::paging;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use message::address::DomainName;
+use schema::Schemas;
 use serde_json::json;
-
-use crate::paging;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 
 /// Longest form body. The longest field is a postal address with bank details.
 const FORM_BYTES_MAX: usize = 16 << 10;

@@ -11,8 +11,8 @@ use html::facts::Facts;
 use html::fragment::Fragment;
 use html::text::input_value;
 use hypertext::prelude::*;
-use mail::affiliate::partner::PayoutDestination;
-use mail::affiliate::program::PayoutMethod;
+use model::affiliate::partner::PayoutDestination;
+use model::affiliate::program::PayoutMethod;
 
 use super::field::{CheckField, TextField};
 use super::layout::{self, PageContext, submit_button};

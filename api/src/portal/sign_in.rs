@@ -9,10 +9,11 @@ use ::affiliate::partner_emails::website_host;
 use ::affiliate::portal::login::LoginTarget;
 use html::document::RenderedPage;
 use http::StatusCode;
+use httpd::problem::Problem;
 use hypertext::prelude::*;
-use mail::address::Address;
-use mail::affiliate::partner::PartnerStatus;
-use mail::affiliate::program::AffiliateProgram;
+use message::address::Address;
+use model::affiliate::partner::PartnerStatus;
+use model::affiliate::program::AffiliateProgram;
 
 use super::field::TextField;
 use super::layout::{self, submit_button};
@@ -20,7 +21,6 @@ use super::page::PortalPage;
 use super::program::{find_program, no_program_page};
 use super::request::PortalRequest;
 use crate::affiliate::refusal::refusal_problem;
-use crate::problem::Problem;
 use crate::state::AppState;
 
 /// Minimum duration of the response; it hides whether a commit was made.

@@ -5,10 +5,10 @@ use html::fragment::Fragment;
 use hypertext::{Buffer, prelude::*};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use mail::address::Address;
-use mail::affiliate::commission::{Commission, CommissionState, ReversalReason};
-use mail::affiliate::money::Currency;
-use mail::affiliate::referral::{Referral, ReferralBlock, ReferralStatus};
+use message::address::Address;
+use model::affiliate::commission::{Commission, CommissionState, ReversalReason};
+use model::affiliate::money::Currency;
+use model::affiliate::referral::{Referral, ReferralBlock, ReferralStatus};
 
 /// An amount: `1,234.50 USD`.
 pub(super) fn format_money(amount: i64, currency: Currency) -> String {
@@ -31,13 +31,13 @@ pub(super) fn format_money(amount: i64, currency: Currency) -> String {
 /// A date in UTC: `22 Nov 2026`.
 pub(super) fn format_day(at: Timestamp) -> impl Renderable {
     let date = TimeZone::UTC.to_datetime(at).strftime("%-d %b %Y").to_string();
-    maud! { time datetime=(mail::timestamp::to_rfc3339(at)) { (date) } }
+    maud! { time datetime=(model::timestamp::to_rfc3339(at)) { (date) } }
 }
 
 /// A date and time in UTC.
 pub(super) fn format_time(at: Timestamp) -> impl Renderable {
     let text = TimeZone::UTC.to_datetime(at).strftime("%-d %b %Y, %H:%M UTC").to_string();
-    maud! { time datetime=(mail::timestamp::to_rfc3339(at)) { (text) } }
+    maud! { time datetime=(model::timestamp::to_rfc3339(at)) { (text) } }
 }
 
 /// A cell without a value.

@@ -6,20 +6,20 @@
 
 use std::sync::Arc;
 
+use httpd::paging::{self, KIND_RECEIVED, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::id::DomainId;
-use mail::received::{ReceivedEmail, SpamStatus};
+use message::address::Address;
+use model::id::DomainId;
+use model::received::{ReceivedEmail, SpamStatus};
+use schema::Schemas;
 use serde_json::json;
 use store::access::Tenant;
 use store::engine::ScanOrder;
 use store::received_email::{self, ReceivedQuery};
 
 use super::view::{ReceivedEmailList, ReceivedEmailView};
-use crate::paging::{self, KIND_RECEIVED, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Parameters of `GET /received-emails`.

@@ -1,15 +1,15 @@
 //! Path of a received email, and the email and message that it names.
 
 use bytes::Bytes;
-use mail::id::ReceivedId;
-use mail::received::ReceivedEmail;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::id::ReceivedId;
+use model::received::ReceivedEmail;
+use schema::Schemas;
 use serde_json::Value;
 use store::access::Tenant;
 use store::received_email;
 
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 const ID: &str = "id";

@@ -6,14 +6,22 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use mail::address::Mailbox;
-use mail::compose::{Attachment, Composition, CustomHeader};
-use mail::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
-use mail::email::{Category, Ingress};
-use mail::id::ReceivedId;
-use mail::idempotency::IdempotencyScope;
-use mail::received::{ReceivedEmail, thread_headers};
-use mail::recipient::{DsnOptions, RecipientKind};
+use httpd::fields::{self, FieldDiagnostics, ObjectFields};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::request_object::{
+    RequestObject, RequestValue, body_spec, bounded_text_schema, read_body, read_checked_body,
+};
+use message::address::Mailbox;
+use message::compose::{Attachment, Composition, CustomHeader};
+use message::received::thread_headers;
+use model::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
+use model::email::{Category, Ingress};
+use model::id::ReceivedId;
+use model::idempotency::IdempotencyScope;
+use model::received::ReceivedEmail;
+use model::recipient::{DsnOptions, RecipientKind};
+use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
@@ -23,14 +31,7 @@ use crate::emails::recipients::{RecipientLists, read_recipients};
 use crate::emails::send::SendResponse;
 use crate::emails::send_fields::{CONTENT_BYTES_MAX, recipients_schema};
 use crate::emails::send_idempotent;
-use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::idempotency::{self, IdempotentResponse};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::request_object::{
-    RequestObject, RequestValue, body_spec, bounded_text_schema, read_body, read_checked_body,
-};
-use crate::schema::Schemas;
 use crate::state::AppState;
 
 /// Both texts with JSON escapes.
@@ -248,7 +249,7 @@ async fn forward_draft(
     let forwarded_header = format!(
         "---------- Forwarded message ----------\nFrom: {}\nDate: {}\nSubject: {}\nTo: {}\n\nThe message is attached.\n",
         heading.from,
-        mail::timestamp::to_rfc3339(received.received_at),
+        model::timestamp::to_rfc3339(received.received_at),
         heading.subject,
         heading.to.join(", "),
     );

@@ -2,15 +2,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mail::id::ReceivedId;
-use mail::received::{
-    AttachmentSummary, AuthResult, AuthenticationResults, ParsedReceivedEmail, ReceivedAttachment, ReceivedEmail,
-    SpamStatus, attachment_id,
+use httpd::json_timestamp::JsonTimestamp;
+use message::received::{
+    AttachmentSummary, AuthResult, AuthenticationResults, ParsedReceivedEmail, ReceivedAttachment,
 };
+use model::id::ReceivedId;
+use model::received::{ReceivedEmail, SpamStatus, attachment_id};
+use schema::ToSchema;
 use serde::Serialize;
-
-use crate::json_timestamp::JsonTimestamp;
-use crate::schema::ToSchema;
 
 /// The fields that lists, webhooks and the detail share.
 #[derive(Debug, Serialize, ToSchema)]
@@ -226,7 +225,7 @@ impl ReceivedEmailDetail {
             stripped_text: content.stripped_text,
             headers: headers.map(|(name, value)| HeaderFieldView { name, value }).collect(),
             auth: AuthDetailView { spf, dkim, dmarc, arc },
-            spam_score: received.spam_score.map(mail::received::SpamScore::points),
+            spam_score: received.spam_score.map(model::received::SpamScore::points),
             size: received.size_bytes,
             attachments: files
                 .map(|(index, file)| ReceivedAttachmentView::from_attachment(index, file, inline))

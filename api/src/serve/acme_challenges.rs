@@ -7,12 +7,11 @@ use std::time::Duration;
 use http::header::HOST;
 use http::uri::Authority;
 use http::{Method, Request, StatusCode};
+use httpd::body::text_response;
+use httpd::connection::http_service;
+use httpd::listener::{HttpListenerConfig, run_listener};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-
-use super::body::text_response;
-use super::connection::http_service;
-use super::listener::{HttpListenerConfig, run_listener};
 
 /// The certificate authority connects from a few places at once; port 80 also attracts scanners.
 const CONNECTIONS_MAX: usize = 64;

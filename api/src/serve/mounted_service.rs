@@ -12,19 +12,19 @@ use http::StatusCode;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http::request::Parts;
 use http_body_util::{BodyExt as _, Full, Limited};
+use httpd::body::{self, ResponseBody};
+use httpd::header_limits;
+use httpd::problem::Problem;
+use httpd::request::Media;
 use hyper::body::Body;
-use mail::id::AccountId;
+use model::id::AccountId;
+use net::limit::memory_budget::{MemoryHolder, MemoryShare};
 
-use super::body::{self, ResponseBody};
-use super::header_limits;
-use super::memory_budget::{MemoryHolder, MemoryShare};
 use crate::access;
 use crate::approvals::policy;
 use crate::dispatch::{self, dispatch, problem_response};
 use crate::mounted_service::{AllowedOperation, MountedService, OperationDispatcher, ResponseTooLarge};
 use crate::operation::Operation;
-use crate::problem::Problem;
-use crate::request::Media;
 use crate::server::ApiServer;
 use crate::state::AppState;
 

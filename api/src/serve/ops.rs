@@ -17,17 +17,18 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use httpd::body::{self, ResponseBody, text_response};
+use httpd::connection::http_service;
+use httpd::header_limits;
+use httpd::listener::{HttpListenerConfig, run_listener};
+use httpd::problem::{ErrorCode, Problem};
 use hyper::body::{Body as _, Incoming};
+use net::limit::memory_budget::{MemoryBudget, MemoryHolder, MemoryShare};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::body::{self, ResponseBody, text_response};
-use super::connection::http_service;
-use super::listener::{HttpListenerConfig, run_listener};
-use super::memory_budget::{MemoryBudget, MemoryHolder, MemoryShare};
-use super::{header_limits, session_pages, static_pages};
+use super::{session_pages, static_pages};
 use crate::access;
-use crate::problem::{ErrorCode, Problem};
 
 /// A scraper, a health check, and a person with curl.
 const CONNECTIONS_MAX: usize = 64;
@@ -47,7 +48,7 @@ pub trait OpsPages: Send + Sync + 'static {
     fn has(&self, uri: &Uri) -> bool;
 
     /// Answers a request that it [`has`](Self::has). It checks the host of the request, the session and the CSRF token.
-    fn answer(self: Arc<Self>, request: OpsPageRequest) -> BoxFuture<'static, crate::response::Response>;
+    fn answer(self: Arc<Self>, request: OpsPageRequest) -> BoxFuture<'static, httpd::response::Response>;
 }
 
 /// A request for a page of the operator.

@@ -14,15 +14,16 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, Request, StatusCode};
+use httpd::body::{self, ResponseBody};
+use httpd::origin;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::response::Response;
 use hyper::body::Body;
+use net::limit::memory_budget::MemoryHolder;
 
-use super::body::{self, ResponseBody};
-use super::memory_budget::MemoryHolder;
-use super::{origin, static_pages};
+use super::static_pages;
 use crate::access;
 use crate::auth::cookie;
-use crate::problem::{ErrorCode, Problem};
-use crate::response::Response;
 use crate::server::ApiServer;
 use crate::session_pages::{PageRequest, SessionPages};
 
@@ -55,7 +56,7 @@ where
 async fn read_request<B>(
     server: Arc<ApiServer>,
     request: Request<B>,
-) -> Result<(PageRequest, super::memory_budget::MemoryShare), Problem>
+) -> Result<(PageRequest, net::limit::memory_budget::MemoryShare), Problem>
 where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: std::fmt::Display,
@@ -63,7 +64,7 @@ where
     let state = Arc::clone(&server.state);
     let (head, mut body) = request.into_parts();
     let checked = async {
-        super::header_limits::check_head(&head)?;
+        httpd::header_limits::check_head(&head)?;
         let method = match &head.method {
             &Method::GET | &Method::HEAD => Method::GET,
             &Method::POST => {

@@ -19,9 +19,8 @@ use http::header::{
     HeaderName, HeaderValue, IF_NONE_MATCH, VARY,
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
-
-use super::body::ResponseBody;
-use super::memory_budget::MemoryShare;
+use httpd::body::ResponseBody;
+use net::limit::memory_budget::MemoryShare;
 
 /// Pages next to the API, and an observer of the API's responses.
 pub trait Overlay: Debug + Send + Sync + 'static {

@@ -5,27 +5,28 @@
 
 use std::sync::Arc;
 
+use httpd::fields;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::problem::{BatchEntryError, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::request_object::{RequestObject, body_spec, bounded_text_schema, read_checked_body};
+use httpd::request_value::Time;
 use jiff::Timestamp;
-use mail::address::ADDRESS_BYTES_MAX;
-use mail::id::SuppressionId;
-use mail::import::NOTE_CHARS_MAX;
-use mail::quota::Noun;
-use mail::suppression::{SuppressionCause, SuppressionReason, SuppressionTarget};
+use message::address::ADDRESS_BYTES_MAX;
+use model::id::SuppressionId;
+use model::import::NOTE_CHARS_MAX;
+use model::quota::Noun;
+use model::suppression::{SuppressionCause, SuppressionReason, SuppressionTarget};
 use queue::suppressions::{SuppressionResult, SuppressionService};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::view::SuppressionResponse;
-use crate::fields;
-use crate::json_timestamp::JsonTimestamp;
-use crate::problem::{BatchEntryError, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::request_object::{RequestObject, body_spec, bounded_text_schema, read_checked_body};
-use crate::request_value::Time;
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
+use crate::suppressions::commit_error::suppression_problem;
 
 /// Most addresses of one request.
 pub const EMAILS_MAX: usize = 1_000;
@@ -200,7 +201,7 @@ pub async fn add(
         SuppressionTargets::One(target) => {
             let causes = [cause_for(&target)];
             let reserved = reserve(&causes).await?;
-            let outcomes = contacts.suppress(account, &causes, &|_, _| {}).await?;
+            let outcomes = contacts.suppress(account, &causes, &|_, _| {}).await.map_err(suppression_problem)?;
             let outcome = outcomes.first().ok_or_else(|| Problem::internal("one address, no outcome"))?;
             reserved.confirm_part(count_created(&outcomes));
             let warnings = terms.difference_warning(outcome).into_iter().collect();
@@ -212,7 +213,7 @@ pub async fn add(
     };
     let all: Vec<SuppressionCause> = many.iter().flatten().map(cause_for).collect();
     let reserved = reserve(&all).await?;
-    let outcomes = contacts.suppress(account, &all, &|_, _| {}).await?;
+    let outcomes = contacts.suppress(account, &all, &|_, _| {}).await.map_err(suppression_problem)?;
     reserved.confirm_part(count_created(&outcomes));
     let mut outcomes = outcomes.into_iter();
     let data = many.iter().enumerate().map(|(index, entry)| match entry {

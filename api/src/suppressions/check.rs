@@ -5,20 +5,20 @@
 
 use std::sync::Arc;
 
-use mail::id::SuppressionId;
-use mail::suppression::{SuppressionReason, SuppressionTarget, category_word};
+use httpd::fields::{self, FieldDiagnostics, ObjectFields};
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::problem::{BatchEntryError, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::request_object::{RequestObject, body_spec, read_body};
+use model::id::SuppressionId;
+use model::suppression::{SuppressionReason, SuppressionTarget, category_word};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::suppression::AddressSuppression;
 
 use super::add::{BODY_BYTES_MAX, EMAILS_MAX};
-use crate::fields::{self, FieldDiagnostics, ObjectFields};
-use crate::json_timestamp::JsonTimestamp;
-use crate::problem::{BatchEntryError, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::request_object::{RequestObject, body_spec, read_body};
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// The addresses to check

@@ -1,14 +1,24 @@
 //! The problem response to a failed commit.
 
+use httpd::problem::Problem;
 use queue::submit_error::SubmitError;
+use queue::suppressions::SuppressionError;
 use store::engine::CommitError;
 
-use crate::problem::Problem;
+use crate::submit_problem;
 
 /// The response to a failed commit.
 pub(crate) fn commit_error_problem(error: CommitError) -> Problem {
     match error {
         CommitError::Conflict { .. } => Problem::busy(),
-        error => Problem::from_refusal(SubmitError::from(error), None),
+        error => submit_problem::from_refusal(SubmitError::from(error), None),
+    }
+}
+
+/// The response to an error of the suppression service.
+pub(crate) fn suppression_problem(error: SuppressionError) -> Problem {
+    match error {
+        SuppressionError::Read(error) => error.into(),
+        SuppressionError::Commit(error) => commit_error_problem(error),
     }
 }

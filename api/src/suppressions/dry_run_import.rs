@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use mail::import::ImportCounts;
-use mail::suppression::SuppressionReason;
+use httpd::problem::Problem;
+use model::import::ImportCounts;
+use model::suppression::SuppressionReason;
 use queue::suppression_import::forecast::{ImportForecast, LineForecast, LineOutcome};
+use schema::ToSchema;
 use serde::Serialize;
 use store::access::Tenant;
 
 use super::import::ImportSuppressions;
-use crate::problem::Problem;
-use crate::schema::ToSchema;
 use crate::state::AppState;
 
 const RESULTS: &[&str] = &["created", "exists", "repeated", "invalid"];

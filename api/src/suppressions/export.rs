@@ -8,9 +8,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, HeaderValue};
-use mail::csv::{self, CsvCell};
-use mail::id::{AccountId, SuppressionId};
-use mail::suppression::Suppression;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::response::{BodyStream, BodyStreamError, IntoResponse, Response};
+use model::csv::{self, CsvCell};
+use model::id::{AccountId, SuppressionId};
+use model::suppression::Suppression;
+use schema::Schemas;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::Store;
@@ -18,11 +23,6 @@ use store::suppression::{SuppressionFilter, SuppressionPage};
 use tokio::sync::mpsc;
 
 use super::query::SuppressionQuery;
-use crate::json_timestamp::JsonTimestamp;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::response::{BodyStream, BodyStreamError, IntoResponse, Response};
-use crate::schema::Schemas;
 use crate::state::AppState;
 
 /// Suppressions in one chunk of the response.

@@ -2,27 +2,27 @@
 //! /suppressions/import/{id}` returns the progress, and `GET /suppressions/import` that of all imports.
 //!
 //! The request checks that the list has a column of addresses. The list is stored until it is read to its end, so an
-//! import resumes after a restart. `mail/src/import.rs` lists the known formats.
+//! import resumes after a restart. `model/src/import.rs` lists the known formats.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use mail::csv::CsvReader;
-use mail::id::ImportId;
-use mail::import::{ImportColumns, ImportCounts, ImportStatus, SuppressionImport};
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::paging::{self, KIND_SUPPRESSION_IMPORT, PageParameters};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::request_value::AnyText;
+use model::csv::CsvReader;
+use model::id::ImportId;
+use model::import::{ImportColumns, ImportCounts, ImportStatus, SuppressionImport};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use store::access::Tenant;
 use store::engine::Batch;
 
 use super::commit_error::commit_error_problem;
-use crate::json_timestamp::JsonTimestamp;
-use crate::paging::{self, KIND_SUPPRESSION_IMPORT, PageParameters};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::request_object::{RequestObject, body_spec, read_body};
-use crate::request_value::AnyText;
-use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Longest list in bytes: about half a million addresses.

@@ -1,15 +1,14 @@
 //! The query of a list or export of suppressions.
 
+use httpd::paging::{self, PageParameters};
+use httpd::problem::{FieldErrors, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
 use jiff::Timestamp;
-use mail::suppression::{SuppressionReason, SuppressionSource, SuppressionTarget};
-use mail::timestamp;
+use model::suppression::{SuppressionReason, SuppressionSource, SuppressionTarget};
+use model::timestamp;
+use schema::Schemas;
 use serde_json::{Value, json};
 use store::suppression::SuppressionFilter;
-
-use crate::paging::{self, PageParameters};
-use crate::problem::{FieldErrors, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 
 /// The filter of a list or export of suppressions.
 #[derive(Debug, Clone, Default)]
@@ -114,8 +113,9 @@ impl FromRequest for ListSuppressions {
 
 #[cfg(test)]
 mod tests {
+    use httpd::problem::ErrorCode;
+
     use super::*;
-    use crate::problem::ErrorCode;
 
     #[test]
     fn queries_are_parsed() {

@@ -1,12 +1,11 @@
 //! JSON views of suppressions.
 
-use mail::id::{EmailId, SuppressionId};
-use mail::reply::Enhanced;
-use mail::suppression::{Suppression, SuppressionReason, SuppressionSource};
+use httpd::json_timestamp::JsonTimestamp;
+use message::reply::Enhanced;
+use model::id::{EmailId, SuppressionId};
+use model::suppression::{Suppression, SuppressionReason, SuppressionSource};
+use schema::ToSchema;
 use serde::Serialize;
-
-use crate::json_timestamp::JsonTimestamp;
-use crate::schema::ToSchema;
 
 /// The reply of the remote host
 #[derive(Debug, Serialize, ToSchema)]

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use mail::template::{MarkupError, ParsedTemplate, TemplateBodies};
+use httpd::problem::Problem;
 use mjml::CompiledMjml;
+use model::template::{MarkupError, ParsedTemplate, TemplateBodies};
 use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::draft::{CompiledEdit, TemplateEdit, blank_settings};
-use crate::problem::Problem;
 
 /// Maximum number of sources that are compiled at once.
 const COMPILATIONS_MAX: usize = 4;

@@ -2,18 +2,26 @@
 //!
 //! Markup is parsed on input; a syntax error is reported with its line and column.
 
+use httpd::fields::{self, FieldDiagnostics, ObjectFields};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, FromRequestAt, Media, Request, RequestSpec};
+use httpd::request_object::{
+    FieldReader, RequestObject, RequestValue, body_spec, bounded_text_schema, read_optional_body,
+};
+use httpd::request_value::{Line, Name};
 use jiff::Timestamp;
-use mail::address::Mailbox;
-use mail::email::Category;
-use mail::id::{AccountId, TemplateId};
-use mail::raw_number;
-use mail::suppression::{OPTIONAL_CATEGORIES, category_word};
-use mail::template::{
+use message::address::Mailbox;
+use mjml::CompiledMjml;
+use model::email::Category;
+use model::id::{AccountId, TemplateId};
+use model::raw_number;
+use model::suppression::{OPTIONAL_CATEGORIES, category_word};
+use model::template::{
     ALIAS_BYTES_MAX, FALLBACKS_BYTES_MAX, KEY_BYTES_MAX, MARKUP_BYTES_MAX, NAME_BYTES_MAX, PREHEADER_BYTES_MAX,
     ParsedTemplate, SUBJECT_BYTES_MAX, Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable,
     VARIABLES_MAX, VariableType, check_alias, check_key,
 };
-use mjml::CompiledMjml;
+use schema::{Schemas, ToSchema};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -22,14 +30,6 @@ use crate::emails::recipients::{REPLY_TO_MAX, read_author, read_reply_to};
 use crate::emails::send_fields::{addresses_schema, author_schema};
 use crate::emails::tags_and_headers::read_category;
 use crate::emails::template::{parse_version, version_schema};
-use crate::fields::{self, FieldDiagnostics, ObjectFields};
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::request_object::{
-    FieldReader, RequestObject, RequestValue, body_spec, bounded_text_schema, read_optional_body,
-};
-use crate::request_value::{Line, Name};
-use crate::schema::{Schemas, ToSchema};
 
 /// Longest body: both bodies at twice their size in JSON, and the other fields.
 pub const REQUEST_BYTES_MAX: usize = 4 * MARKUP_BYTES_MAX + (256 << 10);
@@ -527,14 +527,14 @@ impl DraftUpdate {
     }
 }
 
-impl FromRequest for (TemplatePath, UpdateTemplate) {
+impl FromRequestAt<TemplatePath> for UpdateTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         body_spec::<TemplateChange>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
         let mut notes = FieldDiagnostics::default();
         let fields = call.body_fields(&TemplateChange::FIELDS, &mut notes)?;
         let change = TemplateChange::read_fields(&mut FieldReader::new(&fields, &mut notes));
@@ -564,7 +564,7 @@ pub struct DuplicateTemplate {
     pub alias: Option<String>,
 }
 
-impl FromRequest for (TemplatePath, DuplicateTemplate) {
+impl FromRequestAt<TemplatePath> for DuplicateTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(16 << 10);
     const MEDIA: Media = Media::OptionalJson;
 
@@ -572,7 +572,7 @@ impl FromRequest for (TemplatePath, DuplicateTemplate) {
         body_spec::<DuplicateTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
         let copy = read_optional_body(call)?;
         Ok((TemplatePath::from_request(call), copy))
     }

@@ -1,11 +1,10 @@
 //! Path of a template, by id or alias.
 
-use mail::template::TemplateKey;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::template::TemplateKey;
+use schema::Schemas;
 use serde_json::Value;
-
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 
 const ID_OR_ALIAS: &str = "id_or_alias";
 

@@ -5,13 +5,18 @@
 
 use std::sync::Arc;
 
-use mail::address::Mailbox;
-use mail::compose::Composition;
-use mail::draft::{Draft, DraftContent, SendOptions, SubmissionEnvelope};
-use mail::email::{Category, Ingress};
-use mail::idempotency::IdempotencyScope;
-use mail::template::render::VARIABLES_BYTES_MAX;
-use mail::template::{ParsedTemplate, RenderedTemplate, TemplateBodies, TemplateKey, UNSUBSCRIBE_URL};
+use httpd::fields::{self, FieldDiagnostics, JsonKind, ObjectFields};
+use httpd::problem::Problem;
+use httpd::request::{FromRequestAt, Media, Request, RequestSpec};
+use httpd::request_object::{RequestObject, body_spec, read_body, read_optional_body};
+use message::address::Mailbox;
+use message::compose::Composition;
+use model::draft::{Draft, DraftContent, SendOptions, SubmissionEnvelope};
+use model::email::{Category, Ingress};
+use model::idempotency::IdempotencyScope;
+use model::template::render::VARIABLES_BYTES_MAX;
+use model::template::{ParsedTemplate, RenderedTemplate, TemplateBodies, TemplateKey, UNSUBSCRIBE_URL};
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -26,12 +31,7 @@ use crate::emails::send::SendResponse;
 use crate::emails::send_fields::{author_schema, recipients_schema};
 use crate::emails::send_idempotent;
 use crate::emails::template::{parse_variables, parse_version, variables_schema, version_schema};
-use crate::fields::{self, FieldDiagnostics, JsonKind, ObjectFields};
 use crate::idempotency::IdempotentResponse;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::request_object::{RequestObject, body_spec, read_body, read_optional_body};
-use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Gmail clips a message whose HTML is longer than this.
@@ -134,7 +134,7 @@ impl RenderRequest {
     }
 }
 
-impl FromRequest for (TemplatePath, PreviewTemplate) {
+impl FromRequestAt<TemplatePath> for PreviewTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(PREVIEW_BYTES_MAX);
     const MEDIA: Media = Media::OptionalJson;
 
@@ -142,7 +142,7 @@ impl FromRequest for (TemplatePath, PreviewTemplate) {
         body_spec::<PreviewTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
         let preview = read_optional_body(call)?;
         Ok((TemplatePath::from_request(call), preview))
     }
@@ -163,7 +163,7 @@ pub struct PreviewResponse {
     /// Given or declared variables that the template does not use
     unused_variables: Vec<String>,
     /// Example variables for this template
-    #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[serde(serialize_with = "model::raw_number::serialize")]
     #[schema(type = "object")]
     suggested_variables: Value,
     /// Warnings about the content
@@ -272,14 +272,14 @@ fn read_given_author(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) ->
     fields.value("from").and_then(|_| read_author(fields, notes))
 }
 
-impl FromRequest for (TemplatePath, SendTestTemplate) {
+impl FromRequestAt<TemplatePath> for SendTestTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         body_spec::<SendTestTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
         let test = read_body(call)?;
         Ok((TemplatePath::from_request(call), test))
     }

@@ -1,9 +1,8 @@
 //! The problem response for a template that cannot be rendered.
 
-use mail::template::RenderError;
+use httpd::problem::{FieldErrors, Problem};
+use model::template::RenderError;
 use serde_json::json;
-
-use crate::problem::{FieldErrors, Problem};
 
 /// 400: the template cannot be rendered. `details.missing_variables` names the
 /// missing variables.

@@ -1,7 +1,8 @@
 //! Reads and commits of a template that concurrent changes may conflict with.
 
-use mail::quota::Noun;
-use mail::template::{Template, TemplateBodies, TemplateKey};
+use httpd::problem::{ErrorCode, Problem};
+use model::quota::Noun;
+use model::template::{Template, TemplateBodies, TemplateKey};
 use queue::storage_quota::StorageReservation;
 use serde_json::json;
 use store::access::Tenant;
@@ -9,8 +10,8 @@ use store::engine::{Batch, CommitError};
 use store::template::TemplateConflict;
 
 use super::draft::CompiledEdit;
-use crate::problem::{ErrorCode, Problem};
 use crate::state::AppState;
+use crate::submit_problem;
 
 /// Tries of a change that conflicts with a concurrent one.
 pub(super) const TRIES_MAX: usize = 5;
@@ -78,6 +79,6 @@ pub(super) async fn commit(state: &AppState, batch: Batch) -> Result<bool, Probl
             Some(TemplateConflict::Name) => Err(duplicate_problem("name")),
             None => Ok(false),
         },
-        Err(error) => Err(Problem::from_refusal(error.into(), state.upgrade_url())),
+        Err(error) => Err(submit_problem::from_refusal(error.into(), state.upgrade_url())),
     }
 }

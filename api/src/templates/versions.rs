@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 
-use mail::template::{NOTE_BYTES_MAX, PublishedVersion, TemplateKey, TemplateSettings, TemplateVersion};
+use httpd::paging::{self, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, FromRequestAt, Media, Request, RequestSpec};
+use httpd::request_object::{RequestObject, body_spec, read_optional_body};
+use httpd::request_value::Line;
+use model::template::{NOTE_BYTES_MAX, PublishedVersion, TemplateKey, TemplateSettings, TemplateVersion};
+use schema::Schemas;
 use store::access::Tenant;
 use store::engine::Batch;
 
@@ -13,12 +19,6 @@ use super::view::{
     TemplateView,
 };
 use crate::emails::template::{parse_version, version_schema};
-use crate::paging::{self, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::request_object::{RequestObject, body_spec, read_optional_body};
-use crate::request_value::Line;
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 const NUMBER: &str = "number";
@@ -46,7 +46,7 @@ impl PublishTemplate {
     }
 }
 
-impl FromRequest for (TemplatePath, PublishTemplate) {
+impl FromRequestAt<TemplatePath> for PublishTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(NOTE_REQUEST_BYTES_MAX);
     const MEDIA: Media = Media::OptionalJson;
 
@@ -54,7 +54,7 @@ impl FromRequest for (TemplatePath, PublishTemplate) {
         body_spec::<PublishTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
         let publication = read_optional_body(call)?;
         Ok((TemplatePath::from_request(call), publication))
     }
@@ -70,14 +70,14 @@ pub struct RollBackTemplate {
     publication: PublishTemplate,
 }
 
-impl FromRequest for (TemplatePath, RollBackTemplate) {
+impl FromRequestAt<TemplatePath> for RollBackTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(NOTE_REQUEST_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         body_spec::<RollBackTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
         let rollback = read_optional_body(call)?;
         Ok((TemplatePath::from_request(call), rollback))
     }

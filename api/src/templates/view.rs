@@ -1,17 +1,17 @@
 //! JSON views of templates and their versions.
 
-use mail::email::Category;
-use mail::id::TemplateId;
-use mail::template::{
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::request_object::RequestObject as _;
+use model::email::Category;
+use model::id::TemplateId;
+use model::template::{
     Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable, TemplateVersion, VariableType,
 };
+use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::draft::VariableFields;
-use crate::json_timestamp::JsonTimestamp;
-use crate::request_object::RequestObject as _;
-use crate::schema::{self, Schemas, ToSchema};
 
 /// A template: its draft, and the state of its publication
 #[derive(Debug, Serialize, ToSchema)]
@@ -68,7 +68,7 @@ struct TemplateVariableView {
     r#type: VariableType,
     required: bool,
     /// Null if the variable has no fallback.
-    #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[serde(serialize_with = "model::raw_number::serialize")]
     fallback_value: Value,
 }
 

@@ -4,9 +4,9 @@ use html::document::RenderedPage;
 use html::fragment::Fragment;
 use html::message::{MessagePage, Sentence};
 use hypertext::{Buffer, prelude::*};
-use mail::email::Category;
-use mail::suppression::{OPTIONAL_CATEGORIES, category_label, category_word};
-use mail::unsubscribe::UnsubscribeScope;
+use model::email::Category;
+use model::suppression::{OPTIONAL_CATEGORIES, category_label, category_word};
+use model::unsubscribe::UnsubscribeScope;
 
 use super::form::{FORM, NOTHING};
 

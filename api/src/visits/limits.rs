@@ -1,5 +1,5 @@
 //! Rate limits of visit reports, by address and by site, in bounded memory. The algorithm is that of
-//! `queue/src/rate_limit.rs`.
+//! `net/src/limit/rate_limit.rs`.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::cidr::client_prefix;
-use mail::id::AccountId;
+use model::cidr::client_prefix;
+use model::id::AccountId;
+use net::limit::rate_limit::{RateBucket, RateLimitStatus, RequestRate};
 use queue::email_tracking::EmailTracking;
-use queue::rate_limit::{RateBucket, RateLimitStatus, RequestRate};
 use queue::services::Services;
 use tokio::sync::Semaphore;
 

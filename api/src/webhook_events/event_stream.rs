@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use httpd::paging::{self, KIND_STREAM};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::response::{BodyStream, BodyStreamError};
 use queue::webhooks::stream_subscribers::StreamSubscriber;
 use store::access::Tenant;
 use store::engine::ReadError;
@@ -16,9 +19,6 @@ use tokio::sync::mpsc;
 
 use super::request::ListWebhookEvents;
 use super::view::WebhookEventView;
-use crate::paging::{self, KIND_STREAM};
-use crate::problem::{ErrorCode, Problem};
-use crate::response::{BodyStream, BodyStreamError};
 use crate::state::AppState;
 
 /// The start of the stream: a comment that confirms the connection, and the reconnection delay.
@@ -66,7 +66,7 @@ fn position_chunk(position: u64) -> Bytes {
 
 struct EventStreamWriter {
     state: Arc<AppState>,
-    account: mail::id::AccountId,
+    account: model::id::AccountId,
     query: ListWebhookEvents,
     last_sent: u64,
     chunks: mpsc::Sender<Result<Bytes, BodyStreamError>>,

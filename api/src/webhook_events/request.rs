@@ -1,14 +1,13 @@
 //! Parameters of the event stream.
 
 use http::header::ACCEPT;
-use mail::event::EventKind;
+use httpd::paging::{self, KIND_STREAM, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use model::event::EventKind;
+use schema::Schemas;
 use serde_json::json;
 use store::event_log::EventLogEntry;
-
-use crate::paging::{self, KIND_STREAM, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas};
 
 /// The media type of server-sent events.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";

@@ -1,11 +1,10 @@
 //! JSON objects of the event stream.
 
-use mail::id::EventId;
+use httpd::json_timestamp::JsonTimestamp;
+use model::id::EventId;
 use queue::webhooks::endpoints::DispatchedEvent;
 use serde::Serialize;
 use serde_json::{Map, Value};
-
-use crate::json_timestamp::JsonTimestamp;
 
 /// An event, with the fields of a webhook body.
 #[derive(Debug, Serialize)]

@@ -2,10 +2,18 @@
 
 use std::sync::Arc;
 
+use httpd::fields;
+use httpd::json_timestamp::JsonTimestamp;
+use httpd::paging::{self, PageParameters};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_checked_body};
+use httpd::request_value::Time;
 use jiff::Timestamp;
-use mail::id::{DeliveryId, WebhookId};
-use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
+use model::id::{DeliveryId, WebhookId};
+use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use queue::webhooks::ReplaySelection;
+use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
@@ -15,14 +23,6 @@ use super::request::{WebhookPath, event_names, events_schema, parse_events};
 use super::view::{
     QueuedDeliveriesResponse, QueuedDeliveryResponse, WebhookDeliveryList, WebhookDeliveryResponse, WebhookDeliveryView,
 };
-use crate::fields;
-use crate::json_timestamp::JsonTimestamp;
-use crate::paging::{self, PageParameters};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, read_checked_body};
-use crate::request_value::Time;
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 const DELIVERY_ID: &str = "delivery_id";
@@ -81,7 +81,7 @@ impl FromRequest for ListDeliveries {
 
 /// Parses the name of an event.
 pub(crate) fn parse_event_name(word: &str) -> Option<String> {
-    mail::webhook::is_event(word).then(|| word.to_owned())
+    model::webhook::is_event(word).then(|| word.to_owned())
 }
 
 /// `GET /webhooks/{id}/deliveries`.

@@ -1,9 +1,10 @@
 //! Problem responses of webhook endpoints and deliveries.
 
+use httpd::problem::{ErrorCode, Problem};
 use queue::webhooks::WebhookError;
 
-use crate::problem::{ErrorCode, Problem};
 use crate::state::AppState;
+use crate::submit_problem;
 
 pub(crate) fn webhook_not_found() -> Problem {
     Problem::not_found("webhook")
@@ -21,6 +22,6 @@ pub(crate) fn webhook_error_problem(error: WebhookError, state: &AppState) -> Pr
         WebhookError::Unavailable => Problem::unavailable("Webhook deliveries cannot be queued at the moment", 1),
         WebhookError::Seal => Problem::internal(error),
         WebhookError::Read(error) => error.into(),
-        WebhookError::Commit(error) => Problem::from_refusal(error.into(), state.upgrade_url()),
+        WebhookError::Commit(error) => submit_problem::from_refusal(error.into(), state.upgrade_url()),
     }
 }

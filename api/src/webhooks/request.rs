@@ -1,21 +1,21 @@
 //! Request bodies and paths of webhook endpoints.
 
-use mail::address_pattern::AddressPattern;
-use mail::event::EventKind;
-use mail::id::{DomainId, WebhookId};
-use mail::webhook::{ADDRESSES_MAX, DESCRIPTION_BYTES_MAX, DOMAINS_MAX, RetryPolicy, is_event};
-use queue::client::http::URL_BYTES_MAX;
+use httpd::fields;
+use httpd::paging::PageParameters;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, FromRequestAt, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_body, read_optional_body};
+use httpd::request_value::{AddressPatterns, Integer, Line};
+use message::address_pattern::AddressPattern;
+use model::event::EventKind;
+use model::id::{DomainId, WebhookId};
+use model::webhook::{ADDRESSES_MAX, DESCRIPTION_BYTES_MAX, DOMAINS_MAX, RetryPolicy, is_event};
+use net::http_client::URL_BYTES_MAX;
+use schema::{Schemas, ToSchema};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::error::webhook_not_found;
-use crate::fields;
-use crate::paging::PageParameters;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, read_body, read_optional_body};
-use crate::request_value::{AddressPatterns, Integer, Line};
-use crate::schema::{self, Schemas, ToSchema};
 
 pub(super) const ID: &str = "id";
 /// Most event names of one endpoint; more than exist.
@@ -198,14 +198,14 @@ pub struct UpdateWebhook {
     pub(super) options: WebhookOptions,
 }
 
-impl FromRequest for (WebhookPath, UpdateWebhook) {
+impl FromRequestAt<WebhookPath> for UpdateWebhook {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         body_spec::<UpdateWebhook>(schemas, vec![WebhookPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(WebhookPath, Self), Problem> {
         let change = read_body(call)?;
         Ok((WebhookPath::from_request(call)?, change))
     }
@@ -223,7 +223,7 @@ pub struct RotateWebhookSecret {
     pub(super) grace_hours: u64,
 }
 
-impl FromRequest for (WebhookPath, RotateWebhookSecret) {
+impl FromRequestAt<WebhookPath> for RotateWebhookSecret {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
     const MEDIA: Media = Media::OptionalJson;
 
@@ -231,7 +231,7 @@ impl FromRequest for (WebhookPath, RotateWebhookSecret) {
         body_spec::<RotateWebhookSecret>(schemas, vec![WebhookPath::parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<(WebhookPath, Self), Problem> {
         let rotation = read_optional_body(call)?;
         Ok((WebhookPath::from_request(call)?, rotation))
     }

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use mail::id::{EventId, WebhookId};
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_body};
+use model::id::{EventId, WebhookId};
+use schema::Schemas;
 use serde_json::Value;
 use store::access::Tenant;
 
@@ -11,10 +15,6 @@ use super::request::WebhookPath;
 use super::view::{QueuedDeliveryResponse, WebhookDeliveryView};
 use crate::emails::test_event::example_event::ExampleEvent;
 use crate::emails::test_event::example_payloads::example_for;
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{RequestObject, body_spec, read_body};
-use crate::schema::Schemas;
 use crate::state::AppState;
 
 /// Path and body of `POST /webhooks/{id}/test`.
@@ -68,7 +68,7 @@ pub async fn send_test(
     data.insert("test".to_owned(), Value::Bool(true));
     let event = kind.name();
     let envelope =
-        mail::webhook::WebhookBody { r#type: event, created_at: mail::timestamp::to_rfc3339(now), data: &data };
+        model::webhook::WebhookBody { r#type: event, created_at: model::timestamp::to_rfc3339(now), data: &data };
     let body = serde_json::to_string(&envelope).map_err(Problem::internal)?;
     let queued = state.accounts.webhooks.send_test_deliveries(std::slice::from_ref(&webhook), id, event, &body).await;
     let queued = queued.map_err(|error| webhook_error_problem(error, &state))?;

@@ -1,14 +1,13 @@
 //! JSON views of webhook endpoints and deliveries.
 
-use mail::address_pattern::AddressPattern;
-use mail::id::{DeliveryId, DomainId, EventId, WebhookId};
-use mail::webhook::{DisabledReason, RetryPolicy, Webhook};
-use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
+use httpd::json_timestamp::JsonTimestamp;
+use message::address_pattern::AddressPattern;
+use model::id::{DeliveryId, DomainId, EventId, WebhookId};
+use model::webhook::{DisabledReason, RetryPolicy, Webhook};
+use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
+use schema::ToSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
-
-use crate::json_timestamp::JsonTimestamp;
-use crate::schema::ToSchema;
 
 /// A webhook endpoint
 #[derive(Debug, Serialize, ToSchema)]

@@ -2,8 +2,8 @@
 
 use crate::world::World;
 use http::{Method, StatusCode};
-use mail::account::{Account, Plan};
-use mail::credential::ApiKeyScope;
+use model::account::{Account, Plan};
+use model::credential::ApiKeyScope;
 use serde_json::{Value, json};
 use store::engine::Batch;
 

@@ -9,8 +9,8 @@ use ::affiliate::referrals::{PartnerSelector, ReferralDraft};
 use ::affiliate::service::AffiliateService;
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
-use mail::affiliate::partner::{LINKS_MAX, PartnerLinkToken, PartnerSource, PartnerStatus};
-use mail::id::{AccountId, PartnerId};
+use model::affiliate::partner::{LINKS_MAX, PartnerLinkToken, PartnerSource, PartnerStatus};
+use model::id::{AccountId, PartnerId};
 use serde_json::json;
 use store::engine::{RedbOptions, Store};
 

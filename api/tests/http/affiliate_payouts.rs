@@ -434,7 +434,7 @@ async fn cancelled_run_is_deleted_with_its_payouts() {
 async fn payouts_are_isolated_between_accounts() {
     let world = World::start().await;
     let (_, draft) = draft_run(&world).await;
-    world.account(2, mail::credential::ApiKeyScope::Full).await;
+    world.account(2, model::credential::ApiKeyScope::Full).await;
     let other = set_up(&world, 2).await;
     let id = draft["run"]["id"].as_str().unwrap();
     let payout = draft["payouts"][0]["id"].as_str().unwrap();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use mail::id::{AccountId, PartnerId};
-use mail::webhook_delivery::WebhookDeliveryStatus;
+use model::id::{AccountId, PartnerId};
+use model::webhook_delivery::WebhookDeliveryStatus;
 use serde_json::{Value, json};
 
 use crate::affiliate_program::{owner, set_up};

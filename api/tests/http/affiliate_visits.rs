@@ -378,7 +378,7 @@ async fn link_works_without_a_script() {
     assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
     // Only clicks of people are counted; prefetches are not.
     let service = shop.world.affiliate.clone();
-    let partner: mail::id::PartnerId = id.parse().unwrap();
+    let partner: model::id::PartnerId = id.parse().unwrap();
     let account = shop.world.tenant().await.account().id;
     let links = service.lookup.list_links(account, partner).await.unwrap();
     let counts = service.ledger.clicks.count_clicks_of_links(partner, &links).await.unwrap();
@@ -390,7 +390,7 @@ async fn link_works_without_a_script() {
 async fn two_programs_cannot_have_one_host() {
     let shop = Shop::open().await;
     shop.set(json!({"portal_domain": "partners.example.com", "banned_referrers": ["coupons.example"]})).await;
-    shop.world.account(2, mail::credential::ApiKeyScope::Full).await;
+    shop.world.account(2, model::credential::ApiKeyScope::Full).await;
     let other = shop.world.session(2).await;
     let enable = json!({"website_url": "https://other.example", "currency": "usd"});
     assert_eq!(owner(&shop.world, &other, Method::POST, "", enable).await.status, StatusCode::CREATED);

@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use mail::credential::ApiKeyScope;
+use model::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 use crate::affiliate_program::{PROGRAM, owner, set_up};
@@ -481,7 +481,7 @@ async fn deleted_partner_keeps_its_tokens_reserved() {
     let account = world.tenant().await.account().id;
     let before = store::affiliate::partner::get(&world.services.store, account, id).await.unwrap().unwrap();
     let mut batch = store::engine::Batch::progress();
-    let after = mail::affiliate::partner::Partner { was_paid: true, ..before.clone() };
+    let after = model::affiliate::partner::Partner { was_paid: true, ..before.clone() };
     store::affiliate::partner::update(&mut batch, &before, &after);
     world.services.store.commit(batch).await.unwrap();
     let unchanged = world.call(Method::DELETE, &format!("/affiliates/{id}"), &json!({})).await;

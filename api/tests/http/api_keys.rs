@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::world::World;
 use http::{Method, StatusCode};
-use mail::credential::ApiKeyScope;
-use mail::id::DomainId;
+use model::credential::ApiKeyScope;
+use model::id::DomainId;
 use serde_json::{Value, json};
 use store::engine::Batch;
 

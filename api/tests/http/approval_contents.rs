@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use api::approval_tasks::{end_contents, execute_approved};
 use http::{Method, StatusCode};
-use mail::approval::{
+use model::approval::{
     Approval, ApprovalState, CLIENT_HELD_PER_DAY_MAX, CLIENT_PENDING_BYTES_MAX, CLIENT_PENDING_MAX, DECISION_TIME,
     EXECUTED_CONTENT_TIME, HELD_PER_DAY_MAX, HeldRequest, PENDING_BYTES_MAX, PENDING_MAX,
 };
-use mail::client_policy::ApprovalKind;
-use mail::credential::CredentialId;
-use mail::id::{ApiKeyId, ApprovalId};
+use model::client_policy::ApprovalKind;
+use model::credential::CredentialId;
+use model::id::{ApiKeyId, ApprovalId};
 use serde_json::{Value, json};
 use store::engine::Batch;
 
@@ -239,7 +239,7 @@ async fn partner_money_is_approved_by_who_may_release_it() {
     world.services.clock.advance(Duration::from_secs(15 * 60 + 1));
     let stale = decide(&world, &session, &approval, "approve", &approval["hash"]).await;
     assert_eq!(stale.code(), "reauthentication_required");
-    let developer = crate::oauth::user_with_role(&world, mail::user::UserRole::Developer).await.1;
+    let developer = crate::oauth::user_with_role(&world, model::user::UserRole::Developer).await.1;
     let refused = decide(&world, &developer, &approval, "approve", &approval["hash"]).await;
     assert_eq!(refused.code(), "forbidden");
     world.end().await;

@@ -6,13 +6,13 @@ use api::approval_tasks::execute_approved;
 use api::openapi::OpenApiDocument;
 use api::operation::operation;
 use api::operations::operation_table;
-use api::problem::Problem;
-use api::request::NoInput;
 use api::state::{ApiOptions, AppState};
 use http::{Method, StatusCode};
-use mail::approval::{Approval, ApprovalState, Decision};
-use mail::credential::ApiKeyScope;
-use mail::id::{ApprovalId, UserId};
+use httpd::problem::Problem;
+use httpd::request::NoInput;
+use model::approval::{Approval, ApprovalState, Decision};
+use model::credential::ApiKeyScope;
+use model::id::{ApprovalId, UserId};
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::Batch;
@@ -229,7 +229,7 @@ async fn an_idempotency_key_is_held_once() {
     assert_eq!((replayed.status, sent(&world).await), (StatusCode::OK, 1));
     assert_eq!(replayed.json()["id"], done["approval"]["response"]["id"]);
     // The key may be used again after its time.
-    world.services.clock.advance(mail::idempotency::RETENTION);
+    world.services.clock.advance(model::idempotency::RETENTION);
     let later = post(email_to("eve@example.net")).await;
     assert_eq!(later.status, StatusCode::ACCEPTED, "{:?}", later.json());
     assert_ne!(later.json()["approval_id"], first["approval_id"]);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use jiff::Timestamp;
-use mail::credential::ApiKeyScope;
-use mail::id::{AccountId, ProductEventId};
-use mail::trigger_event::TriggerEvent;
+use model::credential::ApiKeyScope;
+use model::id::{AccountId, ProductEventId};
+use model::trigger_event::TriggerEvent;
 use queue::automations::SignalEffects;
 use serde_json::{Value, json};
 use store::engine::Batch;
@@ -69,7 +69,7 @@ impl<'a> Product<'a> {
     }
 
     async fn advance(&self, time: &str) {
-        let span = mail::automation::time_span::TimeSpan::parse(time).unwrap();
+        let span = model::automation::time_span::TimeSpan::parse(time).unwrap();
         self.world.services.clock.advance(Duration::from_secs(span.seconds()));
         self.world.accounts.automations.run_due().await;
     }
@@ -81,7 +81,7 @@ impl<'a> Product<'a> {
 
     /// The events emitted about a run, in order.
     async fn emitted_events(&self, run: &Value) -> Vec<(String, Value)> {
-        let id: mail::id::RunId = run["id"].as_str().unwrap().parse().unwrap();
+        let id: model::id::RunId = run["id"].as_str().unwrap().parse().unwrap();
         let events = store::event::list(&self.world.services.store, self.account, id, 100).await.unwrap();
         events.into_iter().map(|event| (event.kind.name().to_owned(), event.detail)).collect()
     }

@@ -4,8 +4,8 @@ use crate::world::{TestResponse, World};
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use mail::account::Plan;
-use mail::plan::Plans;
+use model::account::Plan;
+use model::plan::Plans;
 use serde_json::{Value, json};
 
 fn email_body(to: &str) -> Value {

@@ -3,7 +3,7 @@
 use affiliate::processor::signature::sign;
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use mail::account::Account;
+use model::account::Account;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
@@ -109,7 +109,7 @@ async fn a_customer_with_the_owners_address_pays_for_the_account() {
     post_event(&world, "customer.deleted", json!({"id": "cus_1", "object": "customer"}), json!(null)).await;
     assert!(can_send(&world).await);
     // The metadata of the other one name another account.
-    world.account(2, mail::credential::ApiKeyScope::Full).await;
+    world.account(2, model::credential::ApiKeyScope::Full).await;
     let other = store::account::find(&world.services.store, "owner2@example.com").await.unwrap().unwrap();
     let mut moved = customer("cus_2", json!("pm_2"));
     moved["metadata"] = json!({"account_id": other.id});

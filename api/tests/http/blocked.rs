@@ -84,13 +84,13 @@ async fn managed_unsubscribe_adds_working_links() {
     assert_eq!(view["html"].as_str().unwrap().trim(), "<a href=\"{{unsubscribe_url}}\">leave</a>");
     assert_eq!((&view["headers"], &view["unsubscribe"]), (&json!({}), &json!(true)));
     let raw = world.get(&format!("/emails/{}/raw", id.as_str().unwrap())).await;
-    let message = mail::parsed_body::ParsedBody::parse(&raw.body);
+    let message = model::parsed_body::ParsedBody::parse(&raw.body);
     let link = message.text.unwrap().trim().strip_prefix("Leave: ").unwrap().to_owned();
     assert!(link.starts_with("https://api.example.test/u/"), "{link}");
     assert!(message.html.unwrap().contains(&format!("href=\"{link}\"")));
-    let header = mail::message::parse_header(&raw.body).unwrap();
+    let header = message::header::parse_header(&raw.body).unwrap();
     assert_eq!(header.summary.subject, format!("Leave: {link}"));
-    let expected = mail::unsubscribe::headers(&link).map(|(name, value)| (name.to_owned(), value));
+    let expected = model::unsubscribe::headers(&link).map(|(name, value)| (name.to_owned(), value));
     assert_eq!(message.headers, expected);
     let path = link.strip_prefix("https://api.example.test").unwrap();
     let page = world.get(path).await;

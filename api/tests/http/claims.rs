@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use mail::account::Plan;
-use mail::credential::ApiKeyScope;
+use model::account::Plan;
+use model::credential::ApiKeyScope;
 use queue::subsystems::idle;
 use serde_json::{Value, json};
 

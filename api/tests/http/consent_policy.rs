@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use mail::user::UserRole;
+use model::user::UserRole;
 use serde_json::{Value, json};
 
 use crate::oauth::{Program, post_form, user_with_role};

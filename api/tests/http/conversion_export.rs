@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use queue::client::http::{HttpClient, HttpClientSettings, UrlRules};
+use net::http_client::{HttpClient, HttpClientSettings, UrlRules};
 use queue::product_events::{ConversionExportSettings, ConversionTarget};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -6,9 +6,9 @@ use std::path::Path;
 use crate::world::World;
 use api::operation::OperationHandler;
 use api::operations::operation_table;
-use api::problem::ErrorCode;
 use http::Request;
 use http_body_util::Full;
+use httpd::problem::ErrorCode;
 use serde_json::{Value, json};
 
 #[test]
@@ -151,7 +151,7 @@ fn bodies_are_objects_and_security_is_declared() {
 #[test]
 fn path_parameters_are_described() {
     for operation in operation_table() {
-        let request_spec = (operation.request_spec)(&mut api::schema::Schemas::default());
+        let request_spec = (operation.request_spec)(&mut schema::Schemas::default());
         let described: BTreeSet<String> = request_spec
             .parameters
             .iter()

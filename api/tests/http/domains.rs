@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use mail::account::Plan;
-use mail::credential::ApiKeyScope;
+use model::account::Plan;
+use model::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -347,7 +347,7 @@ async fn plan_limits_domains() {
     let world = World::start().await;
     let account = store::account::find(&world.services.store, "owner1@example.com").await.unwrap().unwrap();
     let mut batch = store::engine::Batch::progress();
-    let free = mail::account::Account { plan: Plan::Free, ..account.clone() };
+    let free = model::account::Account { plan: Plan::Free, ..account.clone() };
     store::account::update(&mut batch, &account, &free);
     world.services.store.commit(batch).await.unwrap();
     let refused = world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;

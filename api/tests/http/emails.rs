@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use http::StatusCode;
-use mail::credential::ApiKeyScope;
+use model::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 fn email_body() -> Value {

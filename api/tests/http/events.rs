@@ -43,7 +43,7 @@ async fn an_event_is_stored_without_its_secrets() {
     let event_response = world.get(&format!("/events/{id}")).await.json();
     assert_eq!(event_response["event"], response["event"]);
     // The event does not exist for another account.
-    let other = world.account(2, mail::credential::ApiKeyScope::Full).await;
+    let other = world.account(2, model::credential::ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, &format!("/events/{id}")).await.status, StatusCode::NOT_FOUND);
     assert_eq!(world.get_as(&other, "/events").await.json()["events"], json!([]));
     // The minimum: no address, no user, no data.

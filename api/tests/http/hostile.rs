@@ -7,9 +7,9 @@ use std::collections::HashSet;
 
 use api::emails::send::SendRequest;
 use jiff::Timestamp;
-use mail::compose::compose;
-use mail::draft::DraftContent;
-use mail::message::parse_fields;
+use message::compose::compose;
+use message::header::parse_fields;
+use model::draft::DraftContent;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

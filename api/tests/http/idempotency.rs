@@ -140,7 +140,7 @@ async fn invalid_keys_are_refused() {
 async fn keys_are_scoped_to_the_account() {
     let mut world = World::start().await;
     assert_eq!(post(&world, "k", email_body()).await.status, StatusCode::OK);
-    world.key = world.account(2, mail::credential::ApiKeyScope::Full).await;
+    world.key = world.account(2, model::credential::ApiKeyScope::Full).await;
     assert_eq!(
         post(&world, "k", email_body()).await.code(),
         "domain_not_verified",

@@ -2,8 +2,8 @@
 
 use crate::world::{TestResponse, TestSession, World};
 use http::{Method, StatusCode};
-use mail::credential::ApiKeyScope;
-use mail::user::User;
+use model::credential::ApiKeyScope;
+use model::user::User;
 use serde_json::{Value, json};
 
 async fn world() -> World {

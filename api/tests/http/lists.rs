@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::world::World;
 use http::{Method, StatusCode};
-use mail::credential::ApiKeyScope;
-use mail::event::{Event, EventKind};
-use mail::id::{EmailId, EventId};
-use mail::recipient::RecipientState;
+use model::credential::ApiKeyScope;
+use model::event::{Event, EventKind};
+use model::id::{EmailId, EventId};
+use model::recipient::RecipientState;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
@@ -58,7 +58,7 @@ async fn record_outcome(world: &World, id: &str, state: RecipientState, kind: Ev
             created_at: now,
             detail: json!({}),
         };
-        let settled = mail::recipient::Recipient { state, last_event: (kind, now), ..recipient };
+        let settled = model::recipient::Recipient { state, last_event: (kind, now), ..recipient };
         store::email::put_recipient(&mut batch, account, id, &settled);
         store::event::record(&mut batch, &event, 0);
     }
@@ -203,7 +203,7 @@ async fn lagging_filters_report_their_position() {
     let (late, after) = (world.queue.events.outbox.dispatched_until(), world.services.clock.now());
     assert!(late.as_millisecond() >= before.as_millisecond() && late <= after, "{before} {late} {after}");
     assert_eq!(world.queue.events.outbox.dispatch_within(Duration::from_secs(60)).await, None);
-    let as_of = Some(api::json_timestamp::JsonTimestamp(late));
+    let as_of = Some(httpd::json_timestamp::JsonTimestamp(late));
     let list = api::emails::view::EmailList {
         emails: Vec::new(),
         has_more: false,
@@ -212,7 +212,7 @@ async fn lagging_filters_report_their_position() {
         as_of,
     };
     let view = serde_json::to_value(&list).unwrap();
-    assert_eq!(view["as_of"], mail::timestamp::to_rfc3339(late));
+    assert_eq!(view["as_of"], model::timestamp::to_rfc3339(late));
     let list = api::emails::view::EmailList { as_of: None, ..list };
     assert_eq!(serde_json::to_value(&list).unwrap().get("as_of"), None);
     world.end().await;

@@ -4,7 +4,7 @@ use crate::world::{TestResponse, World};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
-use proxy::trusted_proxies::TrustedProxies;
+use net::proxy_protocol::trusted_proxies::TrustedProxies;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::world::World;
 use api::session_pages::{OperationCall, OperationCaller as _};
 use http::{Method, StatusCode};
-use mail::credential::ApiKeyScope;
+use model::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 fn column(page: &Value, name: &str) -> Vec<Value> {

@@ -6,17 +6,17 @@ use std::time::Duration;
 use crate::world::World;
 use api::operation::OperationHandler;
 use api::operations::operation_table;
-use api::problem::{ErrorCode, Problem};
-use api::request::{Media, SEND_BYTES_MAX, SMALL_BYTES_MAX};
-use api::serve::body;
-use api::serve::memory_budget::{MemoryBudget, MemoryHolder, MemoryShare};
 use api::state::BYTES_IN_FLIGHT_MAX;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use http::{HeaderMap, StatusCode};
 use http_body_util::{Full, StreamBody};
+use httpd::body;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{Media, SEND_BYTES_MAX, SMALL_BYTES_MAX};
 use hyper::body::Frame;
-use mail::id::AccountId;
+use model::id::AccountId;
+use net::limit::memory_budget::{MemoryBudget, MemoryHolder, MemoryShare};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -40,7 +40,7 @@ async fn announce_body(world: &World, path: &str, bytes: usize, key: &str) -> (T
 #[tokio::test]
 async fn announced_bytes_cost_no_memory() {
     let world = World::with_options(|options| options.bytes_in_flight_max = 1 << 20).await;
-    let other = world.account(2, mail::credential::ApiKeyScope::Full).await;
+    let other = world.account(2, model::credential::ApiKeyScope::Full).await;
     let mut silent = Vec::new();
     for (path, bytes) in [("/emails", 100 << 20), ("/emails", 200 << 10), ("/auth/sign-in", 60 << 10)] {
         for _ in 0..40 {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::world::World;
 use http::{Method, StatusCode};
-use mail::credential::ApiKeyScope;
-use mail::event::{Event, EventKind};
-use mail::id::{EmailId, EventId};
-use mail::metric::{Counter, Dimension, Hour, MetricCounts, category_and_domain};
-use mail::recipient::Recipient;
+use model::credential::ApiKeyScope;
+use model::event::{Event, EventKind};
+use model::id::{EmailId, EventId};
+use model::metric::{Counter, Dimension, Hour, MetricCounts, category_and_domain};
+use model::recipient::Recipient;
 use serde_json::{Value, json};
 use store::engine::Batch;
 

@@ -3,7 +3,7 @@
 use api::state::OwnMtaStsPolicy;
 use http::{Method, Request};
 use http_body_util::Full;
-use mail::mta_sts::{MtaStsMode, MtaStsPolicy};
+use message::mta_sts::{MtaStsMode, MtaStsPolicy};
 use serde_json::json;
 
 use crate::world::{TestResponse, World};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
-use mail::credential::ApiKeyScope;
-use mail::oauth::pkce;
-use mail::user::UserRole;
+use model::credential::ApiKeyScope;
+use model::oauth::pkce;
+use model::user::UserRole;
 use queue::users::UserService;
 use serde_json::{Value, json};
 use store::engine::Batch;
@@ -162,7 +162,7 @@ async fn refusal(world: &World, token: &str) -> String {
 }
 
 /// A user of the first account with this role.
-pub(crate) async fn user_with_role(world: &World, role: UserRole) -> (mail::user::User, TestSession) {
+pub(crate) async fn user_with_role(world: &World, role: UserRole) -> (model::user::User, TestSession) {
     let users = UserService::new(&world.services);
     let owner = users.by_email(&"owner1@example.com".parse().unwrap()).await.unwrap().unwrap();
     let user = users.new_user(owner.account, format!("{}@example.net", role.word()).parse().unwrap(), role);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::world::World;
 use futures_util::future::join_all;
 use http::StatusCode;
-use mail::account::Plan;
+use model::account::Plan;
 use serde_json::json;
 
 fn email_to(recipients: usize) -> String {
@@ -62,7 +62,7 @@ async fn refused_or_cancelled_email_uses_no_quota() {
 #[tokio::test]
 async fn remaining_included_amount_is_reported() {
     let world = World::start().await.with_plan(Plan::Pro).await;
-    let mut plans = mail::plan::Plans::default();
+    let mut plans = model::plan::Plans::default();
     plans.pro.emails_per_month = Some(3);
     world.accounts.limits.plans.replace(plans);
     for (recipients, remaining) in [(2, "1"), (2, "0"), (1, "0")] {

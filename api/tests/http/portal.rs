@@ -176,7 +176,7 @@ async fn login_links_are_for_a_programs_own_partners() {
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "status": "pending", "token": "ada"})).await;
     let path = format!("/affiliates/{}/login-link", ada["id"].as_str().unwrap());
-    let other = world.account(2, mail::credential::ApiKeyScope::Full).await;
+    let other = world.account(2, model::credential::ApiKeyScope::Full).await;
     set_up(&world, 2).await;
     assert_eq!(world.call_as(&other, Method::POST, &path, &json!({})).await.status, StatusCode::NOT_FOUND);
     let nobody = world.call(Method::POST, "/affiliates/aff_x/login-link", &json!({})).await;
@@ -308,7 +308,7 @@ async fn a_program_may_have_a_host_of_its_own() {
     assert!(page.contains("Partner portal of shop.example"), "{page}");
     assert_eq!(Browser::new(&world).get("/portal/sign-in").await.status, StatusCode::NOT_FOUND);
     // Another account's program cannot use the host, and its partners cannot sign in there.
-    let key = world.account(2, mail::credential::ApiKeyScope::Full).await;
+    let key = world.account(2, model::credential::ApiKeyScope::Full).await;
     let other = set_up(&world, 2).await;
     let duplicate = owner(&world, &other, Method::PATCH, "", json!({"portal_domain": "Partners.Shop.example"})).await;
     assert_eq!(duplicate.status, StatusCode::BAD_REQUEST);

@@ -1,8 +1,8 @@
 //! Hosts of a program's portal: which are allowed, and for how long.
 
 use http::{Method, StatusCode};
-use mail::credential::ApiKeyScope;
-use mail::domain::DomainState;
+use model::credential::ApiKeyScope;
+use model::domain::DomainState;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
@@ -107,8 +107,8 @@ async fn a_portals_host_ends_with_its_domain() {
     assert_eq!(status_at(&world, host).await, StatusCode::OK);
     assert!(login_link(&world, &ada).await.starts_with("https://partners.shop.example/"));
 
-    let change = async |before: &mail::domain::SendingDomain, state| {
-        let after = mail::domain::SendingDomain { state, ..before.clone() };
+    let change = async |before: &model::domain::SendingDomain, state| {
+        let after = model::domain::SendingDomain { state, ..before.clone() };
         let mut batch = Batch::progress();
         store::domain::update(&mut batch, before, &after);
         world.services.store.commit(batch).await.unwrap();

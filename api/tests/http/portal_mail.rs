@@ -16,7 +16,7 @@ const EVIL: &str = "Your parcel waits: https://evil.example/pay";
 async fn world_with_service_sender() -> World {
     let sender = "hello@service.example".parse().unwrap();
     let world = World::with_parts(|parts| parts.sandbox_sender = Some(sender)).await;
-    world.account(9, mail::credential::ApiKeyScope::Full).await;
+    world.account(9, model::credential::ApiKeyScope::Full).await;
     world.create_domain(9, "service.example").await;
     world
 }
@@ -198,7 +198,7 @@ async fn partner_emails_count_and_honour_suppressions() {
 async fn partner_emails_stay_within_the_plan() {
     let world = World::start().await;
     program_with_sender(&world).await;
-    world.change_account(|account| account.plan = mail::account::Plan::Free).await;
+    world.change_account(|account| account.plan = model::account::Plan::Free).await;
     let to: Vec<_> = (0..98).map(|number| format!("{number}@example.net")).collect();
     for some in to.chunks(49) {
         let email = json!({"from": "ada@example.com", "to": some, "subject": "s", "text": "t"});

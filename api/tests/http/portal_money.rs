@@ -5,7 +5,7 @@ use std::time::Duration;
 use affiliate::context::no_extension;
 use affiliate::payouts::settle::PayoutQuery;
 use http::{Method, StatusCode};
-use mail::id::{AccountId, PayoutId};
+use model::id::{AccountId, PayoutId};
 use serde_json::{Value, json};
 use store::affiliate::listing::ListPageRequest;
 

@@ -3,9 +3,9 @@
 use affiliate::error::{AffiliateError, ConflictReason};
 use affiliate::partners::lookup::PartnerView;
 use http::{Method, StatusCode};
-use mail::affiliate::partner::Partner;
-use mail::affiliate::portal::PortalLinkSecret;
-use mail::parsed_body::ParsedBody;
+use model::affiliate::partner::Partner;
+use model::affiliate::portal::PortalLinkSecret;
+use model::parsed_body::ParsedBody;
 use serde_json::{Value, json};
 use store::engine::Batch;
 

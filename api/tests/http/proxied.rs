@@ -2,7 +2,7 @@
 //! a proxy. (tls.rs tests the header before TLS.)
 
 use crate::world::World;
-use proxy::trusted_proxies::TrustedProxies;
+use net::proxy_protocol::trusted_proxies::TrustedProxies;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use mail::account::Plan;
-use mail::plan::Plans;
-use mail::quota::Noun;
+use model::account::Plan;
+use model::plan::Plans;
+use model::quota::Noun;
 use queue::suppressions::SuppressionService;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -183,10 +183,10 @@ async fn addresses_of_one_request_are_bounded_together() {
     let refused = world.call(Method::POST, "/suppressions", &many(0..4)).await;
     check_full(&refused, Noun::Suppressions, 0, 3);
     assert_eq!(world.call(Method::POST, "/suppressions", &many(0..3)).await.status, StatusCode::OK);
-    let grounds = mail::suppression::SuppressionCause::new(
-        mail::suppression::SuppressionTarget::parse("bounced@example.net").unwrap(),
-        mail::suppression::SuppressionReason::HardBounce,
-        mail::suppression::SuppressionSource::Import,
+    let grounds = model::suppression::SuppressionCause::new(
+        model::suppression::SuppressionTarget::parse("bounced@example.net").unwrap(),
+        model::suppression::SuppressionReason::HardBounce,
+        model::suppression::SuppressionSource::Import,
     );
     let account = world.tenant().await.account().id;
     SuppressionService::new(&world.services).suppress(account, &[grounds], &|_, _| {}).await.unwrap();

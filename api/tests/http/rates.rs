@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::world::{TestResponse, World};
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use mail::credential::ApiKeyScope;
-use mail::plan::{PlanLimits, Plans};
+use model::credential::ApiKeyScope;
+use model::plan::{PlanLimits, Plans};
 
 const MAIL: &str = r#"{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t"}"#;
 

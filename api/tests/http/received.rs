@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use mail::credential::ApiKeyScope;
-use mail::id::ReceivedId;
-use mail::received::{
-    AuthResult, AuthenticationResults, ParsedReceivedEmail, ReceivedEmail, SpamScore, SpamStatus, received_event_data,
-};
+use message::received::{AuthResult, AuthenticationResults, ParsedReceivedEmail};
+use model::credential::ApiKeyScope;
+use model::id::ReceivedId;
+use model::received::{ReceivedEmail, SpamScore, SpamStatus, received_event_data};
 use serde_json::{Value, json};
 use store::engine::{Batch, Body};
 
@@ -24,13 +23,13 @@ pub(crate) async fn arrive(world: &World, account: u8, change: impl FnOnce(&mut 
     let store = &world.services.store;
     let now = world.services.clock.now();
     let since = jiff::Timestamp::from_second(1_700_000_000).unwrap();
-    let account = mail::id::AccountId::new(since, account.into());
+    let account = model::id::AccountId::new(since, account.into());
     let id = ReceivedId::new(now, world.services.entropy.u128());
     let mut heads = store::received_email::get_sequences(store, &[account]).await.unwrap();
     let mut received = ReceivedEmail {
         id,
         account,
-        domain: mail::id::DomainId::new(since, 1),
+        domain: model::id::DomainId::new(since, 1),
         sequence: heads[0].next_sequence(),
         rcpt_to: "help@example.com".parse().unwrap(),
         envelope_from: Some("bounce@far.example".parse().unwrap()),
@@ -163,7 +162,7 @@ async fn received_emails_are_isolated_between_accounts() {
     let (own, elsewhere) = (
         arrive(&world, 1, |_| {}).await,
         arrive(&world, 1, |entry| {
-            entry.domain = mail::id::DomainId::new(entry.received_at, 99);
+            entry.domain = model::id::DomainId::new(entry.received_at, 99);
         })
         .await,
     );

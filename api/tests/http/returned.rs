@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use mail::bounce::feedback_reporter::FeedbackReporter;
-use mail::event::EventKind;
-use mail::id::EmailId;
-use mail::inbound_message::InboundMessage;
-use mail::recipient::RecipientState;
-use mail::task::TaskId;
-use mail::verp::VerpKey;
+use message::bounce::feedback_reporter::FeedbackReporter;
+use message::inbound_message::InboundMessage;
+use model::event::EventKind;
+use model::id::EmailId;
+use model::recipient::RecipientState;
+use model::task::TaskId;
+use model::verp::VerpKey;
 use queue::bounces::BounceMailbox;
 use serde_json::{Value, json};
 use store::engine::Batch;
@@ -229,7 +229,7 @@ async fn dmarc_reports_are_aggregated() {
     ] {
         assert_eq!(world.get(&format!("/domains/example.com/dmarc?{query}")).await.status, status, "{query}");
     }
-    let other = world.account(2, mail::credential::ApiKeyScope::Full).await;
+    let other = world.account(2, model::credential::ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, "/domains/example.com/dmarc").await.status, StatusCode::NOT_FOUND);
     world.end().await;
 }

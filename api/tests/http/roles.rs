@@ -7,7 +7,7 @@ use api::operation::{Operation, OperationHandler, SessionSubject};
 use api::operations::operation_table;
 use api::sdk::Risk;
 use http::{Method, StatusCode};
-use mail::user::UserRole;
+use model::user::UserRole;
 use queue::users::UserService;
 use serde_json::{Value, json};
 use store::engine::Batch;

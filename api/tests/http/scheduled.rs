@@ -91,7 +91,7 @@ async fn invalid_times_and_changes_are_named() {
     let refused = patch(&world, &sent, json!({"cancel": true})).await;
     assert_eq!(refused.json()["error"]["details"]["status"], "sent");
     let mut other = world;
-    other.key = other.account(2, mail::credential::ApiKeyScope::Full).await;
+    other.key = other.account(2, model::credential::ApiKeyScope::Full).await;
     assert_eq!(patch(&other, &id, json!({"cancel": true})).await.status, StatusCode::NOT_FOUND);
     other.end().await;
 }
@@ -162,13 +162,13 @@ async fn resent_email_has_its_own_unsubscribe_link() {
     let account = world.tenant().await.account().id;
     let link = |id: &str| {
         let (id, to) = (id.parse().unwrap(), "b@example.net".parse().unwrap());
-        world.accounts.links.unsubscribe_links().unwrap().link(account, id, &to, mail::email::Category::Newsletter)
+        world.accounts.links.unsubscribe_links().unwrap().link(account, id, &to, model::email::Category::Newsletter)
     };
     let (old, new) = (link(&first), link(&second));
     let view = world.get(&format!("/emails/{second}")).await.json()["email"].clone();
     let raw = world.get(&format!("/emails/{second}/raw")).await;
-    let message = mail::parsed_body::ParsedBody::parse(&raw.body);
-    let subject = mail::message::parse_header(&raw.body).unwrap().summary.subject;
+    let message = model::parsed_body::ParsedBody::parse(&raw.body);
+    let subject = message::header::parse_header(&raw.body).unwrap().summary.subject;
     for (field, text) in [("subject", subject), ("html", message.html.unwrap()), ("text", message.text.unwrap())] {
         assert!(text.contains(&new) && !text.contains(&old), "{field}: {text}");
         assert!(view[field].as_str().unwrap().contains("{{unsubscribe_url}}"), "{field}: {view}");

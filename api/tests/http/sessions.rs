@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::world::{TestSession, World};
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
-use mail::credential::ApiKeyScope;
+use model::credential::ApiKeyScope;
 use queue::users::UserService;
 use serde_json::{Value, json};
 use store::engine::Batch;

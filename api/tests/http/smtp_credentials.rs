@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::world::World;
 use api::state::SubmissionEndpoint;
 use http::{Method, StatusCode};
-use mail::credential::SecretHash;
+use model::credential::SecretHash;
 use serde_json::json;
 
 #[tokio::test]

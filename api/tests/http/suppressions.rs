@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::world::{TestResponse, World};
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use mail::credential::ApiKeyScope;
-use mail::suppression::{SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
+use model::credential::ApiKeyScope;
+use model::suppression::{SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
 use queue::suppressions::SuppressionService;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -257,7 +257,7 @@ async fn exports_contain_no_formulas() {
     post(&world, "/suppressions", json!({"email": "@domain.example"})).await;
     let exported = world.get("/suppressions/export").await;
     let text = String::from_utf8(exported.body.to_vec()).unwrap();
-    let rows: Vec<_> = mail::csv::CsvReader::new(&text).skip(1).filter_map(|row| row.fields).collect();
+    let rows: Vec<_> = model::csv::CsvReader::new(&text).skip(1).filter_map(|row| row.fields).collect();
     assert!(rows.len() >= formulas.len(), "{text}");
     for cell in rows.iter().flatten() {
         assert!(!cell.starts_with(['=', '+', '-', '@', '\t', '\r']), "{cell}: {text}");

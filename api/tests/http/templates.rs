@@ -4,7 +4,7 @@ use crate::world::{TestResponse, World};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use mail::credential::ApiKeyScope;
+use model::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 pub(crate) async fn call(world: &World, method: Method, path: &str, body: Value) -> TestResponse {

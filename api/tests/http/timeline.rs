@@ -3,12 +3,12 @@
 use crate::world::World;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
-use mail::attempt::{Attempt, AttemptTls, TlsPolicy};
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, EmailId, EventId};
-use mail::outcome::AttemptPhase;
-use mail::recipient::RecipientState;
-use mail::reply::{Enhanced, SmtpReply};
+use message::outcome::AttemptPhase;
+use message::reply::{Enhanced, SmtpReply};
+use model::attempt::{Attempt, AttemptTls, TlsPolicy};
+use model::event::{Event, EventKind};
+use model::id::{AccountId, EmailId, EventId};
+use model::recipient::RecipientState;
 use serde_json::{Value, json};
 use store::engine::Batch;
 

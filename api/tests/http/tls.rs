@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::state::ApiOptions;
 use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use proxy::trusted_proxies::TrustedProxies;
+use net::proxy_protocol::trusted_proxies::TrustedProxies;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_lc_rs::hmac;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
-use mail::user::{SignInLinkKind, User};
+use model::user::{SignInLinkKind, User};
 use queue::users::UserService;
 use serde_json::{Value, json};
 use store::engine::Batch;

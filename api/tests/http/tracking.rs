@@ -6,10 +6,10 @@ use crate::world::{TestResponse, World};
 use http::{Method, Request};
 use http_body_util::Full;
 use jiff::Timestamp;
-use mail::id::{AccountId, EmailId};
-use mail::recipient::RecipientState;
-use mail::signed_token::{TokenKey, TokenPurpose};
-use mail::tracking::{TrackedLink, TrackingTarget, pixel_token};
+use model::id::{AccountId, EmailId};
+use model::recipient::RecipientState;
+use model::signed_token::{TokenKey, TokenPurpose};
+use model::tracking::{TrackedLink, TrackingTarget, pixel_token};
 use serde_json::{Value, json};
 use store::engine::{Batch, CommitError};
 
@@ -94,7 +94,7 @@ impl Sent {
 
 /// The paths of tracked links in a sent message.
 fn link_paths(raw: &[u8], page: &str) -> Vec<String> {
-    let html = mail::parsed_body::ParsedBody::parse(raw).html.unwrap();
+    let html = model::parsed_body::ParsedBody::parse(raw).html.unwrap();
     let start = format!("\"{}{page}", crate::world::BASE_URL);
     html.split(&start).skip(1).map(|rest| format!("{page}{}", rest.split('"').next().unwrap())).collect()
 }

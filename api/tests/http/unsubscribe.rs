@@ -3,9 +3,9 @@
 use crate::world::{BASE_URL, TestResponse, World};
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
-use mail::email::Category;
-use mail::id::{AccountId, EmailId};
-use mail::suppression::{SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
+use model::email::Category;
+use model::id::{AccountId, EmailId};
+use model::suppression::{SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
 use queue::suppressions::SuppressionService;
 use serde_json::{Value, json};
 

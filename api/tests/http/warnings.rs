@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use api::operation::Operation;
 use api::operations::operation_table;
-use api::request::Media;
 use http::{Method, StatusCode};
-use mail::credential::ApiKeyScope;
+use httpd::request::Media;
+use model::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 use crate::world::{BASE_URL, World};

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use jiff::Timestamp;
-use mail::credential::ApiKeyScope;
-use mail::event::{Event, EventKind};
-use mail::id::EventId;
-use mail::received::received_event_data;
-use mail::webhook::sign;
+use model::credential::ApiKeyScope;
+use model::event::{Event, EventKind};
+use model::id::EventId;
+use model::received::received_event_data;
+use model::webhook::sign;
 use serde_json::{Value, json};
 use store::engine::Batch;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -200,7 +200,7 @@ async fn invalid_endpoints_are_refused() {
     let unknown = json!({"url": "https://example.com/", "events": ["email.eaten", "email.sent"]});
     let refused = world.post("/webhooks", unknown.to_string()).await.json();
     assert!(refused.to_string().contains("`email.eaten`"), "{refused}");
-    for _ in 0..mail::webhook::ENDPOINTS_MAX {
+    for _ in 0..model::webhook::ENDPOINTS_MAX {
         world.webhook(json!({"url": "https://example.com/"})).await;
     }
     let one_more = world.post("/webhooks", json!({"url": "https://example.com/"}).to_string()).await;
@@ -669,8 +669,8 @@ async fn a_stream_ends_with_the_key_or_session_that_opened_it() {
 async fn a_stream_ends_with_a_key_that_another_node_deleted() {
     let world = World::with_worker().await;
     let mut stream = open_stream(&world, "").await;
-    let hash = mail::credential::SecretHash::from_api_key(&world.key).unwrap();
-    let found = store::credential::find_by_hash::<mail::credential::ApiKey>(&world.services.store, &hash).await;
+    let hash = model::credential::SecretHash::from_api_key(&world.key).unwrap();
+    let found = store::credential::find_by_hash::<model::credential::ApiKey>(&world.services.store, &hash).await;
     let mut batch = store::engine::Batch::progress();
     store::credential::delete(&mut batch, &found.unwrap().unwrap());
     world.services.store.commit(batch).await.unwrap();

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::world::{BASE_URL, Backend, TestResponse, World, store};
 use api::operation::operation;
 use api::operations::operation_table;
-use api::problem::Problem;
-use api::request::NoInput;
 use api::state::{ApiOptions, AppState};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
+use httpd::problem::Problem;
+use httpd::request::NoInput;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -69,7 +69,7 @@ async fn compressed_bodies() {
 #[tokio::test]
 async fn a_bomb_is_too_large() {
     let world = World::start().await;
-    let bomb = gzip(&vec![b' '; api::request::SEND_BYTES_MAX + 1]);
+    let bomb = gzip(&vec![b' '; httpd::request::SEND_BYTES_MAX + 1]);
     let response = world.post_with(&[("content-encoding", "gzip")], bomb).await;
     assert_eq!(response.code(), "payload_too_large");
     assert_eq!(world.post("/emails", MAIL).await.status, StatusCode::OK);

@@ -13,15 +13,14 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
-use mail::account::{Account, Plan};
-use mail::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, CredentialSecret, SecretHash};
-use mail::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
-use mail::id::DomainId;
-use mail::id::{AccountId, ApiKeyId};
+use model::account::{Account, Plan};
+use model::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, CredentialSecret, SecretHash};
+use model::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
+use model::id::{AccountId, ApiKeyId, DomainId};
+use net::entropy::Entropy;
 use queue::background_tasks;
 use queue::dkim_signing::DkimSigning;
 use queue::domains::DomainsParts;
-use queue::entropy::Entropy;
 use queue::provisioning::AccountProvisioning;
 use queue::services::Services;
 use queue::subsystems::{AccountParts, AccountSubsystems, Subsystems, idle};
@@ -312,7 +311,7 @@ impl World {
             scope,
             hint: secret.hint(),
             enabled: true,
-            terms: mail::credential::CredentialPolicy::default(),
+            terms: model::credential::CredentialPolicy::default(),
             created_at: now,
         };
         let mut batch = Batch::new(BatchPurpose::Intake);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mail::address::DomainName;
+use message::address::DomainName;
 use tokio::time::timeout;
 
 use crate::resolver::Resolver;

@@ -23,9 +23,9 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use hickory_resolver::proto::rr::{RData, RecordType};
 use jiff::Timestamp;
-use mail::address::{Address, DomainName};
-use mail::received::{AuthResult, AuthenticationResults, author_domain};
 use mail_auth::AuthenticatedMessage;
+use message::address::{Address, DomainName};
+use message::received::{AuthResult, AuthenticationResults, author_domain};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 

@@ -26,7 +26,7 @@ use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hickory_proto::op::{Message, ResponseCode};
 use hickory_proto::rr::{Name as WireName, RData, Record, RecordType};
-use mail::public_ip;
+use model::public_ip;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 

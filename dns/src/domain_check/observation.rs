@@ -6,12 +6,11 @@
 
 use futures_util::future::join_all;
 use hickory_proto::rr::RecordType as Wire;
-use mail::domain_setup::{DomainRecord, RecordPurpose, RecordStatus, RecordType};
+use model::domain_setup::{DomainRecord, RecordPurpose, RecordStatus, RecordType};
 
 use super::record_set::{OBSOLETE_SPF, RecordFetcher, RecordSet, RecordSetResult};
-use super::rules;
-use super::spf_check;
 use super::spf_check::lookup_count::SpfLookups;
+use super::{rules, spf_check};
 
 /// Maximum CNAMEs followed from a name to the required host.
 const CHAIN_MAX: usize = 8;

@@ -11,7 +11,7 @@ mod ownership;
 pub(super) mod spf;
 
 use jiff::Timestamp;
-use mail::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
+use model::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
 
 use super::display_text::{display_value, repair_text, short_value};
 use super::observation::RecordObservation;

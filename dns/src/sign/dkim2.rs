@@ -25,8 +25,8 @@ use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use mail::address::Address;
 use mail_auth::common::crypto::SigningKey as _;
+use message::address::Address;
 
 use super::{RawField, SignError, Signer, SplitMessage, field_end, fold_value, split_message};
 use crate::canonicalization::canonicalize_field;

@@ -2,8 +2,8 @@
 
 use dns::domain_check::{RecordData, RecordObservation, RecordSet, apply_rules};
 use jiff::Timestamp;
-use mail::domain_setup::RecordPurpose;
-use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
+use model::domain_setup::RecordPurpose;
+use model::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
 
 use crate::world::{check, record, table};
 

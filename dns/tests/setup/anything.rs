@@ -2,7 +2,7 @@
 
 use dns::domain_check::{QueryError, RecordData, RecordObservation, RecordSet, apply_rules};
 use jiff::Timestamp;
-use mail::domain_setup::{RecordPurpose, RecordStatus};
+use model::domain_setup::{RecordPurpose, RecordStatus};
 use proptest::prelude::*;
 
 use crate::world::{DOMAIN, record};

@@ -1,7 +1,7 @@
 //! Checks of DKIM keys, valid and invalid.
 
-use mail::domain_setup::RecordPurpose::Dkim;
-use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
+use model::domain_setup::RecordPurpose::Dkim;
+use model::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
 
 use crate::world::{KEY, check, table};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use dns::domain_check::{DomainCheckSettings, DomainChecker};
-use mail::domain_setup::RecordPurpose::{Dkim, Ownership, ReturnPath, Spf};
-use mail::domain_setup::RecordStatus::{Mismatch, Missing, Pending, Verified};
+use model::domain_setup::RecordPurpose::{Dkim, Ownership, ReturnPath, Spf};
+use model::domain_setup::RecordStatus::{Mismatch, Missing, Pending, Verified};
 
 use crate::world::{DELEGATION, OWN_RECORDS, TOKEN, check, check_all, check_one, record, settings, table};
 use crate::zone::NameServer;
@@ -148,7 +148,7 @@ async fn failing_refusing_and_bogus_servers_are_explained() {
     assert!(finding.error.unwrap().contains("(SERVFAIL)"));
 }
 
-async fn check_with_resolver(zone: &str) -> mail::domain_setup::RecordFinding {
+async fn check_with_resolver(zone: &str) -> model::domain_setup::RecordFinding {
     let server = NameServer::start(zone).await;
     check_one(&DomainChecker::new(settings(&server, &server)).unwrap(), record(Ownership)).await
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use mail::domain_setup::RecordPurpose::Spf;
-use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Pending, Verified};
+use model::domain_setup::RecordPurpose::Spf;
+use model::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Pending, Verified};
 
 use crate::world::{check, check_without_own_records, table};
 

@@ -1,7 +1,7 @@
 //! Checks of TXT records: ownership and DMARC.
 
-use mail::domain_setup::RecordPurpose::{Dmarc, Ownership};
-use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
+use model::domain_setup::RecordPurpose::{Dmarc, Ownership};
+use model::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
 
 use crate::world::{TOKEN, check, table};
 

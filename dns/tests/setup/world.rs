@@ -2,8 +2,8 @@
 
 use dns::domain_check::{DomainCheckSettings, DomainChecker};
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
+use message::address::DomainName;
+use model::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
 
 use crate::zone::NameServer;
 

@@ -1,6 +1,6 @@
 //! Sources and the HTML that they compile to.
 
-use mail::template::{ParsedTemplate, TemplateBodies, TemplateSettings};
+use model::template::{ParsedTemplate, TemplateBodies, TemplateSettings};
 use serde_json::{Value, json};
 
 use super::*;
@@ -20,7 +20,7 @@ fn error_of(source: &str) -> String {
 
 fn settings() -> TemplateSettings {
     TemplateSettings {
-        category: mail::email::Category::Transactional,
+        category: model::email::Category::Transactional,
         unsubscribe_enabled: false,
         from: None,
         reply_to: Vec::new(),

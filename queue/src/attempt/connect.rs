@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use dns::resolver::DaneRecords;
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::attempt::TlsPolicy;
-use mail::mta_sts::MtaStsMode;
-use mail::outage::Outage;
-use mail::outcome::{AttemptPhase, Outcome};
-use mail::reply::{Enhanced, SmtpReply};
-use mail::task::{Task, TaskTlsRequirement};
+use message::address::DomainName;
+use message::mta_sts::MtaStsMode;
+use message::outcome::{AttemptPhase, Outcome};
+use message::reply::{Enhanced, SmtpReply};
+use model::attempt::TlsPolicy;
+use model::outage::Outage;
+use model::task::{Task, TaskTlsRequirement};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{DeliveryAgent, HostConnectError, OpenConnection, attempt_tls};

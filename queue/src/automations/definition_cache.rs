@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use mail::automation::AutomationDefinition;
-use mail::id::{AccountId, AutomationId};
+use model::automation::AutomationDefinition;
+use model::id::{AccountId, AutomationId};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use store::engine::{ReadError, Store};

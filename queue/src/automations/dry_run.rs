@@ -5,12 +5,12 @@
 //! returned, not stored, and records no events. The whole run has one time.
 
 use jiff::Timestamp;
-use mail::automation::context::{EventFacts, RunContext, WaitResult};
-use mail::automation::definition::{SendEmailStep, StepAction};
-use mail::automation::run::{AutomationRun, NextStep, RunMode, RunStart};
-use mail::automation::{Automation, AutomationDefinition};
-use mail::id::{AutomationId, ProductEventId, RunId};
-use mail::trigger_event::TriggerEvent;
+use model::automation::context::{EventFacts, RunContext, WaitResult};
+use model::automation::definition::{SendEmailStep, StepAction};
+use model::automation::run::{AutomationRun, NextStep, RunMode, RunStart};
+use model::automation::{Automation, AutomationDefinition};
+use model::id::{AutomationId, ProductEventId, RunId};
+use model::trigger_event::TriggerEvent;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::ReadError;
@@ -105,7 +105,7 @@ impl AutomationRunner {
         };
         let outcome = match action {
             StepAction::Delay(delay) => step::delay_until(delay, run_context, now)
-                .map(|until| (json!({"skipped": true, "until": mail::timestamp::to_rfc3339(until)}), NextStep::Next)),
+                .map(|until| (json!({"skipped": true, "until": model::timestamp::to_rfc3339(until)}), NextStep::Next)),
             StepAction::WaitForEvent(_) => {
                 run_context.wait = Some(WaitResult { received: false, facts: None });
                 Ok((json!({"skipped": true, "received": false}), NextStep::Next))

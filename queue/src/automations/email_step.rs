@@ -9,11 +9,12 @@
 use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::automation::context::RunContext;
-use mail::automation::definition::SendEmailStep;
-use mail::automation::person_key::{self, PersonKey};
-use mail::automation::run::AutomationRun;
-use mail::received::{AutoReplyContext, AutoReplyRefusal};
+use message::received::AutoReplyRefusal;
+use model::automation::context::RunContext;
+use model::automation::definition::SendEmailStep;
+use model::automation::person_key::{self, PersonKey};
+use model::automation::run::AutomationRun;
+use model::received::AutoReplyContext;
 use serde_json::{Value, json};
 use store::access::{AccessError, Tenant};
 use store::automation_run::StoredRun;

@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use dns::secrets::Vault;
 use jiff::Timestamp;
-use mail::automation::context::RunContext;
-use mail::automation::job::{AutomationJob, AutomationJobKind};
-use mail::automation::run::{AutomationRun, RunFact};
-use mail::event::Event;
-use mail::id::{AccountId, EventId, RunId};
+use model::automation::context::RunContext;
+use model::automation::job::{AutomationJob, AutomationJobKind};
+use model::automation::run::{AutomationRun, RunFact};
+use model::event::Event;
+use model::id::{AccountId, EventId, RunId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use store::automation_run::StoredRun;

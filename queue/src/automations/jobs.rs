@@ -2,16 +2,17 @@
 
 use std::collections::HashSet;
 
-use mail::address::DomainName;
-use mail::automation::context::EventFacts;
-use mail::automation::job::{AutomationJob, AutomationJobKind};
-use mail::automation::run::{AutomationRun, CancelSource, RunStatus};
-use mail::domain::SendingDomain;
-use mail::email::EmailRollup;
-use mail::event::{Event, Subject};
-use mail::id::{AccountId, AutomationId, ReceivedId};
-use mail::received::{AutoReplyContext, AutoReplyRefusal, ReceivedEmail};
-use mail::webhook_payload;
+use message::address::DomainName;
+use message::received::AutoReplyRefusal;
+use model::automation::context::EventFacts;
+use model::automation::job::{AutomationJob, AutomationJobKind};
+use model::automation::run::{AutomationRun, CancelSource, RunStatus};
+use model::domain::SendingDomain;
+use model::email::EmailRollup;
+use model::event::{Event, Subject};
+use model::id::{AccountId, AutomationId, ReceivedId};
+use model::received::{AutoReplyContext, ReceivedEmail};
+use model::webhook_payload;
 use serde_json::Value;
 use store::automation_run::RunKey;
 use store::automation_run::due_work::{StoredJob, replace_job};
@@ -72,7 +73,7 @@ impl AutomationRunner {
         &self,
         job: &AutomationJob,
         subject: Subject,
-        event: mail::id::EventId,
+        event: model::id::EventId,
         batch: &mut Batch,
     ) -> Result<(), ReadError> {
         let Some(event) = store::event::get(&self.services.store, job.account, subject, event).await? else {
@@ -105,7 +106,7 @@ impl AutomationRunner {
                 answering = Some(answer);
                 (event.detail.clone(), author, Vec::new())
             }
-            // Other subjects never trigger ([`mail::event::EventKind::can_trigger_automations`]).
+            // Other subjects never trigger ([`model::event::EventKind::can_trigger_automations`]).
             _ => return Ok(None),
         };
         let machine = ["open", "click"]
@@ -153,7 +154,7 @@ impl AutomationRunner {
     async fn lineage(
         &self,
         account: AccountId,
-        run: Option<(AutomationId, mail::id::RunId)>,
+        run: Option<(AutomationId, model::id::RunId)>,
     ) -> Result<Vec<AutomationId>, ReadError> {
         let Some((automation, run)) = run else { return Ok(Vec::new()) };
         let found = store::automation_run::get(&self.services.store, (account, automation, run)).await?;
@@ -193,7 +194,7 @@ impl AutomationRunner {
         &self,
         account: AccountId,
         automation: AutomationId,
-        ids: Vec<mail::id::RunId>,
+        ids: Vec<model::id::RunId>,
         batch: &mut Batch,
         change: impl Fn(&mut AutomationRun),
     ) -> Result<(), ReadError> {
@@ -217,7 +218,7 @@ impl AutomationRunner {
         &self,
         account: AccountId,
         automation: AutomationId,
-        before: mail::id::RunId,
+        before: model::id::RunId,
         batch: &mut Batch,
     ) -> Result<bool, ReadError> {
         let now = self.services.clock.now();
@@ -242,7 +243,7 @@ impl AutomationRunner {
 
     /// Cancels runs of an automation created before `before`, as many as one request waits for. The job that the
     /// request enqueues cancels the rest, and retries after errors.
-    pub async fn cancel_runs(&self, account: AccountId, automation: AutomationId, before: mail::id::RunId) {
+    pub async fn cancel_runs(&self, account: AccountId, automation: AutomationId, before: model::id::RunId) {
         for _ in 0..CANCELLED_BATCHES_MAX {
             let mut batch = Batch::progress();
             let cancelled = match self.cancel_batch(account, automation, before, &mut batch).await {

@@ -2,19 +2,19 @@
 //!
 //! Each email declares itself automatic (`Auto-Submitted`, RFC 3834 5). In a run that a received email started, mail to
 //! its author or to a templated address is an automatic reply: it carries the thread's header fields, and is withheld
-//! where no reply may be sent ([`mail::received::AutoReplyRefusal`]).
+//! where no reply may be sent ([`message::received::AutoReplyRefusal`]).
 
-use mail::address::Mailbox;
-use mail::automation::context::{self, RunContext};
-use mail::automation::definition::SendEmailStep;
-use mail::automation::run::AutomationRun;
-use mail::compose::{Composition, CustomHeader};
-use mail::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
-use mail::email::{Ingress, Tag};
-use mail::received::AutoReplyRefusal;
-use mail::recipient::{DsnOptions, RecipientKind};
-use mail::tags;
-use mail::template::{RenderedTemplate, TemplateKey, TemplateRef, TemplateUse};
+use message::address::Mailbox;
+use message::compose::{Composition, CustomHeader};
+use message::received::AutoReplyRefusal;
+use model::automation::context::{self, RunContext};
+use model::automation::definition::SendEmailStep;
+use model::automation::run::AutomationRun;
+use model::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
+use model::email::{Ingress, Tag};
+use model::recipient::{DsnOptions, RecipientKind};
+use model::tags;
+use model::template::{RenderedTemplate, TemplateKey, TemplateRef, TemplateUse};
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
@@ -194,7 +194,7 @@ async fn render_template(
     email: &SendEmailStep,
     root: &Value,
     variables: Map<String, Value>,
-    category: &mut Option<mail::email::Category>,
+    category: &mut Option<model::email::Category>,
     options: &mut SendOptions,
 ) -> Result<FilledTemplate, RenderEmailError> {
     let Some(named) = &email.template else { return Err(permanent("the step has no template")) };

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use jiff::Timestamp;
-use mail::id::AccountId;
+use model::id::AccountId;
 use store::automation_run::due_work::DueWork;
 
 /// Due work with its partition and due time.
@@ -50,8 +50,8 @@ pub(super) fn round_robin(work: Vec<PartitionWork>, limit: usize) -> (Vec<Partit
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::automation::job;
-    use mail::id::{AutomationId, EventId};
+    use model::automation::job;
+    use model::id::{AutomationId, EventId};
     use store::engine::{Batch, Store};
 
     fn at(second: i64) -> Timestamp {

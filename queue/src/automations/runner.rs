@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use mail::automation::context::RunContext;
-use mail::automation::definition::StepAction;
-use mail::automation::run::{AutomationRun, CancelSource};
-use mail::automation::{Automation, AutomationStatus};
-use mail::id::{AccountId, AutomationId, RunId};
+use model::automation::context::RunContext;
+use model::automation::definition::StepAction;
+use model::automation::run::{AutomationRun, CancelSource};
+use model::automation::{Automation, AutomationStatus};
+use model::id::{AccountId, AutomationId, RunId};
 use store::automation_run::due_work::{DueWork, DueWorkBatch};
 use store::automation_run::{RunKey, StoredRun};
 use store::engine::{Batch, CommitError, Key, ReadError};
@@ -368,7 +368,7 @@ impl AutomationRunner {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn count_runs(&self, automation: &Automation) -> Result<mail::automation::RunCounts, ReadError> {
+    pub async fn count_runs(&self, automation: &Automation) -> Result<model::automation::RunCounts, ReadError> {
         let (account, id) = (automation.account, automation.id);
         loop {
             let counted = store::automation_run::counts::read(&self.services.store, account, id).await?;

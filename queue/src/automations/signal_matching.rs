@@ -10,13 +10,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use mail::automation::context::{self, RunContext, WaitResult};
-use mail::automation::definition::{MatchBy, Reentry, StepAction};
-use mail::automation::job::{AutomationJobKind, SealedBytes};
-use mail::automation::run::{AutomationRun, CancelSource, LINEAGE_MAX, NextStep, RunStart, RunWait};
-use mail::automation::{AutomationDefinition, AutomationStatus, STARTED_MAX};
-use mail::id::{AccountId, AutomationId, RunId};
-use mail::trigger_event::TriggerEvent;
+use model::automation::context::{self, RunContext, WaitResult};
+use model::automation::definition::{MatchBy, Reentry, StepAction};
+use model::automation::job::{AutomationJobKind, SealedBytes};
+use model::automation::run::{AutomationRun, CancelSource, LINEAGE_MAX, NextStep, RunStart, RunWait};
+use model::automation::{AutomationDefinition, AutomationStatus, STARTED_MAX};
+use model::id::{AccountId, AutomationId, RunId};
+use model::trigger_event::TriggerEvent;
 use serde_json::{Value, json};
 use store::automation::TriggerRole;
 use store::automation_run::{RunKey, StoredRun, run_indexes, wait};

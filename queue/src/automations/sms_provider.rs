@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mail::automation::context::{self, RunContext};
-use mail::automation::definition::SmsStep;
+use model::automation::context::{self, RunContext};
+use model::automation::definition::SmsStep;
+use net::http_client::{HttpClient, HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
 use serde_json::{Value, json};
-
-use crate::client::http::{HttpClient, HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
 
 /// Timeout of a request to the provider.
 const TIMEOUT: Duration = Duration::from_secs(15);

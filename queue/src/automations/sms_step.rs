@@ -10,9 +10,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::automation::context::RunContext;
-use mail::automation::definition::{SmsStep, StepAction};
-use mail::automation::run::AutomationRun;
+use model::automation::context::RunContext;
+use model::automation::definition::{SmsStep, StepAction};
+use model::automation::run::AutomationRun;
+use net::http_client::{HttpClientError, HttpResponse};
 use serde_json::json;
 use store::automation_run::{RunKey, StoredRun};
 use store::engine::ReadError;
@@ -21,7 +22,6 @@ use super::email_step::StepCommit;
 use super::runner::AutomationRunner;
 use super::sms_provider::SmsMessage;
 use super::step::{self, RunUpdate};
-use crate::client::http::{HttpClientError, HttpResponse};
 
 /// Retry delay of an attempt whose result is unknown.
 const UNCONFIRMED_RETRY_DELAY: Duration = Duration::from_secs(60);

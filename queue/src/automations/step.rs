@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::automation::context::{RunContext, WaitResult};
-use mail::automation::definition::{ConditionStep, DelayLength, DelayStep, MatchBy, OnTimeout, WaitForEventStep};
-use mail::automation::person_key::{self, PersonKey};
-use mail::automation::run::{AutomationRun, CompletionReason, NextStep, RunFact, RunWait, StepStatus};
-use mail::automation::time_span::{SECONDS_MAX, TimeSpan};
-use mail::automation::{condition::Condition, context};
-use mail::timestamp;
+use model::automation::condition::Condition;
+use model::automation::context::{self, RunContext, WaitResult};
+use model::automation::definition::{ConditionStep, DelayLength, DelayStep, MatchBy, OnTimeout, WaitForEventStep};
+use model::automation::person_key::{self, PersonKey};
+use model::automation::run::{AutomationRun, CompletionReason, NextStep, RunFact, RunWait, StepStatus};
+use model::automation::time_span::{SECONDS_MAX, TimeSpan};
+use model::timestamp;
 use serde_json::{Value, json};
 
 /// Delay before a held step of a suspended account is checked again.
@@ -93,7 +93,7 @@ fn parse_time(text: &str, delay: &DelayStep) -> Result<Timestamp, String> {
         return timestamp::parse(text).map_err(str::to_owned);
     };
     let tz = delay.window.as_ref().map_or("UTC", |window| window.tz.as_str());
-    let zone = mail::automation::time_window::parse_zone(tz)?;
+    let zone = model::automation::time_window::parse_zone(tz)?;
     zone.to_timestamp(day.to_datetime(jiff::civil::Time::midnight())).map_err(|error| error.to_string())
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::automation::job::{AutomationJob, AutomationJobKind};
-use mail::id::AccountId;
+use model::automation::job::{AutomationJob, AutomationJobKind};
+use model::id::AccountId;
 use quick_cache::unsync::Cache;
 use store::engine::{Batch, ReadError, Store};
 use store::outbox::OutboxEntry;

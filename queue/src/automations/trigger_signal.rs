@@ -1,11 +1,11 @@
 //! A trigger signal: an event in the form that automations evaluate.
 
 use jiff::Timestamp;
-use mail::automation::context::EventFacts;
-use mail::automation::person_key::{PersonIdentity, PersonKey};
-use mail::id::{AccountId, AutomationId, ProductEventId};
-use mail::received::AutoReplyContext;
-use mail::trigger_event::TriggerEvent;
+use model::automation::context::EventFacts;
+use model::automation::person_key::{PersonIdentity, PersonKey};
+use model::id::{AccountId, AutomationId, ProductEventId};
+use model::received::AutoReplyContext;
+use model::trigger_event::TriggerEvent;
 use serde::{Deserialize, Serialize};
 
 /// An event for automations. A sealed signal is stored in jobs that finish its effects later.

@@ -13,14 +13,13 @@
 //! ignored while the task waits for its next attempt. A complaint is deferred until the task has finished.
 
 use jiff::Timestamp;
-use mail::bounce::{BounceDetail, Complaint};
-use mail::classify::BounceClass;
-use mail::event::{Event, EventKind};
-use mail::id::{EventId, SuppressionId};
-use mail::recipient::{Recipient, RecipientState};
-use mail::simulator;
-use mail::suppression::{self, SmtpDiagnostic, Suppression, SuppressionCause, SuppressionSource};
-use mail::timestamp;
+use message::bounce::{BounceDetail, Complaint};
+use message::classify::BounceClass;
+use model::event::{Event, EventKind};
+use model::id::{EventId, SuppressionId};
+use model::recipient::{Recipient, RecipientState};
+use model::suppression::{self, SmtpDiagnostic, Suppression, SuppressionCause, SuppressionSource};
+use model::{simulator, timestamp};
 use serde_json::{Value, json};
 use store::email::StoredRecipient;
 use store::engine::{Batch, CommitError};

@@ -13,14 +13,14 @@
 //! counted and logged, and has no effect.
 
 use bytes::Bytes;
-use mail::address::Address;
-use mail::bounce::feedback_reporter::{self, FeedbackReporter};
-use mail::bounce::{Complaint, dkim_signature_values};
-use mail::id::EmailId;
-use mail::inbound_message::InboundMessage;
-use mail::message;
-use mail::recipient::Recipient;
-use mail::task::TaskId;
+use message::address::Address;
+use message::bounce::feedback_reporter::{self, FeedbackReporter};
+use message::bounce::{Complaint, dkim_signature_values};
+use message::header;
+use message::inbound_message::InboundMessage;
+use model::id::EmailId;
+use model::recipient::Recipient;
+use model::task::TaskId;
 use store::email::EmailWithRecipients;
 
 use super::apply::BounceReport;
@@ -110,7 +110,7 @@ impl BounceProcessor {
 }
 
 fn header_bytes(message: &Bytes) -> &[u8] {
-    message.get(..message::parse_fields(message).1).unwrap_or_default()
+    message.get(..header::parse_fields(message).1).unwrap_or_default()
 }
 
 /// Returns the recipient that the complaint is about; `None` if it cannot be determined.

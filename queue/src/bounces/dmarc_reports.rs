@@ -20,14 +20,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use dns::spf::{self, SpfResult};
 use jiff::Timestamp;
-use mail::address::{DomainName, Mailbox as Author};
-use mail::bounce::report_parts;
-use mail::dmarc::{DmarcDisposition, DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource, cap_sources};
-use mail::domain::{DomainState, SendingDomain};
-use mail::domain_name::organizational_domain;
-use mail::inbound_message::InboundMessage;
-use mail::suppression::truncate_diagnostic;
 use mail_auth::report::{self as wire, ActionDisposition, Alignment, Disposition, DmarcResult};
+use message::address::{DomainName, Mailbox as Author};
+use message::bounce::report_parts;
+use message::dmarc::{
+    DmarcDisposition, DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource, cap_sources,
+};
+use message::domain_name::organizational_domain;
+use message::inbound_message::InboundMessage;
+use message::reply::truncate_diagnostic;
+use model::domain::{DomainState, SendingDomain};
 use store::engine::{Batch, CommitError};
 
 use super::report_file::ReportFormat;

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use mail::address::DomainName;
+use message::address::DomainName;
 
 use super::BounceProcessor;
 

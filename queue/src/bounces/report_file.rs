@@ -10,7 +10,7 @@
 
 use std::io::Read;
 
-use mail::bounce::report_parts::ReportPart;
+use message::bounce::report_parts::ReportPart;
 
 /// Files tried in a message or an archive; a report has one.
 const FILES_MAX: usize = 3;
@@ -95,7 +95,7 @@ fn trim_bom(file: &[u8]) -> &[u8] {
 mod tests {
     use std::io::Write as _;
 
-    use mail::bounce::report_parts;
+    use message::bounce::report_parts;
 
     use super::*;
 

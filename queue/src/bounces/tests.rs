@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use futures_util::future::{LocalBoxFuture, join_all};
-use mail::address::Mailbox as Author;
-use mail::email::{Email, EmailRollup, Ingress};
-use mail::event::{Event, EventKind};
-use mail::id::EmailId;
-use mail::recipient::{DsnOptions as Wish, Recipient, RecipientKind, RecipientState};
-use mail::suppression::{Suppression, SuppressionReason};
+use message::address::Mailbox as Author;
+use model::email::{Email, EmailRollup, Ingress};
+use model::event::{Event, EventKind};
+use model::id::EmailId;
+use model::recipient::{DsnOptions as Wish, Recipient, RecipientKind, RecipientState};
+use model::suppression::{Suppression, SuppressionReason};
 use serde_json::json;
 use store::engine::{Batch, Store};
 
@@ -44,10 +44,10 @@ impl Ground {
         let store = Store::memory();
         let ground = Self { returned: node(store.clone()), store, email: EmailId::new(at(0), 7) };
         let mut batch = Batch::progress();
-        let account = mail::account::Account {
+        let account = model::account::Account {
             id: ground.account(),
             email: "owner@acme.example".parse().unwrap(),
-            plan: mail::account::Plan::Dedicated,
+            plan: model::account::Plan::Dedicated,
             production: true,
             payment_method: false,
             suspended: false,
@@ -189,7 +189,7 @@ async fn a_delivered_email_bounces_later_and_gets_a_complaint() {
     assert_eq!(event.kind, EventKind::Complained);
     assert_eq!(
         event.detail,
-        json!({"complaint": {"feedback_type": "abuse", "source": "fbl", "user_agent": "Some/1", "arrived_at": mail::timestamp::to_rfc3339(at(20))},
+        json!({"complaint": {"feedback_type": "abuse", "source": "fbl", "user_agent": "Some/1", "arrived_at": model::timestamp::to_rfc3339(at(20))},
             "suppression_id": hard.id})
     );
 }

@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::bounce::report_parts;
-use mail::inbound_message::InboundMessage;
-use mail::suppression::truncate_diagnostic;
-use mail::tls_report::{ReceivedFailureDetail, ReceivedPolicyCounts, ReceivedTlsReport};
 use mail_auth::report::tlsrpt::{self as wire, TlsReport};
+use message::address::DomainName;
+use message::bounce::report_parts;
+use message::inbound_message::InboundMessage;
+use message::reply::truncate_diagnostic;
+use message::tls_report::{ReceivedFailureDetail, ReceivedPolicyCounts, ReceivedTlsReport};
 use store::engine::{Batch, CommitError};
 
 use super::dmarc_reports::authenticated_author;

@@ -46,7 +46,7 @@ pub use delivery::{SmtpFault, TransactionPhase, TransactionResult, TransactionVe
 pub use dial::SmtpDialer;
 pub use dial_target::{DialFailure, DialReason, DialTarget, SmarthostCredentials, TlsSecurityLevel};
 pub use ehlo::EhloCapabilities;
-pub use mail::public_ip::is_public;
+pub use model::public_ip::is_public;
 pub use outgoing_message::{
     DeliverByParameter, DsnNotify, DsnParameters, DsnReturn, OriginalRecipient, OutgoingMessage,
 };

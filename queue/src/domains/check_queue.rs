@@ -9,7 +9,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use mail::id::{AccountId, DomainId};
+use model::id::{AccountId, DomainId};
 use store::domain_setup::DomainSetupKey;
 
 /// Concurrent checks, over all accounts.

@@ -5,6 +5,7 @@
 //! account, domain ─► one inspection at a time ─► cached for ten seconds? ─► within the account's query limit? ─► query
 //! ```
 
+use net::limit::keyed_semaphore::KeyedSemaphore;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -12,13 +13,12 @@ use std::time::Duration;
 use dns::domain_check::DomainChecker;
 use dns::query_limiter::{QueryLimiter, QueryRate};
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::domain_setup::{DomainRecord, RecordFinding};
-use mail::id::AccountId;
+use message::address::DomainName;
+use model::domain_setup::{DomainRecord, RecordFinding};
+use model::id::AccountId;
 use quick_cache::unsync::Cache;
 
 use super::DomainError;
-use super::keyed_semaphore::KeyedSemaphore;
 use crate::services::Services;
 
 /// Concurrent checks of one account: the periodic ones ([`super::check_queue`]), and some on request.

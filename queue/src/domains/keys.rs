@@ -1,9 +1,9 @@
 //! DKIM keys of a domain: generate, import and rotate.
 
 use dns::dkim_key::{DkimKey, DkimKeyError, DkimKeys, KeyAlgorithm};
-use mail::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
-use mail::domain_setup::next_check;
-use mail::id::{AccountId, DomainId};
+use model::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
+use model::domain_setup::next_check;
+use model::id::{AccountId, DomainId};
 use thiserror::Error;
 
 use super::rows::DomainRows;

@@ -6,8 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus};
-use mail::id::{AccountId, DomainId};
+use model::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus};
+use model::id::{AccountId, DomainId};
+use net::limit::keyed_semaphore::KeyedSemaphore;
 use provider::{
     ApplyError, DomainConnectError, MergePolicy, Provider, ProviderCredentials, PublishReport, PublishRequest,
     Publisher,
@@ -18,7 +19,6 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 
 use super::inspection::{DomainInspector, InspectionPriority, PROVIDER_QUERIES};
-use super::keyed_semaphore::KeyedSemaphore;
 use super::rows::DomainRows;
 use super::{DomainError, DomainWithSetup};
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use dns::secrets::Vault;
-use mail::domain::{DomainState, SendingDomain};
-use mail::domain_setup::{DomainSetup, ServiceHosts, next_check};
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, DomainId, EventId};
-use mail::timestamp;
+use model::domain::{DomainState, SendingDomain};
+use model::domain_setup::{DomainSetup, ServiceHosts, next_check};
+use model::event::{Event, EventKind};
+use model::id::{AccountId, DomainId, EventId};
+use model::timestamp;
 use serde_json::json;
 use store::engine::{Batch, CommitError, Store};
 

@@ -11,9 +11,9 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
-use mail::domain::{DomainState, SendingDomain};
-use mail::domain_setup::{DomainObservation, assess, next_check};
-use mail::id::{AccountId, DomainId};
+use model::domain::{DomainState, SendingDomain};
+use model::domain_setup::{DomainObservation, assess, next_check};
+use model::id::{AccountId, DomainId};
 use store::domain_setup::DomainSetupKey;
 
 use super::check_queue::CheckQueue;
@@ -62,7 +62,7 @@ impl SendingDomains {
     /// Returns a [`DomainError`] if the domain is unknown or the commit fails.
     pub fn force_verify<'a>(
         &'a self,
-        name: &'a mail::address::DomainName,
+        name: &'a message::address::DomainName,
     ) -> BoxFuture<'a, Result<DomainWithSetup, DomainError>> {
         Box::pin(async move {
             for _ in 0..COMMIT_TRIES_MAX {

@@ -8,10 +8,10 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, EventId, ReceivedId};
-use mail::log_text;
-use mail::received::{ReceivedEmail, received_event_data};
+use model::event::{Event, EventKind};
+use model::id::{AccountId, EventId, ReceivedId};
+use model::log_text;
+use model::received::{ReceivedEmail, received_event_data};
 
 use store::engine::{Batch, Body, CommitError};
 use store::received_email::{self, ReceivedSequence};

@@ -2,7 +2,7 @@
 //! that message.
 
 use bytes::Bytes;
-use mail::received::{ParsedReceivedEmail, ReceivedAttachment, ReceivedHeader};
+use message::received::{ParsedReceivedEmail, ReceivedAttachment, ReceivedHeader};
 use tokio::sync::Semaphore;
 
 /// Messages parsed concurrently; each may take several times its size in memory.

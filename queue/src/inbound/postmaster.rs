@@ -3,9 +3,9 @@
 //! The message is attached to an email of the service, sent like sign-in links from the domain of `[service]
 //! sandbox_sender`. Forwarding it under the original sender would fail DMARC at the next host.
 
-use mail::address::Address;
-use mail::compose::Attachment;
-use mail::system_email::SystemEmail;
+use message::address::Address;
+use message::compose::Attachment;
+use model::system_email::SystemEmail;
 
 use super::{InboundRejection, IncomingMessage};
 use crate::intake::Intake;

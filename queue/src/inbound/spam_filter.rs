@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dns::resolver::Resolver;
-use mail::address::DomainName;
-use mail::received::{SpamScore, SpamStatus};
+use message::address::DomainName;
+use model::received::{SpamScore, SpamStatus};
+use net::http_client::{
+    HttpClient, HttpClientError, HttpClientSettings, HttpClientSetupError, HttpPost, RequestIdempotency, UrlRules,
+};
 use serde::Deserialize;
 use thiserror::Error;
 
 use super::{InboundRejection, IncomingMessage, OnTempError};
-use crate::client::http::{
-    HttpClient, HttpClientError, HttpClientSettings, HttpClientSetupError, HttpPost, RequestIdempotency, UrlRules,
-};
 
 /// Timeout of a scan; the peer waits ten minutes for the reply (RFC 5321 4.5.3.2.6).
 const FILTER_TIMEOUT: Duration = Duration::from_secs(20);
@@ -25,7 +25,7 @@ const FILTER_TIMEOUT: Duration = Duration::from_secs(20);
 pub enum SpamScanner {
     /// No scanning.
     Off,
-    /// Built-in rules (`mail/src/spam.rs`).
+    /// Built-in rules (`model/src/spam.rs`).
     Rules,
     Rspamd(RspamdClient),
 }

@@ -5,13 +5,13 @@ use std::collections::{BTreeSet, HashSet};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::address::{Address, DomainName, Mailbox};
-use mail::compose::{self, Composition};
-use mail::draft::{Draft, DraftContent, DraftRecipient};
-use mail::email::{HeaderSummary, Ingress};
-use mail::id::EmailId;
-use mail::message::{self, CompletionContext};
-use mail::recipient::RecipientKind;
+use message::address::{Address, DomainName, Mailbox};
+use message::compose::{self, Composition};
+use message::header::{self, CompletionContext, HeaderSummary};
+use model::draft::{Draft, DraftContent, DraftRecipient};
+use model::email::Ingress;
+use model::id::EmailId;
+use model::recipient::RecipientKind;
 
 use crate::prepared_message::EnvelopeRecipient;
 use crate::submit_error::SubmitError;
@@ -31,13 +31,13 @@ pub(super) struct BuiltMessage {
 pub(super) fn build_message(id: EmailId, draft: &Draft, now: Timestamp) -> Result<BuiltMessage, SubmitError> {
     match &draft.content {
         DraftContent::Raw { message, received } => {
-            message::check_lines(message)?;
-            let mut header = message::parse_header(message)?;
+            header::check_lines(message)?;
+            let mut header = header::parse_header(message)?;
             let header_is_ascii = header.is_ascii;
             let sender_domains = std::mem::take(&mut header.sender_domains);
             let reverse_path = draft.envelope.reverse_path.as_ref();
             let context = CompletionContext { id_left: &id.message_id_left(), reverse_path, received, now };
-            let completed = message::complete_message(message, header, &context)?;
+            let completed = header::complete_message(message, header, &context)?;
             let mut chunks = Vec::with_capacity(completed.rest.len() + 1);
             chunks.push(Bytes::from(completed.top));
             chunks.extend(completed.rest);
@@ -54,10 +54,10 @@ pub(super) fn build_message(id: EmailId, draft: &Draft, now: Timestamp) -> Resul
 }
 
 fn compose_message(id: EmailId, parts: &Composition, now: Timestamp) -> Result<BuiltMessage, SubmitError> {
-    let message_id = message::generate_message_id(&id.message_id_left(), &parts.from.address);
+    let message_id = header::generate_message_id(&id.message_id_left(), &parts.from.address);
     let bytes = compose::compose(parts, &message_id, now);
     // One long word, in a subject for example, cannot be folded.
-    message::check_lines(&bytes)?;
+    header::check_lines(&bytes)?;
     let header = HeaderSummary {
         to: parts.to.clone(),
         cc: parts.cc.clone(),

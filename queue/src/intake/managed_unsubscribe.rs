@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use mail::address::Address;
-use mail::compose::{Composition, CustomHeader};
-use mail::draft::{Draft, DraftContent, DraftRecipient};
-use mail::id::EmailId;
-use mail::{message, rewrite, unsubscribe};
+use message::address::Address;
+use message::compose::{Composition, CustomHeader};
+use message::header;
+use model::draft::{Draft, DraftContent, DraftRecipient};
+use model::id::EmailId;
+use model::{rewrite, unsubscribe};
 use store::access::Tenant;
 
 use super::Intake;
@@ -56,7 +57,7 @@ fn bound_recipient(draft: &Draft) -> Result<Option<Address>, SubmitError> {
             first.map(|mailbox| mailbox.address.clone())
         }
         DraftContent::Raw { message, .. } => {
-            let summary = message::parse_header(message)?.summary;
+            let summary = header::parse_header(message)?.summary;
             let is_recipient = |to: &Address| draft.recipients.iter().any(|recipient| recipient.address == *to);
             let named = summary.to.into_iter().chain(summary.cc).map(|mailbox| mailbox.address).find(is_recipient);
             let first = || draft.recipients.first().map(|DraftRecipient { address, .. }| address.clone());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mail::template::{CompiledTemplate, RenderError, RenderedTemplate, TemplateUse};
+use model::template::{CompiledTemplate, RenderError, RenderedTemplate, TemplateUse};
 use store::access::Tenant;
 use store::engine::{ReadError, Store};
 

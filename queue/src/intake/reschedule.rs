@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::email::{EmailRollup, EmailStatus};
-use mail::event::{Event, EventKind};
-use mail::id::{EmailId, EventId};
-use mail::recipient::{Recipient, RecipientState};
-use mail::schedule::{Schedule, ScheduleState};
+use model::email::{EmailRollup, EmailStatus};
+use model::event::{Event, EventKind};
+use model::id::{EmailId, EventId};
+use model::recipient::{Recipient, RecipientState};
+use model::schedule::{Schedule, ScheduleState};
 use serde_json::json;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;

@@ -16,12 +16,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use mail::draft::OnSuppressed;
-use mail::event::EventKind;
-use mail::id::AccountId;
-use mail::message;
-use mail::recipient::{Recipient, RecipientState};
-use mail::schedule::{Schedule, ScheduleState};
+use message::header;
+use model::draft::OnSuppressed;
+use model::event::EventKind;
+use model::id::AccountId;
+use model::recipient::{Recipient, RecipientState};
+use model::schedule::{Schedule, ScheduleState};
 use serde_json::json;
 use store::email::EmailWithRecipients;
 use store::engine::Batch;
@@ -163,7 +163,7 @@ impl ScheduledRelease {
         match suppressed_disposition(&blocked, OnSuppressed::Skip, &prepared.recipients) {
             Some(refuse) => prepared.disposition = refuse,
             None => {
-                prepared.chunks = self.intake.signer.sign(&sender, message::replace_date(body, now), now).await?;
+                prepared.chunks = self.intake.signer.sign(&sender, header::replace_date(body, now), now).await?;
                 prepared.email.size_bytes = total_bytes(&prepared.chunks);
             }
         }
@@ -277,7 +277,7 @@ fn round_robin_by_account(due: Vec<ScheduleKey>) -> Vec<ScheduleKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::id::EmailId;
+    use model::id::EmailId;
 
     #[test]
     fn accounts_take_turns() {

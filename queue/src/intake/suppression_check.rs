@@ -4,12 +4,12 @@
 //! is stored with an `email.suppressed` event and uses nothing of the plan.
 
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::draft::{Draft, OnSuppressed};
-use mail::email::Category;
-use mail::event::EventKind;
-use mail::id::AccountId;
-use mail::suppression::{BlockReason, BlockedRecipient};
+use message::address::Address;
+use model::draft::{Draft, OnSuppressed};
+use model::email::Category;
+use model::event::EventKind;
+use model::id::AccountId;
+use model::suppression::{BlockReason, BlockedRecipient};
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{ReadError, Store};

@@ -5,10 +5,10 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use mail::draft::{Draft, DraftContent};
-use mail::email::Ingress;
-use mail::id::EmailId;
-use mail::tracking::{TrackingTarget, rewrite_with_settings};
+use model::draft::{Draft, DraftContent};
+use model::email::Ingress;
+use model::id::EmailId;
+use model::tracking::{TrackingTarget, rewrite_with_settings};
 use store::access::Tenant;
 
 use super::Intake;

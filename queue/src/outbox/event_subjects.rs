@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use mail::email_index::WORDS_MAX;
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, EmailId};
-use mail::schedule::ScheduleState;
+use model::email_index::WORDS_MAX;
+use model::event::{Event, EventKind};
+use model::id::{AccountId, EmailId};
+use model::schedule::ScheduleState;
 use store::email::StoredEmail;
 use store::email_index::IndexChange;
 use store::engine::{Batch, ReadError, Store};

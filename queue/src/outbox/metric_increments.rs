@@ -1,8 +1,8 @@
 //! Metric increments of events.
 
-use mail::event::Event;
-use mail::metric::{Hour, counter_for_event, delivery_time_of_event, dimension_values};
-use mail::recipient::Recipient;
+use model::event::Event;
+use model::metric::{Hour, counter_for_event, delivery_time_of_event, dimension_values};
+use model::recipient::Recipient;
 use store::metric::MetricIncrements;
 
 use super::event_subjects::EventSubjects;

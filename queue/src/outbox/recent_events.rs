@@ -13,9 +13,9 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use mail::email::Email;
-use mail::event::Event;
-use mail::id::{EmailId, EventId};
+use model::email::Email;
+use model::event::Event;
+use model::id::{EmailId, EventId};
 
 /// Events or emails of one generation; there are two generations.
 const GENERATION_MAX: usize = 4_096;
@@ -75,8 +75,8 @@ fn is_small(email: &Email) -> bool {
 mod tests {
     use super::*;
     use jiff::Timestamp;
-    use mail::event::EventKind;
-    use mail::id::AccountId;
+    use model::event::EventKind;
+    use model::id::AccountId;
 
     #[test]
     fn old_events_are_evicted_and_taken_ones_removed() {

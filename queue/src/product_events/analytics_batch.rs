@@ -4,21 +4,20 @@
 use std::collections::{BTreeMap, HashSet};
 
 use jiff::Timestamp;
-use mail::id::{AccountId, ProductEventId};
-use mail::metric::Hour;
-use mail::product_event::ProductEvent;
-use mail::product_event::conversion::{self, Conversion, ConversionKind};
-use mail::product_event::counting_status::{CountingStatus, EventPerson, InternalUsers};
-use mail::product_event::funnel::UNKNOWN;
-use mail::product_event::person::{PersonAlias, VISIT};
-use mail::product_event::signup_context::{SignupContext, USER_CREATED};
-use mail::product_event::site_visit::{SiteVisit, is_visitor_id};
+use model::id::{AccountId, ProductEventId};
+use model::metric::Hour;
+use model::product_event::ProductEvent;
+use model::product_event::conversion::{self, Conversion, ConversionKind};
+use model::product_event::counting_status::{CountingStatus, EventPerson, InternalUsers};
+use model::product_event::funnel::UNKNOWN;
+use model::product_event::person::{PersonAlias, VISIT};
+use model::product_event::signup_context::{SignupContext, USER_CREATED};
+use model::product_event::site_visit::{SiteVisit, is_visitor_id};
+use net::entropy::Entropy;
 use store::engine::{Batch, Key, ReadError, Store};
 use store::pending_analytics::{AnalyticsEvent, PendingAnalyticsEvent};
 use store::person::{PersonCache, PersonId};
 use store::product_event_count::{ProductEventCounts, ProductEventIncrements};
-
-use crate::entropy::Entropy;
 
 /// New visitors of an account stored per day; further ones are counted without a person row.
 const NEW_VISITORS_PER_DAY_MAX: u64 = 100_000;
@@ -264,7 +263,7 @@ impl Occurrence {
 /// Returns the address of the event's person: the event's own, or the one in its properties.
 fn event_address(event: &ProductEvent) -> Option<&str> {
     let address = event.email.as_deref().or_else(|| event.data["email"].as_str());
-    address.filter(|address| address.len() <= mail::address::ADDRESS_BYTES_MAX)
+    address.filter(|address| address.len() <= message::address::ADDRESS_BYTES_MAX)
 }
 
 /// Returns the aliases of the event's person.

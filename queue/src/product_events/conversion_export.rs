@@ -15,7 +15,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use mail::product_event::conversion::Conversion;
+use model::product_event::conversion::Conversion;
+use net::http_client::{HttpClient, HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use store::conversion_export::QueuedConversionExport;
@@ -23,7 +24,6 @@ use store::engine::{Batch, CommitError};
 use tokio::sync::Notify;
 
 use super::aggregation::AnalyticsError;
-use crate::client::http::{HttpClient, HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
 use crate::services::Services;
 
 /// Timeout of one POST.
@@ -92,7 +92,7 @@ fn export_body(conversion: &Conversion, email_hash: bool) -> Value {
         "id": conversion.event,
         "account_id": conversion.account,
         "kind": conversion.kind.word(),
-        "occurred_at": mail::timestamp::to_rfc3339(conversion.occurred_at),
+        "occurred_at": model::timestamp::to_rfc3339(conversion.occurred_at),
     });
     let (value, currency) = conversion.value.clone().unzip();
     for (name, value) in [

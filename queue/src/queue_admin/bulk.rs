@@ -16,9 +16,9 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::id::EventId;
-use mail::task::{QueueName, Task, TaskId};
-use mail::task_filter::TaskFilter;
+use model::id::EventId;
+use model::task::{QueueName, Task, TaskId};
+use model::task_filter::TaskFilter;
 use store::engine::{Batch, CommitError, ReadError, Value};
 use store::queue_command::{self, BulkQueueCommand, PendingQueueCommand};
 

@@ -4,13 +4,13 @@ use std::fmt;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::attempt::Attempt;
-use mail::destination::Destination;
-use mail::event::Event;
-use mail::id::EmailId;
-use mail::recipient::{Recipient, RecipientState};
-use mail::slug::PoolName;
-use mail::task::Task;
+use model::attempt::Attempt;
+use model::destination::Destination;
+use model::event::Event;
+use model::id::EmailId;
+use model::recipient::{Recipient, RecipientState};
+use model::slug::PoolName;
+use model::task::Task;
 use store::email::EmailWithRecipients;
 use store::engine::ReadError;
 

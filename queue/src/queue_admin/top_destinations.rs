@@ -10,11 +10,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::address::DomainName;
-use mail::id::AccountId;
-use mail::slug::PoolName;
-use mail::task::{Task, TaskId};
-use mail::task_filter::TaskFilter;
+use message::address::DomainName;
+use model::id::AccountId;
+use model::slug::PoolName;
+use model::task::{Task, TaskId};
+use model::task_filter::TaskFilter;
 use store::engine::ReadError;
 use store::queue_counts::DomainCounts;
 use store::queue_walk::QueueWalk;
@@ -446,7 +446,7 @@ mod tests {
             for number in 0..*count {
                 let mut task = task();
                 task.id.email =
-                    mail::id::EmailId::new(queue.services.clock.now(), number + domain.len() as u128 * 1_000);
+                    model::id::EmailId::new(queue.services.clock.now(), number + domain.len() as u128 * 1_000);
                 task.address = format!("a@{domain}").parse().unwrap();
                 (task.held, task.attempts) = (number == 0, u32::from(number == 1));
                 store::task::put_new(&mut batch, &task);

@@ -1,7 +1,7 @@
 //! State of a ready queue, for the operator: waiting tasks, connections, and what limits them.
 
 use jiff::Timestamp;
-use mail::slug::PoolName;
+use model::slug::PoolName;
 
 use super::BackoffState;
 use crate::pacing::Backoff;

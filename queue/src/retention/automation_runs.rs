@@ -1,9 +1,9 @@
 //! Retention of runs: a finished run and its events are deleted when they are older than the account's retention time.
 
-use mail::automation::run::AutomationRun;
-use mail::automation::{AUTOMATIONS_MAX, person_key};
-use mail::event::EventKind;
-use mail::id::{AccountId, RunId};
+use model::automation::run::AutomationRun;
+use model::automation::{AUTOMATIONS_MAX, person_key};
+use model::event::EventKind;
+use model::id::{AccountId, RunId};
 use store::engine::{Batch, CommitError, ReadError};
 
 use super::RetentionError;

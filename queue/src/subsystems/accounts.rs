@@ -5,15 +5,15 @@ use std::sync::atomic::AtomicU64;
 
 use dns::secrets::Vault;
 use dns::signing_pool::SigningPool;
-use mail::address::Address;
-use mail::plan::Plans;
-use mail::signed_token::TokenKey;
+use message::address::Address;
+use model::plan::Plans;
+use model::signed_token::TokenKey;
+use net::http_client::ResponseBudget;
 
 use super::Subsystems;
 use crate::account_limits::AccountLimits;
 use crate::automations::{AutomationEngine, AutomationRunner};
 use crate::bounces::BounceProcessor;
-use crate::client::http::ResponseBudget;
 use crate::credential_auth::CredentialAuthenticator;
 use crate::dkim_signing::DkimSigning;
 use crate::dkim2::TransactionSigner;

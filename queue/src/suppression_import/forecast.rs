@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use mail::account::Account;
-use mail::csv::{CsvReader, CsvRecord};
-use mail::import::{ImportColumns, ImportCounts};
-use mail::quota::Noun;
-use mail::suppression::{SuppressionCause, SuppressionReason};
+use model::account::Account;
+use model::csv::{CsvReader, CsvRecord};
+use model::import::{ImportColumns, ImportCounts};
+use model::quota::Noun;
+use model::suppression::{SuppressionCause, SuppressionReason};
 use store::engine::ReadError;
 
 use super::{BATCH_RECORDS, SuppressionImporter};

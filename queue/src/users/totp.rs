@@ -1,4 +1,4 @@
-//! One-time passwords of users: set-up, acceptance of codes, recovery codes (RFC 6238, [`mail::totp`]).
+//! One-time passwords of users: set-up, acceptance of codes, recovery codes (RFC 6238, [`model::totp`]).
 //!
 //! ```text
 //! begin ─► sealed secret, pending ─► confirm with a code ─► active, ten recovery codes ─► disable
@@ -11,10 +11,10 @@ use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dns::secrets::Vault;
-use mail::domain::SealedSecret;
-use mail::id::UserId;
-use mail::totp::{RECOVERY_CODES, RecoveryCode, SECRET_BYTES, SecondFactorCode, Totp, TotpCode, acceptable_steps};
-use mail::user::User;
+use model::domain::SealedSecret;
+use model::id::UserId;
+use model::totp::{RECOVERY_CODES, RecoveryCode, SECRET_BYTES, SecondFactorCode, Totp, TotpCode, acceptable_steps};
+use model::user::User;
 use store::engine::Batch;
 
 use super::{UserError, UserService};
@@ -111,7 +111,7 @@ impl UserService {
             .find(|step| code_at(secret, *step) == Some(code))
     }
 
-    fn new_recovery_codes(&self) -> (Vec<RecoveryCode>, Vec<mail::credential::SecretHash>) {
+    fn new_recovery_codes(&self) -> (Vec<RecoveryCode>, Vec<model::credential::SecretHash>) {
         let codes: Vec<_> = (0..RECOVERY_CODES).map(|_| RecoveryCode::new(&self.entropy.secret())).collect();
         let hashes = codes.iter().map(RecoveryCode::hash).collect();
         (codes, hashes)

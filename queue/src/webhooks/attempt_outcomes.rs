@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::event::{Event, EventKind};
-use mail::id::{DeliveryId, EventId};
-use mail::owner_alert::{AlertSubject, OwnerAlert, WebhookAlert};
-use mail::timestamp;
-use mail::webhook::{DisabledReason, FAILING_MAX, Webhook};
-use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
+use model::event::{Event, EventKind};
+use model::id::{DeliveryId, EventId};
+use model::owner_alert::{AlertSubject, OwnerAlert, WebhookAlert};
+use model::timestamp;
+use model::webhook::{DisabledReason, FAILING_MAX, Webhook};
+use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
 use serde_json::json;
 use store::engine::{Batch, CommitError, ReadError};
 use store::webhook::WebhookSetVersion;

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use mail::affiliate::postback;
-use mail::domain::SealedSecret;
-use mail::id::{AccountId, DeliveryId, EventId, PartnerId, WebhookId};
-use mail::webhook::Webhook;
-use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
+use model::affiliate::postback;
+use model::domain::SealedSecret;
+use model::id::{AccountId, DeliveryId, EventId, PartnerId, WebhookId};
+use model::webhook::Webhook;
+use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use store::engine::{Batch, ReadError, Store};
 use store::webhook::WebhookSetVersion;
 use store::webhook_delivery::EndpointQueueName;

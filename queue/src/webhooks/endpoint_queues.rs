@@ -141,7 +141,7 @@ impl EndpointQueues {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::id::{AccountId, WebhookId};
+    use model::id::{AccountId, WebhookId};
 
     #[test]
     fn deliveries_added_while_a_queue_is_served_are_not_lost() {

@@ -10,9 +10,11 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
-use mail::id::DeliveryId;
-use mail::webhook::sign;
-use mail::webhook_delivery::{RESPONSE_BYTES_MAX, WebhookDelivery, WebhookDeliveryAttempt};
+use model::id::DeliveryId;
+use model::webhook::sign;
+use model::webhook_delivery::{RESPONSE_BYTES_MAX, WebhookDelivery, WebhookDeliveryAttempt};
+use net::clock::Clock;
+use net::http_client::{HttpPost, RequestIdempotency};
 use store::engine::ReadError;
 use store::webhook_delivery::{DueDelivery, EndpointQueueName};
 use tokio::sync::Notify;
@@ -20,8 +22,6 @@ use tokio::time::Instant;
 
 use super::WebhookSender;
 use super::delivery_target::DeliveryTarget;
-use crate::client::http::{HttpPost, RequestIdempotency};
-use crate::clock::Clock;
 
 /// Deliveries of an endpoint read per page.
 const PAGE_DELIVERIES: usize = 64;
@@ -319,10 +319,10 @@ impl EndpointSession {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
-    use mail::domain::SealedSecret;
-    use mail::id::{AccountId, EventId, WebhookId};
-    use mail::webhook::{RetryPolicy, Webhook};
-    use mail::webhook_delivery::WebhookDeliveryStatus;
+    use model::domain::SealedSecret;
+    use model::id::{AccountId, EventId, WebhookId};
+    use model::webhook::{RetryPolicy, Webhook};
+    use model::webhook_delivery::WebhookDeliveryStatus;
     use store::engine::Store;
     use store::webhook::WebhookSetVersion;
 

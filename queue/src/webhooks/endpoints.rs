@@ -8,22 +8,21 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::domain::SealedSecret;
-use mail::event::Event;
-use mail::id::{AccountId, EventId, WebhookId};
-use mail::webhook::{ENDPOINTS_MAX, FORMER_SECRETS_MAX, FormerSecret, Webhook, format_secret};
-use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
+use model::domain::SealedSecret;
+use model::event::Event;
+use model::id::{AccountId, EventId, WebhookId};
+use model::webhook::{ENDPOINTS_MAX, FORMER_SECRETS_MAX, FormerSecret, Webhook, format_secret};
+use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
+use net::http_client::{
+    HttpClientError, HttpGet, HttpPost, HttpResponse, ResponseBudget, ResponsePermit, UrlRules, UrlTarget,
+};
 use serde_json::{Map, Value};
 use store::engine::{Batch, CommitError, ReadError};
 use store::event_log::EventLogEntry;
 use thiserror::Error;
 
-use super::WebhookSender;
-use super::payload;
 use super::stream_subscribers::StreamSubscriber;
-use crate::client::http::{
-    HttpClientError, HttpGet, HttpPost, HttpResponse, ResponseBudget, ResponsePermit, UrlRules, UrlTarget,
-};
+use super::{WebhookSender, payload};
 use crate::services::Services;
 
 /// Largest response memory per permit: half of an account's share, so that other requests of the account can proceed.

@@ -6,19 +6,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::affiliate::postback;
-use mail::email::Email;
-use mail::event::{Event, Subject};
-use mail::id::{AccountId, DeliveryId, EventId, PartnerId, WebhookId};
-use mail::webhook::{EventDomain, Webhook};
-use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
-use mail::webhook_payload;
+use model::affiliate::postback;
+use model::email::Email;
+use model::event::{Event, Subject};
+use model::id::{AccountId, DeliveryId, EventId, PartnerId, WebhookId};
+use model::webhook::{EventDomain, Webhook};
+use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
+use model::webhook_payload;
 use store::engine::{Batch, ReadError};
 use store::webhook_delivery::{DueDelivery, EndpointQueueName};
 
-use super::WebhookSender;
 use super::delivery_target::postback_endpoint_id;
-use super::random_part;
+use super::{WebhookSender, random_part};
 
 /// Deliveries created per commit; the first event may exceed it.
 const DELIVERIES_MAX: usize = 5_000;

@@ -5,11 +5,11 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use mail::email::Email;
-use mail::event::{Event, Subject};
-use mail::id::{AccountId, EmailId, EventId};
-use mail::webhook_delivery::WebhookDelivery;
-use mail::webhook_payload;
+use model::email::Email;
+use model::event::{Event, Subject};
+use model::id::{AccountId, EmailId, EventId};
+use model::webhook_delivery::WebhookDelivery;
+use model::webhook_payload;
 use serde_json::{Map, Value};
 use store::engine::{ReadError, Store};
 

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use mail::id::AccountId;
+use model::id::AccountId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Account semaphores in memory; beyond this number idle ones are dropped.

@@ -1,9 +1,9 @@
 //! Replay: delivers past deliveries to their endpoint again, one attempt each, as the same event.
 
 use jiff::Timestamp;
-use mail::id::{AccountId, DeliveryId, WebhookId};
-use mail::webhook::Webhook;
-use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
+use model::id::{AccountId, DeliveryId, WebhookId};
+use model::webhook::Webhook;
+use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use store::engine::{Batch, CommitError};
 use store::webhook_delivery::{DueDelivery, EndpointQueueName};
 

@@ -4,7 +4,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use mail::id::AccountId;
+use model::id::AccountId;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 

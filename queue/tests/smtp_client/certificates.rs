@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mail::dane::Tlsa;
+use message::dane::Tlsa;
 use queue::client::smtp::{DialFailure, DialReason, DialTarget, SmtpConnection, TlsSecurityLevel};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};

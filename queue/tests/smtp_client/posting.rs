@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dns::resolver::{Resolver, ResolverSettings};
-use queue::client::http::{
+use net::http_client::{
     HttpClient, HttpClientError, HttpClientSettings, HttpPost, HttpResponse, RESPONSE_BYTES_MAX, RequestIdempotency,
     UrlRules,
 };

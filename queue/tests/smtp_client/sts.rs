@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use dns::resolver::{Resolver, ResolverSettings};
 use jiff::{SignedDuration, Timestamp};
-use mail::mta_sts::MtaStsMode;
-use queue::client::http::{HttpClient, HttpClientSettings, UrlRules};
+use message::mta_sts::MtaStsMode;
+use net::http_client::{HttpClient, HttpClientSettings, UrlRules};
 use queue::mta_sts::StsPolicies;
 use rustls::RootCertStore;
 use rustls::pki_types::PrivateKeyDer;

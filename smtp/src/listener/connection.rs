@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use mail::reply::{Severity, SmtpReply};
+use message::reply::{Severity, SmtpReply};
 use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
 use tokio::time::{Instant, Sleep, timeout, timeout_at};
 

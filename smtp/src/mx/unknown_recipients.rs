@@ -1,13 +1,12 @@
 //! Limits unknown recipients per client address (per /64 for IPv6) over all its sessions, in bounded memory. Counters
 //! expire after an hour.
 
+use net::limit::bounded_counters::BoundedCounters;
 use parking_lot::Mutex;
 use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::cidr::client_prefix;
-
-use crate::bounded_counters::BoundedCounters;
+use model::cidr::client_prefix;
 
 const FORGET_AFTER: SignedDuration = SignedDuration::from_hours(1);
 /// Addresses with a counter.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::draft::{DeliverBy, FutureRelease};
-use mail::email::Priority;
+use model::draft::{DeliverBy, FutureRelease};
+use model::email::Priority;
 use queue::intake::SCHEDULED_AHEAD_MAX;
 
 /// RFC 4865 3.1 and RFC 2852 3: `1*9DIGIT`.

@@ -1,6 +1,6 @@
 //! Commands outside a transaction: EHLO, STARTTLS, AUTH, QUIT, and the junk commands.
 
-use mail::reply::{Severity, SmtpReply};
+use message::reply::{Severity, SmtpReply};
 
 use super::{InputMode, PendingHook, SessionAction, SmtpSession};
 use crate::command::CommandArguments;

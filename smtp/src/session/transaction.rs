@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use mail::draft::{DraftRecipient, SubmissionEnvelope};
-use mail::recipient::RecipientKind;
-use mail::reply::{Enhanced, SmtpReply};
+use message::reply::{Enhanced, SmtpReply};
+use model::draft::{DraftRecipient, SubmissionEnvelope};
+use model::recipient::RecipientKind;
 
 use super::{InputMode, PendingHook, SessionAction, SmtpSession};
 use crate::command::{CommandArguments, may_send, state};
@@ -303,7 +303,7 @@ impl SmtpSession {
             }
             (Ok(_), None) => self.refuse(replies::MAIL_FIRST, replies),
             // Counted as an error, so that a client cannot guess addresses without end.
-            (Err(reply), _) if reply.severity() == mail::reply::Severity::Permanent => {
+            (Err(reply), _) if reply.severity() == message::reply::Severity::Permanent => {
                 self.refuse_reply(&reply, replies)
             }
             (Err(reply), _) => push_verdict_reply(&reply, replies),

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use mail::id::AccountId;
-use mail::reply::{Enhanced, SmtpReply};
+use message::reply::{Enhanced, SmtpReply};
+use model::id::AccountId;
 use smtp::content_budget::ContentBudget;
 use smtp::handler::{Hook, HookVerdict, SessionTls, SmtpMessage};
 use smtp::limits::SessionLimits;

@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mail::cidr::IpNetwork;
-use mail::reply::{Enhanced, SmtpReply};
-use proxy::trusted_proxies::TrustedProxies;
+use message::reply::{Enhanced, SmtpReply};
+use model::cidr::IpNetwork;
+use net::proxy_protocol::trusted_proxies::TrustedProxies;
 use smtp::connection_limiter::ConnectionLimiter;
 use smtp::content_budget::ContentBudget;
 use smtp::handler::{Hook, HookVerdict, SessionHandler, SmtpMessage};
@@ -17,8 +17,7 @@ use smtp::listener::{Listener, ListenerConfig};
 use smtp::settings::{ListenerRole, SessionSettings};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 

@@ -4,13 +4,12 @@
 //! Each commission line also has a row with the total of its adjustments. Every new adjustment checks and rewrites it,
 //! so that concurrent adjustments of one line conflict.
 
-use mail::affiliate::money::Currency;
-use mail::affiliate::payout::Adjustment;
-use mail::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId};
+use model::affiliate::money::Currency;
+use model::affiliate::payout::Adjustment;
+use model::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId};
 use serde::{Deserialize as _, Serialize as _};
 
-use super::IndexValue;
-use super::listing;
+use super::{IndexValue, listing};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key, prefix_end};

@@ -8,8 +8,8 @@
 use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
-use mail::affiliate::backfill::{Backfill, BackfillStatus};
-use mail::id::{AccountId, BackfillId};
+use model::affiliate::backfill::{Backfill, BackfillStatus};
+use model::id::{AccountId, BackfillId};
 use serde::{Deserialize as _, Serialize as _};
 
 use crate::codec::{self, stored};

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use mail::affiliate::balance::{Balance, BalancePart};
-use mail::affiliate::commission::Commission;
-use mail::affiliate::money::Currency;
+use model::affiliate::balance::{Balance, BalancePart};
+use model::affiliate::commission::Commission;
+use model::affiliate::money::Currency;
 use serde::{Deserialize, Serialize};
 
 use super::sums::{self, FoldedSums};

@@ -3,8 +3,8 @@
 //! The program's row names the default campaign, so that there is never more than one.
 
 use jiff::Timestamp;
-use mail::affiliate::campaign::{Campaign, CommissionTerms, Visibility};
-use mail::id::{AccountId, CampaignId};
+use model::affiliate::campaign::{Campaign, CommissionTerms, Visibility};
+use model::id::{AccountId, CampaignId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
-use mail::id::{AccountId, PartnerId, PartnerLinkId};
+use model::id::{AccountId, PartnerId, PartnerLinkId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

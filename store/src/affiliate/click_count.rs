@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use mail::id::{AccountId, PartnerId, PartnerLinkId};
-use mail::metric::Hour;
+use model::id::{AccountId, PartnerId, PartnerLinkId};
+use model::metric::Hour;
 
 use super::click::LinkClick;
 use crate::codec;

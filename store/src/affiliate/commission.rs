@@ -5,10 +5,10 @@
 use std::ops::{Range, RangeInclusive};
 
 use jiff::Timestamp;
-use mail::affiliate::commission::{Commission, CommissionLevel, CommissionState};
-use mail::affiliate::money::Currency;
-use mail::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
-use mail::words;
+use model::affiliate::commission::{Commission, CommissionLevel, CommissionState};
+use model::affiliate::money::Currency;
+use model::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
+use model::words;
 use serde::{Deserialize as _, Serialize as _};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};

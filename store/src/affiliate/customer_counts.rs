@@ -1,6 +1,6 @@
 //! Number of paying customers of each partner: one row, updated in the commits that change it.
 
-use mail::id::{AccountId, PartnerId};
+use model::id::{AccountId, PartnerId};
 
 use crate::codec;
 use crate::engine::{Batch, Key, ReadError, Store, Value};

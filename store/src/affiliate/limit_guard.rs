@@ -4,7 +4,7 @@
 //! The count itself is taken where links and leads are listed. The caller reads the guard before it counts and writes
 //! it with the insert. Of two concurrent inserts one conflicts and counts again, so the limit cannot be exceeded.
 
-use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId};
+use model::id::{AccountId, PartnerId, PartnerLinkId, ReferralId};
 
 use crate::engine::{Batch, Key, ReadError, Store, Value};
 use crate::key::{Space, key};

@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use jiff::{Span, Timestamp};
-use mail::id::{AccountId, PayoutId};
+use model::id::{AccountId, PayoutId};
 
 use crate::codec::{self, RowCodec};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};

@@ -1,12 +1,12 @@
 //! Partners: one row each under the account, a unique key by email address, and index entries for lists.
 
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::affiliate::money::BasisPoints;
-use mail::affiliate::partner::{Partner, PartnerSource, PartnerStatus, PayoutDestination};
-use mail::affiliate::program::PayoutMethod;
-use mail::domain::SealedSecret;
-use mail::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
+use message::address::Address;
+use model::affiliate::money::BasisPoints;
+use model::affiliate::partner::{Partner, PartnerSource, PartnerStatus, PayoutDestination};
+use model::affiliate::program::PayoutMethod;
+use model::domain::SealedSecret;
+use model::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
 use serde::{Deserialize, Serialize};
 
 use super::IndexValue;

@@ -10,7 +10,7 @@
 use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
-use mail::affiliate::partner_email::PartnerEmail;
+use model::affiliate::partner_email::PartnerEmail;
 use serde::{Deserialize as _, Serialize as _};
 
 use crate::codec::{self, stored};
@@ -116,8 +116,8 @@ fn read_time(at: &Key) -> Result<Timestamp, ReadError> {
 mod tests {
     use super::*;
     use crate::engine::CommitError;
-    use mail::affiliate::partner_email::PartnerEmailKind;
-    use mail::id::{AccountId, EventId, PartnerId};
+    use model::affiliate::partner_email::PartnerEmailKind;
+    use model::id::{AccountId, EventId, PartnerId};
 
     #[tokio::test]
     async fn a_queued_email_is_removed_once_and_can_be_deferred() {

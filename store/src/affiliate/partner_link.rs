@@ -4,8 +4,8 @@
 //! circulate.
 
 use jiff::Timestamp;
-use mail::affiliate::partner::{LINKS_MAX, PartnerLink, PartnerLinkToken};
-use mail::id::{AccountId, PartnerId, PartnerLinkId};
+use model::affiliate::partner::{LINKS_MAX, PartnerLink, PartnerLinkToken};
+use model::id::{AccountId, PartnerId, PartnerLinkId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, damaged, stored};

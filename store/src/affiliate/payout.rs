@@ -1,8 +1,8 @@
 //! Payouts: one row each under the account, index entries for lists, and one item per commission line with its amount.
 //! Items are retained when a payout fails.
 
-use mail::affiliate::payout::{Payout, PayoutState};
-use mail::id::{AccountId, CommissionId, PartnerId, PayoutId, PayoutRunId};
+use model::affiliate::payout::{Payout, PayoutState};
+use model::id::{AccountId, CommissionId, PartnerId, PayoutId, PayoutRunId};
 use serde::{Deserialize as _, Serialize as _};
 
 use super::IndexValue;

@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
-use mail::id::{AccountId, PartnerId, PayoutId, PayoutRunId};
+use model::id::{AccountId, PartnerId, PayoutId, PayoutRunId};
 
 use crate::codec;
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};

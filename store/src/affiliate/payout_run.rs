@@ -1,8 +1,8 @@
 //! Payout runs: one row each under the account, and one row for each skipped partner with the reason. Another row names
 //! the open run, so that an account has at most one.
 
-use mail::affiliate::payout::{PayoutRun, SkippedPartner};
-use mail::id::{AccountId, PayoutRunId};
+use model::affiliate::payout::{PayoutRun, SkippedPartner};
+use model::id::{AccountId, PayoutRunId};
 use serde::{Deserialize as _, Serialize as _};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};

@@ -9,9 +9,9 @@
 //! A partner has at most [`PortalLinkPurpose::live_links_max`] links of a purpose, so expired rows need no purge.
 
 use jiff::Timestamp;
-use mail::affiliate::portal::{PortalLink, PortalLinkPurpose, PortalLinkSecret};
-use mail::credential::SecretHash;
-use mail::id::{AccountId, PartnerId};
+use model::affiliate::portal::{PortalLink, PortalLinkPurpose, PortalLinkSecret};
+use model::credential::SecretHash;
+use model::id::{AccountId, PartnerId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

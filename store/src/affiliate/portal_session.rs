@@ -1,8 +1,8 @@
 //! Portal sessions of partners: one row each under account and partner, at the key that the cookie names.
 
 use jiff::Timestamp;
-use mail::affiliate::portal::{PortalSession, PortalToken};
-use mail::id::{AccountId, PartnerId, SessionId};
+use model::affiliate::portal::{PortalSession, PortalToken};
+use model::id::{AccountId, PartnerId, SessionId};
 use serde::{Deserialize as _, Serialize as _};
 
 use crate::codec::{self, stored};

@@ -2,7 +2,7 @@
 //!
 //! The value's type belongs to the caller. This module stores it, reads it back, and detects concurrent changes.
 
-use mail::id::AccountId;
+use model::id::AccountId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use mail::address::{Address, DomainName};
-use mail::affiliate::money::Currency;
-use mail::affiliate::program::{
+use message::address::{Address, DomainName};
+use model::affiliate::money::Currency;
+use model::affiliate::program::{
     AffiliateProgram, AfterPayout, Attribution, PaymentProcessor, PayoutMethod, ProcessorMode, ProgramSettings,
     ProgramStatus,
 };
-use mail::domain::SealedSecret;
-use mail::id::{AccountId, CampaignId, ProgramId};
+use model::domain::SealedSecret;
+use model::id::{AccountId, CampaignId, ProgramId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

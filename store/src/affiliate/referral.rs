@@ -2,18 +2,17 @@
 //! address or by processor customer; one referral holds it.
 
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::affiliate::money::Currency;
-use mail::affiliate::referral::{
+use message::address::Address;
+use model::affiliate::money::Currency;
+use model::affiliate::referral::{
     FraudFlag, Referral, ReferralActivity, ReferralBlock, ReferralRejection, ReferralReview, ReferralSource,
     ReferralStatus, RejectReason, ReviewStatus,
 };
-use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
+use model::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
 use serde::{Deserialize, Serialize};
 
-use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
-use super::referral_counts;
+use super::{IndexValue, referral_counts};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mail::affiliate::referral::{Referral, ReferralCounts};
-use mail::id::PartnerLinkId;
+use model::affiliate::referral::{Referral, ReferralCounts};
+use model::id::PartnerLinkId;
 use serde::{Deserialize, Serialize};
 
 use super::partner_link;

@@ -12,8 +12,8 @@
 use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::cidr::client_prefix;
-use mail::id::{AccountId, PartnerId};
+use model::cidr::client_prefix;
+use model::id::{AccountId, PartnerId};
 
 use crate::codec;
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
@@ -42,7 +42,7 @@ pub fn record_portal_visit(
     now: Timestamp,
 ) {
     let seen_at = now.as_second().to_string().into_bytes();
-    let visitor = visitor.filter(|visitor| mail::product_event::site_visit::is_visitor_id(visitor));
+    let visitor = visitor.filter(|visitor| model::product_event::site_visit::is_visitor_id(visitor));
     let keys = [visitor.map(|id| visitor_prefix(account, id)), from.map(|from| network_prefix(account, from))];
     for at in keys.into_iter().flatten() {
         batch.put(at.id(partner.to_bytes()).build(), seen_at.clone());

@@ -11,7 +11,7 @@
 
 use std::future::Future;
 
-use mail::id::{AccountId, PartnerId};
+use model::id::{AccountId, PartnerId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -10,10 +10,10 @@
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::affiliate::referral::FraudFlag;
-use mail::affiliate::visit::PartnerVisit;
-use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
+use message::address::Address;
+use model::affiliate::referral::FraudFlag;
+use model::affiliate::visit::PartnerVisit;
+use model::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

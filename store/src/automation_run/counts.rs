@@ -8,9 +8,9 @@
 //! Each status change of a run writes a key of its own. These keys sort after the total, so one scan reads both from
 //! one snapshot. A background job folds changes into the total.
 
-use mail::automation::RunCounts;
-use mail::automation::run::{AutomationRun, RunStatus};
-use mail::id::{AccountId, AutomationId};
+use model::automation::RunCounts;
+use model::automation::run::{AutomationRun, RunStatus};
+use model::id::{AccountId, AutomationId};
 use serde::{Deserialize, Serialize};
 
 use super::run_indexes::{CHANGE, TOTAL, prefix, status_number};

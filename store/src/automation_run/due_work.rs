@@ -7,9 +7,9 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use mail::automation::job::{AutomationJob, AutomationJobKind};
-use mail::automation::run::AutomationRun;
-use mail::id::{AccountId, AutomationId, EventId, RunId};
+use model::automation::job::{AutomationJob, AutomationJobKind};
+use model::automation::run::AutomationRun;
+use model::id::{AccountId, AutomationId, EventId, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::RunKey;

@@ -13,9 +13,9 @@
 //! ones, one conflicts.
 
 use jiff::Timestamp;
-use mail::automation::person_key::{self, PersonKey};
-use mail::automation::run::{AutomationRun, RunStatus};
-use mail::id::{AccountId, AutomationId, RunId};
+use model::automation::person_key::{self, PersonKey};
+use model::automation::run::{AutomationRun, RunStatus};
+use model::id::{AccountId, AutomationId, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::RunFilter;

@@ -1,10 +1,9 @@
 //! Tests of runs and their indexes.
 
-use mail::automation::job::{AutomationJob, AutomationJobKind};
-use mail::automation::person_key;
-use mail::automation::run::{NextStep, RunStart};
-use mail::automation::{Automation, AutomationStatus, RunCounts, parse};
-use mail::id::EventId;
+use model::automation::job::{AutomationJob, AutomationJobKind};
+use model::automation::run::{NextStep, RunStart};
+use model::automation::{Automation, AutomationStatus, RunCounts, parse, person_key};
+use model::id::EventId;
 use serde_json::json;
 
 use super::*;

@@ -4,9 +4,9 @@
 //! RunWait · account · event · person · automation · run  ─►  (empty)
 //! ```
 
-use mail::automation::person_key::PersonKey;
-use mail::automation::run::AutomationRun;
-use mail::id::{AccountId, AutomationId, RunId};
+use model::automation::person_key::PersonKey;
+use model::automation::run::AutomationRun;
+use model::id::{AccountId, AutomationId, RunId};
 
 use super::RunKey;
 use crate::codec;

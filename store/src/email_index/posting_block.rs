@@ -8,7 +8,7 @@
 //! Rows are ordered by their newest email and may overlap: an email can be only in rows whose newest was created at
 //! most [`SPAN`] later. A block is written once, when events are dispatched, and only shrinks when emails are deleted.
 
-use mail::id::EmailId;
+use model::id::EmailId;
 
 use crate::codec;
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};

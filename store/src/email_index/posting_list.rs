@@ -7,8 +7,8 @@
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use mail::email_index::{IndexField, IndexTerm};
-use mail::id::AccountId;
+use model::email_index::{IndexField, IndexTerm};
+use model::id::AccountId;
 
 use super::posting_block::{self, SPAN};
 use super::term_prefix;

@@ -14,9 +14,9 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use mail::email::Email;
-use mail::email_index::{EmailFilter, IndexTerm};
-use mail::id::{AccountId, EmailId};
+use model::email::Email;
+use model::email_index::{EmailFilter, IndexTerm};
+use model::id::{AccountId, EmailId};
 
 use super::posting_block::{MILLISECOND, id_number};
 use super::posting_list::PostingList;

@@ -198,10 +198,10 @@ fn name_of(at: &Key) -> (Object, String) {
         reader.id().ok()
     };
     if let Some(id) = id_in(Space::Body) {
-        return (Object::Email, mail::id::EmailId::from_bytes(id).to_string());
+        return (Object::Email, model::id::EmailId::from_bytes(id).to_string());
     }
     if let Some(id) = id_in(Space::ReceivedBody) {
-        return (Object::ReceivedEmail, mail::id::ReceivedId::from_bytes(id).to_string());
+        return (Object::ReceivedEmail, model::id::ReceivedId::from_bytes(id).to_string());
     }
     (Object::Body, hex(at))
 }

@@ -1,8 +1,8 @@
 //! Registered clients: one row each, and an index by the time at which they are deleted.
 
 use jiff::Timestamp;
-use mail::id::OAuthClientId;
-use mail::oauth::OAuthClient;
+use model::id::OAuthClientId;
+use model::oauth::OAuthClient;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

@@ -1,11 +1,11 @@
 //! Authorization codes. A used code keeps its row for [`CODE_MEMORY`], so that its reuse is noticed.
 
 use jiff::Timestamp;
-use mail::client_policy::ClientPolicy;
-use mail::id::GrantId;
-use mail::oauth::scope::ScopeSet;
-use mail::oauth::secret::OAuthSecret;
-use mail::oauth::{Audience, AuthorizationCode, CODE_MEMORY, ClientReference, Grantor};
+use model::client_policy::ClientPolicy;
+use model::id::GrantId;
+use model::oauth::scope::ScopeSet;
+use model::oauth::secret::OAuthSecret;
+use model::oauth::{Audience, AuthorizationCode, CODE_MEMORY, ClientReference, Grantor};
 use serde::{Deserialize, Serialize};
 
 use super::{ClientReferenceRow, GrantorRow};

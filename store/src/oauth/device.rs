@@ -1,10 +1,10 @@
 //! Device authorizations (RFC 8628): one row each, and a key by user code.
 
 use jiff::Timestamp;
-use mail::client_policy::ClientPolicy;
-use mail::oauth::scope::ScopeSet;
-use mail::oauth::secret::OAuthSecret;
-use mail::oauth::{Audience, ClientReference, DeviceAuthorization, DeviceDecision, Grantor};
+use model::client_policy::ClientPolicy;
+use model::oauth::scope::ScopeSet;
+use model::oauth::secret::OAuthSecret;
+use model::oauth::{Audience, ClientReference, DeviceAuthorization, DeviceDecision, Grantor};
 use serde::{Deserialize, Serialize};
 
 use super::{ClientReferenceRow, GrantorRow};

@@ -1,11 +1,11 @@
 //! Grants: one row each under the account. Without its row, all tokens of a grant are invalid.
 
 use jiff::Timestamp;
-use mail::client_policy::ClientPolicy;
-use mail::credential::SecretHash;
-use mail::id::{AccountId, GrantId, UserId};
-use mail::oauth::scope::ScopeSet;
-use mail::oauth::{Audience, ClientReference, GRANTS_MAX, Grantor, OAuthGrant};
+use model::client_policy::ClientPolicy;
+use model::credential::SecretHash;
+use model::id::{AccountId, GrantId, UserId};
+use model::oauth::scope::ScopeSet;
+use model::oauth::{Audience, ClientReference, GRANTS_MAX, Grantor, OAuthGrant};
 use serde::{Deserialize, Serialize};
 
 use super::{ClientReferenceRow, GrantorRow};

@@ -1,10 +1,10 @@
 //! Access and refresh tokens. A used refresh token keeps its row until it expires, so that its reuse is noticed.
 
 use jiff::Timestamp;
-use mail::id::{AccountId, GrantId};
-use mail::oauth::scope::ScopeSet;
-use mail::oauth::secret::OAuthSecret;
-use mail::oauth::{Audience, OAuthToken, TokenKind};
+use model::id::{AccountId, GrantId};
+use model::oauth::scope::ScopeSet;
+use model::oauth::secret::OAuthSecret;
+use model::oauth::{Audience, OAuthToken, TokenKind};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

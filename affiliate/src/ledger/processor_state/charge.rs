@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use mail::affiliate::money::Currency;
-use mail::affiliate::sale::{DisputeState, Sale};
+use model::affiliate::money::Currency;
+use model::affiliate::sale::{DisputeState, Sale};
 use serde::{Deserialize, Serialize};
 
 use super::bounded::{TooManyEntries, bounded_entry, bounded_insert};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use mail::affiliate::referral::ReferralActivity;
-use mail::id::ReferralId;
+use model::affiliate::referral::ReferralActivity;
+use model::id::ReferralId;
 use serde::{Deserialize, Serialize};
 
 use super::lww_register::LwwRegister;

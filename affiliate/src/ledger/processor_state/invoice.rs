@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mail::affiliate::recompute::NoCommission;
-use mail::affiliate::sale::{Sale, SaleReturns};
-use mail::id::ReferralId;
+use model::affiliate::recompute::NoCommission;
+use model::affiliate::sale::{Sale, SaleReturns};
+use model::id::ReferralId;
 use serde::{Deserialize, Serialize};
 
 use super::bounded::{TooManyEntries, bounded_entry, bounded_insert};

@@ -1,7 +1,7 @@
 //! Property tests: the order and repetition of facts do not change the rows.
 
 use jiff::Timestamp;
-use mail::affiliate::sale::{DisputeState, Sale};
+use model::affiliate::sale::{DisputeState, Sale};
 use proptest::prelude::*;
 
 use super::{ChargeState, CustomerState, InvoiceState};

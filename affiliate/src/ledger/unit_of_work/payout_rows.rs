@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use mail::affiliate::arithmetic::ArithmeticError;
-use mail::affiliate::commission::{Commission, CommissionState};
-use mail::affiliate::payout::{Adjustment, Payout, PayoutRun, PayoutRunPhase, PayoutState, SkippedPartner};
-use mail::affiliate::recompute::AdjustmentDue;
-use mail::id::{AdjustmentId, CommissionId, PartnerId, PayoutId, PayoutRunId};
+use model::affiliate::arithmetic::ArithmeticError;
+use model::affiliate::commission::{Commission, CommissionState};
+use model::affiliate::payout::{Adjustment, Payout, PayoutRun, PayoutRunPhase, PayoutState, SkippedPartner};
+use model::affiliate::recompute::AdjustmentDue;
+use model::id::{AdjustmentId, CommissionId, PartnerId, PayoutId, PayoutRunId};
 use store::affiliate::adjustment::{self, AdjustmentTotal};
 use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{payout, payout_run};

@@ -3,7 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use mail::id::AccountId;
+use model::id::AccountId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use store::affiliate::processor_state::{self, ProcessorObjectKind, StoredProcessorObject};

@@ -4,11 +4,11 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::affiliate::payout::LineCursor;
-use mail::affiliate::recompute::ReferralBar;
-use mail::affiliate::referral::{Referral, ReferralStatus};
-use mail::id::{PartnerId, ReferralId};
+use message::address::Address;
+use model::affiliate::payout::LineCursor;
+use model::affiliate::recompute::ReferralBar;
+use model::affiliate::referral::{Referral, ReferralStatus};
+use model::id::{PartnerId, ReferralId};
 use store::affiliate::customer_counts::{self, PayingCustomerCount};
 use store::affiliate::limit_guard::LimitGuard;
 use store::affiliate::referral;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::future::Future;
 
-use mail::id::AccountId;
+use model::id::AccountId;
 use store::engine::{ReadError, Store};
 
 /// The account whose rows are read, and their store.

@@ -7,24 +7,24 @@
 use ::affiliate::api_objects::TierObject;
 use ::affiliate::error::AffiliateError;
 use ::affiliate::program::campaigns::CampaignDraft;
+use httpd::fields::{FieldDiagnostics, ObjectFields};
+use httpd::problem::{FieldErrors, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{
+    RequestObject, RequestValue, bounded_text_schema, object_schema, read_body, read_checked_body, read_nested_list,
+};
+use httpd::request_value::{Integer, Name, Time};
 use jiff::Timestamp;
-use mail::affiliate::campaign::{
+use model::affiliate::campaign::{
     Campaign, CommissionDuration, CommissionRate, CommissionTerms, ProductRate, RateTier, Visibility,
 };
-use mail::affiliate::money::{BasisPoints, CENTS_MAX};
+use model::affiliate::money::{BasisPoints, CENTS_MAX};
+use schema::{Schemas, ToSchema};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::fields::{Cents, ClearableLine, parse_time, parse_word};
 use crate::affiliate::path::CampaignPath;
-use crate::fields::{FieldDiagnostics, ObjectFields};
-use crate::problem::{FieldErrors, Problem};
-use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::request_object::{
-    RequestObject, RequestValue, bounded_text_schema, object_schema, read_body, read_checked_body, read_nested_list,
-};
-use crate::request_value::{Integer, Name, Time};
-use crate::schema::{Schemas, ToSchema};
 
 const NAME_BYTES_MAX: usize = 200;
 /// Maximum length of an id of the payment processor.

@@ -4,23 +4,23 @@
 use std::sync::Arc;
 
 use ::affiliate::visits::{LinkTarget, VisitRequest, VisitSource};
+use ::message::address::DomainName;
 use bytes::Bytes;
 use html::document::RenderedPage;
 use html::message::{self, MessagePage, Sentence};
 use http::StatusCode;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, LOCATION, REFERER};
-use mail::address::DomainName;
-use mail::affiliate::partner::PartnerLinkToken;
-use mail::affiliate::program::AffiliateProgram;
+use httpd::paging;
+use httpd::problem::{ErrorCode, Problem};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
+use model::affiliate::partner::PartnerLinkToken;
+use model::affiliate::program::AffiliateProgram;
+use schema::Schemas;
 use serde_json::{Value, json};
 
 use super::request::{BrowserClient, TEXT_CHARS_MAX, URL_CHARS_MAX, header_text};
 use crate::affiliate::refusal::refusal_problem;
-use crate::paging;
-use crate::problem::{ErrorCode, Problem};
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 /// Page for browsers if the link belongs to no program.

@@ -4,16 +4,14 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use http::HeaderMap;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderName, HeaderValue, ORIGIN, USER_AGENT, VARY};
-use mail::affiliate::program::AffiliateProgram;
-use mail::affiliate::web_origin;
-use mail::product_event::site_visit::{VISITOR_CHARS_MAX, is_visitor_id};
-use mail::tracking::bot_detection;
+use httpd::fields::{self, FieldDiagnostics, ObjectFields};
+use httpd::problem::Problem;
+use httpd::request::Request;
+use model::affiliate::program::AffiliateProgram;
+use model::affiliate::web_origin;
+use model::product_event::site_visit::{VISITOR_CHARS_MAX, is_visitor_id};
+use model::tracking::bot_detection;
 use serde_json::Value;
-
-use crate::fields::{self, FieldDiagnostics, ObjectFields};
-use crate::problem::Problem;
-use crate::request::Request;
-use crate::schema;
 
 /// Maximum size of a reported visit.
 pub(super) const REPORT_BYTES_MAX: usize = 8 << 10;
@@ -79,7 +77,7 @@ impl BrowserClient {
 pub(super) struct ReportReader<'a>(pub(super) ObjectFields<'a>, pub(super) FieldDiagnostics);
 
 impl<'a> ReportReader<'a> {
-    pub(super) fn from_request(call: &'a Request, names: &crate::fields::FieldNames) -> Result<Self, Problem> {
+    pub(super) fn from_request(call: &'a Request, names: &httpd::fields::FieldNames) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
         let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, names, "", &mut notes);
         Ok(Self(fields, notes))

@@ -6,15 +6,14 @@ use ::affiliate::visits::CapturedVisit;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, SET_COOKIE};
+use httpd::problem::Problem;
+use httpd::response::{CookiePolicy, ExtraResponse, IntoResponse, Response};
 use jiff::Timestamp;
-use mail::id::{PartnerId, VisitId};
-use mail::product_event::site_visit::RETENTION;
+use model::id::{PartnerId, VisitId};
+use model::product_event::site_visit::RETENTION;
+use schema::Schemas;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::problem::Problem;
-use crate::response::{CookiePolicy, ExtraResponse, IntoResponse, Response};
-use crate::schema::{self, Schemas};
 
 /// Partner names are truncated to this length: the script reads no more, and cookies are small.
 const NAME_CHARS_MAX: usize = 100;

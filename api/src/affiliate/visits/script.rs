@@ -6,14 +6,14 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH};
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::response::{ExtraResponse, IntoResponse, Response};
+use schema::Schemas;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::request::header_text;
-use crate::problem::Problem;
-use crate::request::{FromRequest, Request, RequestSpec};
-use crate::response::{ExtraResponse, IntoResponse, Response};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 const SCRIPT: &str = include_str!("../../../../web/stx.js");

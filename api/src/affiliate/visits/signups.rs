@@ -10,16 +10,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
-use mail::address::Address;
-use mail::affiliate::program::AffiliateProgram;
-use mail::id::VisitId;
+use httpd::problem::Problem;
+use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use httpd::response::{IntoResponse, Response};
+use message::address::Address;
+use model::affiliate::program::AffiliateProgram;
+use model::id::VisitId;
+use schema::Schemas;
 use serde_json::{Value, json};
 
 use super::request::{BrowserClient, REPORT_BYTES_MAX, ReportReader, TEXT_CHARS_MAX, truncated_text_schema};
-use crate::problem::Problem;
-use crate::request::{FromRequest, Media, Request, RequestSpec};
-use crate::response::{IntoResponse, Response};
-use crate::schema::{self, Schemas};
 use crate::state::AppState;
 use ::affiliate::error::AffiliateError;
 

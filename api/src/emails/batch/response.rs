@@ -1,16 +1,16 @@
 //! The response to a batch: one entry per email, in order; and which of them may be retried.
 
 use bytes::Bytes;
-use mail::email::EmailStatus;
-use mail::id::EmailId;
-use mail::idempotency::{IdempotentResult, PartialResult};
+use httpd::problem::{BatchEntryError, Problem};
+use model::email::EmailStatus;
+use model::id::EmailId;
+use model::idempotency::{IdempotentResult, PartialResult};
 use queue::intake::SubmitReceipt;
+use schema::ToSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::emails::send::SendResponse;
 use crate::idempotency::stored_outcome;
-use crate::problem::{BatchEntryError, Problem};
-use crate::schema::ToSchema;
 
 /// The result of one email
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

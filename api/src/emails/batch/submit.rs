@@ -11,10 +11,12 @@
 
 use std::sync::Arc;
 
+use httpd::problem::Problem;
 use jiff::Timestamp;
-use mail::approval::CONTENT_BYTES_MAX;
-use mail::draft::Draft;
-use mail::idempotency::{IdempotencyScope, IdempotentResult};
+use model::approval::CONTENT_BYTES_MAX;
+use model::draft::Draft;
+use model::idempotency::{IdempotencyScope, IdempotentResult};
+use net::limit::memory_budget::{BUDGET_WAIT_MAX, MemoryAllowance, MemoryHolder, MemoryShare};
 use queue::idempotency::{IdempotencyGuard, InProgressHold};
 use queue::intake::SubmitReceipt;
 use queue::submit_error::SubmitError;
@@ -26,9 +28,8 @@ use super::BatchRequest;
 use super::response::{BatchEntry, BatchResponse, batch_outcome};
 use crate::emails::send::{SendRequest, SendResponse};
 use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, store_unconfirmed, stored_outcome};
-use crate::problem::Problem;
-use crate::serve::memory_budget::{BUDGET_WAIT_MAX, MemoryAllowance, MemoryHolder, MemoryShare};
 use crate::state::AppState;
+use crate::submit_problem;
 
 /// An email of the batch before the intake's result.
 enum BatchItem {
@@ -57,7 +58,7 @@ impl BatchSubmission<'_> {
             BatchItem::Settled(result) => Some(result.clone()),
             BatchItem::Submitted(warnings, _) => outcomes.next().map(|outcome| match outcome {
                 Ok(accepted) => Ok(BatchEntry::from_accepted(index, accepted, warnings)),
-                Err(refusal) => Err(Problem::from_refusal(refusal.clone(), self.state.upgrade_url())),
+                Err(refusal) => Err(submit_problem::from_refusal(refusal.clone(), self.state.upgrade_url())),
             }),
         };
         self.items.iter().enumerate().filter_map(entry).collect()
@@ -70,7 +71,7 @@ impl BatchSubmission<'_> {
             BatchItem::Settled(result) => Some((index, result.clone().err()?)),
             BatchItem::Submitted(..) => {
                 let refusal = outcomes.next()?.clone().err()?;
-                Some((index, Problem::from_refusal(refusal, self.state.upgrade_url())))
+                Some((index, submit_problem::from_refusal(refusal, self.state.upgrade_url())))
             }
         };
         let problems: Vec<_> = self.items.iter().enumerate().filter_map(problem).collect();
@@ -113,7 +114,7 @@ impl BatchSubmission<'_> {
 }
 
 /// The first email whose commit could not be confirmed.
-fn first_unconfirmed(outcomes: &SubmitResults) -> Option<mail::id::EmailId> {
+fn first_unconfirmed(outcomes: &SubmitResults) -> Option<model::id::EmailId> {
     outcomes.iter().find_map(|outcome| match outcome {
         Err(SubmitError::Unconfirmed { id }) => Some(*id),
         _ => None,
@@ -252,12 +253,12 @@ pub async fn resolve_batch(state: Arc<AppState>, tenant: Tenant, request: BatchR
 
 #[cfg(test)]
 mod tests {
-    use mail::address::Mailbox;
-    use mail::id::AccountId;
+    use message::address::Mailbox;
+    use model::id::AccountId;
+    use net::limit::memory_budget::MemoryBudget;
 
     use super::*;
     use crate::emails::send_email::SendEmail;
-    use crate::serve::memory_budget::MemoryBudget;
 
     #[tokio::test(start_paused = true)]
     async fn rendered_emails_are_charged_until_the_batch_ends() {

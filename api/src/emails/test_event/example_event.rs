@@ -1,12 +1,11 @@
 //! `ExampleEvent`: the event of a test, named by the request.
 
-use mail::event::EventKind;
+use httpd::fields;
+use httpd::request_object::RequestValue;
+use model::event::EventKind;
+use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-
-use crate::fields;
-use crate::request_object::RequestValue;
-use crate::schema::Schemas;
 
 /// An event of the service.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Example payloads of webhook events, a row per kind: `example_for` is a `match` without a default, so that a new kind
 //! does not compile without its example.
 
-use mail::address::Address;
-use mail::event::EventKind;
-use mail::id::EventId;
+use message::address::Address;
+use model::event::EventKind;
+use model::id::EventId;
 use serde_json::{Map, Value, json};
 
 use self::PayloadSubject::{Contact, Object, Recipient, WholeEmail};

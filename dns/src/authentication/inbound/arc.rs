@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use mail::received::AuthResult;
 use mail_auth::common::verify::VerifySignature as _;
 use mail_auth::{AuthenticatedMessage, DkimResult, Parameters};
+use message::received::AuthResult;
 
 use crate::authentication::dkim_keys::{FetchedKeys, offline_authenticator};
 use crate::authentication::{DkimKeySource, signature};

@@ -9,8 +9,8 @@
 
 use futures_util::future::join_all;
 use hickory_resolver::proto::rr::RecordType;
-use mail::address::DomainName;
-use mail::received::AuthResult;
+use message::address::DomainName;
+use message::received::AuthResult;
 
 use super::DmarcPolicy;
 use crate::resolver::{Resolver, parse_wire_name, txt_strings};

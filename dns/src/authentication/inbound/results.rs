@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use mail::received::AuthResult;
+use message::received::AuthResult;
 
 use super::{AuthenticationVerdict, AuthorDomain, DmarcPolicy};
 use crate::authentication::DkimResultCode;

@@ -4,9 +4,9 @@ use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mail::domain::{DeliverySettings, SealedDkimKeys, SealedSecret};
-use mail::id::{AccountId, DomainId};
-use mail::metric::Hour;
+use model::domain::{DeliverySettings, SealedDkimKeys, SealedSecret};
+use model::id::{AccountId, DomainId};
+use model::metric::Hour;
 use store::engine::Store;
 
 use super::super::BounceMailbox;

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mail::tls_report::Day;
+use message::tls_report::Day;
 use store::engine::Store;
 
 use super::super::BounceMailbox;

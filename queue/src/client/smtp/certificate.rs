@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use mail::dane::{Tlsa, TlsaMatchingType, TlsaSelector, TlsaUsage};
-use mail::tls_report::{self, TlsResultType};
+use message::dane::{Tlsa, TlsaMatchingType, TlsaSelector, TlsaUsage};
+use message::tls_report::{self, TlsResultType};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::CryptoProvider;

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use mail::address::Address;
+use message::address::Address;
 
 use super::ehlo::EhloCapabilities;
 use super::outgoing_message::{
@@ -230,7 +230,7 @@ mod tests {
         let capabilities = EhloCapabilities { deliver_by: Some(60), mt_priority: true, ..EhloCapabilities::default() };
         let mail_parameters = |seconds, returns, offered: &EhloCapabilities| {
             let by = Some(DeliverByParameter { seconds, since: Instant::now(), return_if_late: returns });
-            let priority = mail::email::Priority::new(-3);
+            let priority = model::email::Priority::new(-3);
             rendered(&OutgoingMessage { deliver_by: by, priority, ..outgoing("", "a@b.example") }, offered)
                 .lines()
                 .next()

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use mail::reply::{Enhanced, SmtpReply};
-use mail::tls_report::{self, TlsResultType};
+use message::reply::{Enhanced, SmtpReply};
+use message::tls_report::{self, TlsResultType};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

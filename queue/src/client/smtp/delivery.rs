@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use mail::reply::SmtpReply;
+use message::reply::SmtpReply;
 use thiserror::Error;
 
 use super::content::MessageBodyError;

@@ -16,11 +16,11 @@ use std::io::ErrorKind;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mail::address::DomainName;
-use mail::public_ip;
-use mail::reply::{Severity, SmtpReply};
-use mail::tls_report::{self, TlsResultType};
 use mail_send::SmtpClient;
+use message::address::DomainName;
+use message::reply::{Severity, SmtpReply};
+use message::tls_report::{self, TlsResultType};
+use model::public_ip;
 use rustls::RootCertStore;
 use rustls::client::ClientConnection;
 use tokio::net::TcpStream;

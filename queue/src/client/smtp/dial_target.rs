@@ -5,10 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::address::DomainName;
-use mail::dane::Tlsa;
-use mail::reply::SmtpReply;
-use mail::tls_report;
+use message::address::DomainName;
+use message::dane::Tlsa;
+use message::reply::SmtpReply;
+use message::tls_report;
 use thiserror::Error;
 
 use super::delivery::SmtpFault;

@@ -1,6 +1,6 @@
 //! Capabilities of a host from its EHLO reply (RFC 5321 4.1.1.1), one keyword in each line.
 
-use mail::reply::SmtpReply;
+use message::reply::SmtpReply;
 
 /// The extensions that the client uses. After HELO there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The commands of an envelope and the evaluation of their replies.
 
-use mail::reply::{Severity, SmtpReply};
+use message::reply::{Severity, SmtpReply};
 
 use super::command::EnvelopeCommands;
 use super::connection::SmtpConnectionState;

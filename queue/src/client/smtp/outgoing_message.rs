@@ -5,8 +5,8 @@
 //! Lines end in CRLF; nothing is dot-stuffed.
 
 use bytes::Bytes;
-use mail::address::Address;
-use mail::email::Priority;
+use message::address::Address;
+use model::email::Priority;
 use tokio::time::Instant;
 
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use mail::reply::{Enhanced, SmtpReply};
+use message::reply::{Enhanced, SmtpReply};
 use thiserror::Error;
 
 /// RFC 5321 4.5.3.1.5 permits 512; some hosts send longer explanations.

@@ -17,7 +17,7 @@
 
 use std::time::Duration;
 
-use mail::reply::{Severity, SmtpReply};
+use message::reply::{Severity, SmtpReply};
 
 use super::command::EnvelopeCommands;
 use super::connection::{CheckedMessage, DataMethod, PipelinedEnvelope, SmtpConnection, SmtpConnectionState};

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use mail::reply::SmtpReply;
+use message::reply::SmtpReply;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use mail::outage::Outage;
+use model::outage::Outage;
 use tokio::time::Instant;
 
 use crate::engine::{Health, StoreState};

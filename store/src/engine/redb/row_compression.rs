@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn ids_of_the_key_are_not_stored_again() {
-        let id = mail::id::EmailId::from_bytes(EMAIL_ID).to_string();
+        let id = model::id::EmailId::from_bytes(EMAIL_ID).to_string();
         let text = format!("{id} {} {id}", id[4..].to_ascii_lowercase());
         assert!(round_trip(&email_key(), text.as_bytes()) * 2 < text.len());
     }
@@ -311,7 +311,7 @@ mod tests {
             let value = value_from_stored(&email_key(), stored);
             value == stored
                 && is_damaged(&email_key(), &value)
-                && crate::codec::decode::<mail::email::Email>(&value).is_err()
+                && crate::codec::decode::<model::email::Email>(&value).is_err()
         };
         assert!((1..stored.len()).all(|end| is_unchanged(&stored[..end])));
         // A backup contains it, and a restore stores it again.

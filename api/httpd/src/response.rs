@@ -1,0 +1,103 @@
+//! Responses of operations.
+//!
+//! An [`IntoResponse`] type renders itself and describes itself for the OpenAPI document. Every type that serializes
+//! and has a schema is one.
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{HeaderName, HeaderValue};
+use schema::{Schemas, ToSchema};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::problem::Problem;
+
+/// A response before it is converted to HTTP.
+#[derive(Debug)]
+pub struct Response {
+    pub status: StatusCode,
+    pub media_type: HeaderValue,
+    /// Headers other than `Content-Type`.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body, or its beginning if `stream` is set.
+    pub body: Bytes,
+    /// The rest of the body, produced while it is sent.
+    pub stream: Option<BodyStream>,
+}
+
+/// The rest of a response that is too large to buffer. The bounded channel applies back-pressure from the client.
+pub type BodyStream = mpsc::Receiver<Result<Bytes, BodyStreamError>>;
+
+/// The rest of a response cannot be produced: the connection is aborted, so that the client notices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the response stream was aborted")]
+pub struct BodyStreamError;
+
+/// Default media type of responses.
+pub const JSON_MEDIA_TYPE: &str = "application/json";
+/// Media type of HTML pages.
+pub const HTML_MEDIA_TYPE: &str = "text/html; charset=utf-8";
+
+/// A further response of an operation, for the OpenAPI document.
+#[derive(Debug, Clone, Copy)]
+pub struct ExtraResponse {
+    pub status: u16,
+    /// `None` if the response has no body.
+    pub media_type: Option<&'static str>,
+    /// Description in the OpenAPI document.
+    pub description: &'static str,
+}
+
+/// The cookies that an operation may set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CookiePolicy {
+    /// None; setting one is an internal error.
+    None,
+    /// Session cookies. Requests from other sites are rejected ([`crate::origin`]).
+    Session,
+    /// Visitor cookies of customers' sites; requests from these sites are allowed.
+    Visitor,
+}
+
+/// The output of a handler, rendered to a response.
+pub trait IntoResponse: Send + 'static {
+    const MEDIA_TYPE: &'static str = JSON_MEDIA_TYPE;
+    /// Status on success.
+    const STATUS: StatusCode = StatusCode::OK;
+    const COOKIES: CookiePolicy = CookiePolicy::None;
+    /// Further responses, for the OpenAPI document.
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[];
+
+    /// The schema of the response body.
+    fn describe(schemas: &mut Schemas) -> Value;
+
+    /// Renders the body.
+    ///
+    /// # Errors
+    /// An internal error.
+    fn into_body(self) -> Result<Bytes, Problem>;
+
+    /// Renders the complete response.
+    ///
+    /// # Errors
+    /// An internal error.
+    fn into_response(self) -> Result<Response, Problem>
+    where
+        Self: Sized,
+    {
+        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
+        Ok(Response { status: Self::STATUS, media_type, headers: Vec::new(), body: self.into_body()?, stream: None })
+    }
+}
+
+impl<T: Serialize + ToSchema + Send + 'static> IntoResponse for T {
+    const STATUS: StatusCode = T::SUCCESS_STATUS;
+
+    fn describe(schemas: &mut Schemas) -> Value {
+        T::schema(schemas)
+    }
+    fn into_body(self) -> Result<Bytes, Problem> {
+        serde_json::to_vec(&self).map(Bytes::from).map_err(Problem::internal)
+    }
+}

@@ -1,0 +1,75 @@
+//! Account: the tenant, its plan, and the access level that decides from which domain and to whom it may send.
+
+use jiff::Timestamp;
+use message::address::Address;
+use serde::{Deserialize, Serialize};
+
+use crate::id::AccountId;
+
+/// The pricing plan of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Plan {
+    /// Sandbox and Free: hard caps.
+    #[default]
+    Free,
+    /// From 50,000 emails a month.
+    Pro,
+    /// Volume tiers.
+    Scale,
+    /// Managed servers and addresses.
+    Dedicated,
+}
+
+impl std::str::FromStr for Plan {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "free" => Ok(Self::Free),
+            "pro" => Ok(Self::Pro),
+            "scale" => Ok(Self::Scale),
+            "dedicated" => Ok(Self::Dedicated),
+            other => Err(format!("unknown plan `{other}`; use free, pro, scale or dedicated")),
+        }
+    }
+}
+
+/// A tenant: a developer team that sends through the service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    pub id: AccountId,
+    /// The owner's address. In the sandbox it is the only allowed recipient.
+    pub email: Address,
+    pub plan: Plan,
+    /// True if the operator granted production access: with a verified domain the account may send to any recipient.
+    pub production: bool,
+    /// True if the payment processor has a payment method on file ([`crate::billing`]). Grants the same access as
+    /// `production`.
+    pub payment_method: bool,
+    /// True if no more mail is accepted from this account.
+    pub suspended: bool,
+    pub created_at: Timestamp,
+}
+
+/// The level of send access of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessLevel {
+    /// From the shared sandbox sender, to the account's own address.
+    Sandbox,
+    /// From a verified domain, to the account's own address.
+    SelfTest,
+    /// From a verified domain, to any recipient.
+    Production,
+}
+
+impl Account {
+    /// Returns the access level for a sender domain that is, or is not, verified for this account.
+    #[must_use]
+    pub fn access_level(&self, domain_verified: bool) -> AccessLevel {
+        match (domain_verified, self.production || self.payment_method) {
+            (false, _) => AccessLevel::Sandbox,
+            (true, false) => AccessLevel::SelfTest,
+            (true, true) => AccessLevel::Production,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Event: a fact in the past tense, stored in the commit that made it true.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use message::address::Address;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+/// How long events and their webhook deliveries are stored.
+pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
+use crate::id::{
+    AccountId, CommissionId, DomainId, EmailId, EventId, IdError, PartnerId, PayoutId, ReceivedId, ReferralId, RunId,
+    SuppressionId, WebhookId,
+};
+
+/// Whether a subscription to all events (an empty list) includes a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DefaultSubscription {
+    Included,
+    /// An endpoint must list the kind. Every new kind is excluded.
+    Excluded,
+}
+
+/// Defines one kind per row: its variant, its name in the API, whether a subscription to all events includes it.
+macro_rules! event_kinds {
+    ($(#[$doc:meta] $variant:ident $name:literal $default:ident,)*) => {
+        /// Kind of an event. The names are part of the API contract.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum EventKind {
+            $(#[$doc] #[serde(rename = $name)] $variant,)*
+        }
+
+        impl EventKind {
+            /// All kinds, in the order of the contract; later additions follow.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name in the API.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            const fn default_subscription(self) -> DefaultSubscription {
+                match self { $(Self::$variant => DefaultSubscription::$default,)* }
+            }
+        }
+    };
+}
+
+event_kinds! {
+    /// An email was received for a receiving domain.
+    Received "email.received" Included,
+    /// Accepted for delivery and stored.
+    Sent "email.sent" Included,
+    /// The destination accepted the email.
+    Delivered "email.delivered" Included,
+    /// Deferred: a temporary failure, or the destination could not be reached.
+    DeliveryDelayed "email.delivery_delayed" Included,
+    /// Refused by the recipient's server, or undeliverable there.
+    Bounced "email.bounced" Included,
+    /// A recipient marked it as spam.
+    Complained "email.complained" Included,
+    /// The tracking pixel was fetched.
+    Opened "email.opened" Included,
+    /// A tracked link was followed.
+    Clicked "email.clicked" Included,
+    /// Given up for a reason that does not concern the recipient.
+    Failed "email.failed" Included,
+    /// Not sent because the recipient is suppressed or opted out.
+    Suppressed "email.suppressed" Included,
+    /// Accepted for a later time.
+    Scheduled "email.scheduled" Included,
+    /// A recipient completed a managed unsubscribe.
+    Unsubscribed "contact.unsubscribed" Included,
+    /// A run was created because an event matched a trigger.
+    AutomationStarted "automation.started" Included,
+    /// A step of a run was completed.
+    AutomationStepCompleted "automation.step_completed" Included,
+    /// A run was completed, by its last step or by a condition.
+    AutomationCompleted "automation.completed" Included,
+    /// A run failed.
+    AutomationFailed "automation.failed" Included,
+    /// Removed from the queue.
+    Cancelled "email.cancelled" Excluded,
+    /// A sending domain was verified.
+    DomainVerified "domain.verified" Excluded,
+    /// A DNS record of a verified domain is missing.
+    DomainDegraded "domain.degraded" Excluded,
+    /// An address or domain was suppressed.
+    SuppressionCreated "suppression.created" Excluded,
+    /// A suppression was removed.
+    SuppressionDeleted "suppression.deleted" Excluded,
+    /// A webhook endpoint was disabled.
+    WebhookDisabled "webhook.disabled" Excluded,
+    /// A partner applied, was invited, imported or created.
+    AffiliateCreated "affiliate.created" Included,
+    /// A partner became active.
+    AffiliateApproved "affiliate.approved" Included,
+    /// A partner's data or status changed.
+    AffiliateUpdated "affiliate.updated" Included,
+    /// A referred person was recorded.
+    ReferralCreated "referral.created" Included,
+    /// A referred person paid for the first time.
+    ReferralConverted "referral.converted" Included,
+    /// A commission was written.
+    CommissionCreated "commission.created" Included,
+    /// A commission's hold ended.
+    CommissionEarned "commission.earned" Included,
+    /// A commission was reversed.
+    CommissionReversed "commission.reversed" Included,
+    /// A commission was paid out.
+    CommissionPaid "commission.paid" Included,
+    /// A payout was drafted in a run.
+    PayoutCreated "payout.created" Included,
+    /// A payout was paid.
+    PayoutPaid "payout.paid" Included,
+    /// A payout failed; its commissions return to the next run.
+    PayoutFailed "payout.failed" Included,
+}
+
+impl EventKind {
+    /// The kind with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+
+    /// The kind whose name is reserved: a customer's own product event cannot use it, in any case.
+    #[must_use]
+    pub fn from_name_ignoring_case(name: &str) -> Option<Self> {
+        // Names of affiliate events are not reserved, because a product can have partners and payouts of its own.
+        let is_reserved = |kind: &Self| !kind.is_affiliate_event() && kind.name().eq_ignore_ascii_case(name);
+        Self::ALL.iter().copied().find(is_reserved)
+    }
+
+    /// True for events of the affiliate program.
+    #[must_use]
+    pub fn is_affiliate_event(self) -> bool {
+        let nouns = ["affiliate.", "referral.", "commission.", "payout."];
+        nouns.iter().any(|noun| self.name().starts_with(noun))
+    }
+
+    /// True for events that can trigger automations: email events and unsubscribes.
+    #[must_use]
+    pub fn can_trigger_automations(self) -> bool {
+        self == Self::Unsubscribed || self.name().starts_with("email.")
+    }
+
+    /// True for kinds that an endpoint must list: a subscription to all events does not include them.
+    #[must_use]
+    pub fn requires_explicit_subscription(self) -> bool {
+        self.default_subscription() == DefaultSubscription::Excluded
+    }
+}
+
+macro_rules! subjects {
+    ($($(#[$doc:meta])* $name:ident($id:ty),)*) => {
+        /// The object that an event is about. Serialized as its id, whose prefix names the type.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Subject {
+            $($(#[$doc])* $name($id),)*
+        }
+
+        impl Subject {
+            /// The 16 bytes for a storage key.
+            #[must_use]
+            pub fn to_bytes(self) -> [u8; 16] {
+                match self {
+                    $(Self::$name(id) => id.to_bytes(),)*
+                }
+            }
+        }
+
+        impl fmt::Display for Subject {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$name(id) => id.fmt(f),)*
+                }
+            }
+        }
+
+        impl FromStr for Subject {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                $(if text.starts_with(<$id>::PREFIX) {
+                    return text.parse().map(Self::$name);
+                })*
+                // An unknown prefix gives the error of an email id, the most common subject.
+                text.parse().map(Self::Email)
+            }
+        }
+
+        $(impl From<$id> for Subject {
+            fn from(id: $id) -> Self {
+                Self::$name(id)
+            }
+        })*
+    };
+}
+
+subjects! {
+    /// A sent or scheduled email.
+    Email(EmailId),
+    /// A received email.
+    Received(ReceivedId),
+    /// A run of an automation.
+    Run(RunId),
+    /// A sending domain.
+    Domain(DomainId),
+    /// A suppression.
+    Suppression(SuppressionId),
+    /// A webhook endpoint.
+    Webhook(WebhookId),
+    /// A partner of the affiliate program.
+    Partner(PartnerId),
+    /// A referred person.
+    Referral(ReferralId),
+    /// A commission.
+    Commission(CommissionId),
+    /// A payout.
+    Payout(PayoutId),
+}
+
+impl Serialize for Subject {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Subject {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(input)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+/// A stored event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Id by which receivers deduplicate.
+    pub id: EventId,
+    pub account: AccountId,
+    pub subject: Subject,
+    pub kind: EventKind,
+    /// The recipient concerned; `None` if the event concerns all or none.
+    pub recipient: Option<Address>,
+    pub created_at: Timestamp,
+    /// Payload as a JSON object, by kind. For a subject other than a sent email it is the
+    /// complete webhook payload without the id.
+    pub detail: serde_json::Value,
+}
+
+impl Event {
+    /// The sent email that the event is about, if it is one.
+    #[must_use]
+    pub fn email(&self) -> Option<EmailId> {
+        match self.subject {
+            Subject::Email(id) => Some(id),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Network, time and limits, without mail: the guarded HTTP client, the PROXY protocol, clock and entropy, and limiters in
+//! bounded memory.
+//!
+//! [`clock`] and [`entropy`] are the only sources of time and randomness. [`http_client`] fetches URLs of customers and
+//! strangers; each address is checked after it was resolved.
+
+pub mod clock;
+pub mod entropy;
+pub mod http_client;
+pub mod limit;
+pub mod proxy_protocol;

@@ -1,0 +1,12 @@
+//! Limits in bounded memory: rates ([`rate_limiter`]), connections ([`connections_by_address`], [`fair_share`]), memory
+//! ([`memory_budget`], [`body_budget`]) and concurrent work ([`keyed_semaphore`], [`resizable_semaphore`]).
+
+pub mod body_budget;
+pub mod bounded_counters;
+pub mod connections_by_address;
+pub mod fair_share;
+pub mod keyed_semaphore;
+pub mod memory_budget;
+pub mod rate_limit;
+pub mod rate_limiter;
+pub mod resizable_semaphore;
