@@ -1068,8 +1068,8 @@ func (r *SuppressionsResource) Get(ctx context.Context, idOrEmail string, option
 // DELETE /suppressions/{id_or_email}
 //
 // Requires an API key with full access; the key must not be restricted to a domain.
-func (r *SuppressionsResource) Delete(ctx context.Context, idOrEmail string, params *DeleteSuppressionParams, options ...CallOption) (*Done, error) {
-	return callJSON[Done](ctx, r.transport, operation{
+func (r *SuppressionsResource) Delete(ctx context.Context, idOrEmail string, params *DeleteSuppressionParams, options ...CallOption) (*DeleteSuppressionResponse, error) {
+	return callJSON[DeleteSuppressionResponse](ctx, r.transport, operation{
 		name: "suppressions.delete", method: "DELETE", path: "/suppressions/{id_or_email}",
 		body: false, idempotent: false, retried: true, media: "application/json",
 	}, []string{idOrEmail}, params, options)

@@ -1468,6 +1468,12 @@ type AuditEntry struct {
 	// The user whose session made the request
 	UserID *string `json:"user_id"`
 
+	// The approval that the request waits for, or after which it was carried out
+	ApprovalID *string `json:"approval_id"`
+
+	// The user who approved the request
+	ApprovedBy *string `json:"approved_by"`
+
 	// The IP address of the request
 	IP *string `json:"ip"`
 
@@ -3848,6 +3854,27 @@ func (v DeleteSuppressionParams) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON keeps unknown fields in Extra.
 func (v *DeleteSuppressionParams) UnmarshalJSON(text []byte) error {
+	return decodeObject(text, v)
+}
+
+// DeleteSuppressionResponse: The suppression was deleted
+type DeleteSuppressionResponse struct {
+	Ok bool `json:"ok"`
+
+	// Its id
+	ID string `json:"id"`
+
+	// Extra has further fields.
+	Extra map[string]any `json:"-"`
+}
+
+// MarshalJSON writes the fields of the API.
+func (v DeleteSuppressionResponse) MarshalJSON() ([]byte, error) {
+	return encodeObject(v)
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *DeleteSuppressionResponse) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
@@ -7334,7 +7361,7 @@ type ListAuditLogParams struct {
 	// Filter by operation, like `delete_domain`
 	Operation *string `json:"operation,omitempty" query:""`
 
-	// Filter by the id of the object
+	// Filter by the id of the object, or of the approval
 	ObjectID *string `json:"object_id,omitempty" query:""`
 
 	// Only entries after this time

@@ -402,6 +402,8 @@ namespace Postrider;
  *     api_key_id: string|null,
  *     grant_id: string|null,
  *     user_id: string|null,
+ *     approval_id: string|null,
+ *     approved_by: string|null,
  *     ip: string|null,
  *     created_at: string,
  * }
@@ -964,6 +966,10 @@ namespace Postrider;
  * }
  * @phpstan-type DeleteSuppressionParams array{
  *     force?: bool,
+ * }
+ * @phpstan-type DeleteSuppressionResponse array{
+ *     ok: bool,
+ *     id: string,
  * }
  * @phpstan-type DeliveryTime array{
  *     measured: int,

@@ -796,7 +796,7 @@ export interface ListAuditLogParams {
   userId?: string;
   /** Filter by operation, like `delete_domain` */
   operation?: string;
-  /** Filter by the id of the object */
+  /** Filter by the id of the object, or of the approval */
   objectId?: string;
   /** Only entries after this time */
   createdAfter?: string | Date;

@@ -1534,7 +1534,7 @@ export class SuppressionsResource<Throws extends boolean> extends Resource<Throw
   }
 
   /** Delete a suppression */
-  delete(idOrEmail: string, params?: Params<P.DeleteSuppressionParams>, options?: CallOptions): Promise<Reply<T.Done, Throws>> {
+  delete(idOrEmail: string, params?: Params<P.DeleteSuppressionParams>, options?: CallOptions): Promise<Reply<T.DeleteSuppressionResponse, Throws>> {
     return this.call(DELETE_SUPPRESSION, [idOrEmail], params, options);
   }
 }

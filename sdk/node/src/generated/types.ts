@@ -1442,6 +1442,10 @@ export interface AuditEntry {
   grant_id: string | null;
   /** The user whose session made the request */
   user_id: string | null;
+  /** The approval that the request waits for, or after which it was carried out */
+  approval_id: string | null;
+  /** The user who approved the request */
+  approved_by: string | null;
   /** The IP address of the request */
   ip: string | null;
   /** When it was received */
@@ -2159,6 +2163,13 @@ export interface CreateWebhookResponse {
   secret: string;
   /** Warnings, for example about ignored fields */
   warnings?: string[];
+}
+
+/** The suppression was deleted */
+export interface DeleteSuppressionResponse {
+  ok: boolean;
+  /** Its id */
+  id: string;
 }
 
 /**

@@ -34,7 +34,7 @@ final class AuditLog
      * - `grant_id`: Filter by the grant of an app
      * - `user_id`: Filter by user
      * - `operation`: Filter by operation, like `delete_domain`
-     * - `object_id`: Filter by the id of the object
+     * - `object_id`: Filter by the id of the object, or of the approval
      * - `created_after`: Only entries after this time
      * - `created_before`: Only entries before this time
      *

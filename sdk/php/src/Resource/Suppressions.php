@@ -30,7 +30,7 @@ use Postrider\Types;
  * @phpstan-import-type ExportSuppressionsParams from Types
  * @phpstan-import-type OneSuppression from Types
  * @phpstan-import-type DeleteSuppressionParams from Types
- * @phpstan-import-type Done from Types
+ * @phpstan-import-type DeleteSuppressionResponse from Types
  */
 final class Suppressions
 {
@@ -271,7 +271,7 @@ final class Suppressions
      * @param DeleteSuppressionParams $params
      * @param Options $options
      *
-     * @return Done
+     * @return DeleteSuppressionResponse
      */
     public function delete(string $idOrEmail, array $params = [], array $options = []): array
     {

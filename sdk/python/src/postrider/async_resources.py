@@ -632,7 +632,7 @@ class AsyncSuppressions:
         """
         return await self._client._call(_operations.GET_SUPPRESSION, (id_or_email,), None, options)
 
-    async def delete(self, id_or_email: str, params: Optional[types.DeleteSuppressionParams] = None, **fields: Unpack[types.DeleteSuppressionFields]) -> types.Done:
+    async def delete(self, id_or_email: str, params: Optional[types.DeleteSuppressionParams] = None, **fields: Unpack[types.DeleteSuppressionFields]) -> types.DeleteSuppressionResponse:
         """Delete a suppression.
 
         Requires an API key with full access; the key must not be restricted to a domain.

@@ -633,7 +633,7 @@ class Suppressions:
         """
         return self._client._call(_operations.GET_SUPPRESSION, (id_or_email,), None, options)
 
-    def delete(self, id_or_email: str, params: Optional[types.DeleteSuppressionParams] = None, **fields: Unpack[types.DeleteSuppressionFields]) -> types.Done:
+    def delete(self, id_or_email: str, params: Optional[types.DeleteSuppressionParams] = None, **fields: Unpack[types.DeleteSuppressionFields]) -> types.DeleteSuppressionResponse:
         """Delete a suppression.
 
         Requires an API key with full access; the key must not be restricted to a domain.

@@ -927,6 +927,10 @@ class AuditEntry(TypedDict):
     """The grant of the app that made the request"""
     user_id: Optional[str]
     """The user whose session made the request"""
+    approval_id: Optional[str]
+    """The approval that the request waits for, or after which it was carried out"""
+    approved_by: Optional[str]
+    """The user who approved the request"""
     ip: Optional[str]
     """The IP address of the request"""
     created_at: str
@@ -2244,6 +2248,14 @@ class DeleteSuppressionParams(TypedDict, total=False):
 
     force: bool
     """Also delete a suppression caused by a complaint"""
+
+
+class DeleteSuppressionResponse(TypedDict):
+    """The suppression was deleted"""
+
+    ok: bool
+    id: str
+    """Its id"""
 
 
 class DeliveryTime(TypedDict):
@@ -4297,7 +4309,7 @@ class ListAuditLogParams(TypedDict, total=False):
     operation: str
     """Filter by operation, like `delete_domain`"""
     object_id: str
-    """Filter by the id of the object"""
+    """Filter by the id of the object, or of the approval"""
     created_after: Union[str, datetime.datetime]
     """Only entries after this time"""
     created_before: Union[str, datetime.datetime]
