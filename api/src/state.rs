@@ -178,7 +178,7 @@ impl AppState {
         let credentials = Arc::clone(&accounts.credentials);
         Arc::new(Self {
             revalidator: AccessRevalidator::new(&services, credentials, background.clone()),
-            visits: VisitLimits::new(&services),
+            visits: VisitLimits::new(Arc::clone(&queue.events.email_tracking)),
             services,
             queue,
             accounts,

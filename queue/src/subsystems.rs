@@ -37,6 +37,7 @@ use crate::delivery_policy::{DeliveryPolicy, SharedDeliveryPolicy};
 use crate::destination_admin::DestinationAdmin;
 use crate::destination_queues::{DestinationQueues, ReadyQueueLimits};
 use crate::dispatch::Dispatcher;
+use crate::email_tracking::EmailTracking;
 use crate::hold_admin::HoldAdmin;
 use crate::holds::HoldCache;
 use crate::last_hour::Counts;
@@ -140,6 +141,8 @@ pub struct EventSubsystems {
     pub(crate) analytics: Arc<AnalyticsAggregator>,
     pub(crate) exporter: Arc<ConversionExporter>,
     pub owner_alerts: OwnerAlertQueue,
+    /// One for all listeners: it serialises the opens and clicks of an email.
+    pub email_tracking: Arc<EmailTracking>,
 }
 
 /// All subsystems of delivery and events.
@@ -272,7 +275,18 @@ impl EventSubsystems {
         ));
         let exporter = Arc::new(ConversionExporter::new(services.clone()));
         let analytics = Arc::new(AnalyticsAggregator::new(services.clone(), Arc::clone(&exporter)));
-        Self { outbox, quota_tracker, recent_events, trigger_index, webhooks, analytics, exporter, owner_alerts }
+        let email_tracking = Arc::new(EmailTracking::new(services.clone()));
+        Self {
+            outbox,
+            quota_tracker,
+            recent_events,
+            trigger_index,
+            webhooks,
+            analytics,
+            exporter,
+            owner_alerts,
+            email_tracking,
+        }
     }
 }
 

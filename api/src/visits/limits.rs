@@ -11,7 +11,6 @@ use model::cidr::client_prefix;
 use model::id::AccountId;
 use net::limit::rate_limit::{RateBucket, RateLimitStatus, RequestRate};
 use queue::email_tracking::EmailTracking;
-use queue::services::Services;
 use tokio::sync::Semaphore;
 
 /// Visits a second of one address (one /64 of IPv6), such as an office; the burst is twice that.
@@ -30,7 +29,6 @@ enum LimitKey {
     Site(AccountId),
 }
 
-/// The rate limiter of visits.
 /// Limits of what browsers and mail programs report.
 pub(crate) struct VisitLimits {
     /// Page visits.
@@ -40,20 +38,21 @@ pub(crate) struct VisitLimits {
     /// Permits for referral sign-up reports, which are processed after the response.
     pub(crate) signup_reports: Arc<Semaphore>,
     /// Records opens and clicks, a bounded number at a time.
-    pub(crate) emails: EmailTracking,
+    pub(crate) emails: Arc<EmailTracking>,
 }
 
 impl VisitLimits {
-    pub(crate) fn new(services: &Services) -> Self {
+    pub(crate) fn new(emails: Arc<EmailTracking>) -> Self {
         Self {
             pages: VisitRateLimiter::default(),
             referrals: VisitRateLimiter::default(),
             signup_reports: Arc::new(Semaphore::new(SIGNUP_REPORTS_MAX)),
-            emails: EmailTracking::new(services.clone()),
+            emails,
         }
     }
 }
 
+/// The rate limiter of visits.
 #[derive(Debug, Default)]
 pub struct VisitRateLimiter(Mutex<HashMap<LimitKey, RateBucket>>);
 
