@@ -125,24 +125,27 @@ fn first_unconfirmed(outcomes: &SubmitResults) -> Option<model::id::EmailId> {
 struct RenderedMemory {
     allowance: MemoryAllowance,
     share: MemoryShare,
+    /// End of all waits for memory.
+    deadline: Instant,
+    is_refused: bool,
 }
 
 impl RenderedMemory {
-    fn new(state: &AppState, tenant: &Tenant) -> Self {
-        let holder = MemoryHolder::Account(tenant.account().id);
-        Self { allowance: state.memory_budget.allowance(holder), share: MemoryShare::default() }
+    fn new(allowance: MemoryAllowance) -> Self {
+        let deadline = Instant::now() + BUDGET_WAIT_MAX;
+        Self { allowance, share: MemoryShare::default(), deadline, is_refused: false }
     }
 
-    /// Charges an email to the account until the batch ends.
+    /// Charges an email to the account until the batch ends. A refusal ends the batch and releases its share, so that
+    /// two batches do not wait for each other.
     async fn charge(&mut self, draft: &Draft) -> Result<(), Problem> {
-        let bytes = draft.text_bytes();
-        match self.allowance.grow_until(&mut self.share, bytes, Instant::now() + BUDGET_WAIT_MAX).await {
-            true => Ok(()),
-            false => {
-                self.share.shrink(bytes);
-                Err(Problem::busy())
-            }
+        let is_charged = self.allowance.grow_until(&mut self.share, draft.text_bytes(), self.deadline).await;
+        if !is_charged {
+            self.share = MemoryShare::default();
+            self.is_refused = true;
+            return Err(Problem::busy());
         }
+        Ok(())
     }
 }
 
@@ -192,12 +195,16 @@ pub async fn send_batch(
         None => Vec::new().into_iter(),
     };
     let (mut prepared, mut drafts) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
-    let mut memory = RenderedMemory::new(&state, &tenant);
+    let holder = MemoryHolder::Account(tenant.account().id);
+    let mut memory = RenderedMemory::new(state.memory_budget.allowance(holder));
     for (index, item) in items.into_iter().enumerate() {
         let (batch_item, draft) = match settled.next().flatten() {
             Some(entry) => (BatchItem::Settled(Ok(entry)), None),
             None => prepare_item(&state, &tenant, index, item, &mut memory).await,
         };
+        if memory.is_refused {
+            return Err(Problem::busy());
+        }
         prepared.push(batch_item);
         drafts.extend(draft);
     }
@@ -264,7 +271,7 @@ mod tests {
     async fn rendered_emails_are_charged_until_the_batch_ends() {
         let budget = MemoryBudget::new(10 << 20, 0);
         let allowance = budget.allowance(MemoryHolder::Account(AccountId::from_bytes([1; 16])));
-        let mut memory = RenderedMemory { allowance, share: MemoryShare::default() };
+        let (mut memory, begun_at) = (RenderedMemory::new(allowance), Instant::now());
         let email = || SendEmail {
             from: Some(Mailbox { name: None, address: "a@example.com".parse().unwrap() }),
             subject: Some("s".to_owned()),
@@ -276,7 +283,8 @@ mod tests {
             charged += 1;
         }
         assert_eq!(charged, 3, "half of the pool for large requests");
-        assert!(budget.available_bytes() < 7 << 20);
+        assert!(memory.is_refused && memory.charge(&email().into_draft_without_template().unwrap()).await.is_ok());
+        assert_eq!(Instant::now() - begun_at, BUDGET_WAIT_MAX, "one wait for all emails");
         drop(memory);
         assert_eq!(budget.available_bytes(), 10 << 20);
     }
