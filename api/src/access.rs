@@ -287,7 +287,8 @@ fn check_scope(key_scope: ApiKeyScope, needed: Option<ApiKeyScope>) -> Result<()
         (ApiKeyScope::Sending, Some(ApiKeyScope::Full)) => Err(Problem::new(
             ErrorCode::FORBIDDEN,
             "This API key can only send email; the operation requires a key with full access",
-        )),
+        )
+        .with_detail("required_key_scope", "full".into())),
         _ => Ok(()),
     }
 }

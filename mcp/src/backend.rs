@@ -36,8 +36,8 @@ pub fn rights_of_reply(reply: &Reply) -> CallerRights {
         FORBIDDEN => reply.json().get("error").cloned().unwrap_or_default(),
         _ => return CallerRights::Any,
     };
-    // It is refused to a key that only sends, and to a token without the scope that the details name.
-    match error["code"] == "forbidden" && error["details"]["required_scope"].is_null() {
+    // It is also refused to a token without the scope that the details name, and to a key of one domain.
+    match error["details"]["required_key_scope"] == "full" {
         true => CallerRights::of_sending_key(OperationTable::get()),
         false => CallerRights::Any,
     }
@@ -110,3 +110,23 @@ impl Reply {
 /// Why there is no answer, in a sentence for people that names no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoReply(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_sending_key_is_taken_for_one() {
+        let reply = |status: u16, details: Value| Reply {
+            status,
+            body: Bytes::from(serde_json::json!({"error": {"code": "forbidden", "details": details}}).to_string()),
+            ..Reply::default()
+        };
+        let sending = CallerRights::of_sending_key(OperationTable::get());
+        let details = serde_json::json!({"required_key_scope": "full"});
+        assert_eq!(rights_of_reply(&reply(FORBIDDEN, details)), sending);
+        // A full key of one domain is refused `get_account` too.
+        assert_eq!(rights_of_reply(&reply(FORBIDDEN, Value::Null)), CallerRights::Any);
+        assert_eq!(rights_of_reply(&reply(UNAUTHORIZED, Value::Null)), CallerRights::Unknown);
+    }
+}
