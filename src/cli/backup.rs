@@ -15,6 +15,9 @@ use store::engine::private_files;
 
 use crate::admin::{AdminError, AdminRequest};
 
+/// Name of the server's file in the data directory: always the same, so that interrupted backups do not pile up.
+const UNFINISHED: &str = "unfinished-backup";
+
 /// Lets the server with this data directory write a backup to `file`.
 ///
 /// # Errors
@@ -34,15 +37,23 @@ pub(super) fn back_up(
     let failed = |error: io::Error| AdminError::from(format!("{}: {error}", file.display()));
     // Known before the server does its work.
     check_absent(&file).map_err(failed)?;
-    let written = directory.join(format!("backup-{}", std::process::id()));
-    let mut response = send_request(&AdminRequest::Backup { file: written.clone() })?;
-    let moved = move_file(&written, &file);
-    let removed = std::fs::remove_file(&written);
-    moved.and(removed).map_err(failed)?;
+    let written = directory.join(UNFINISHED);
+    // Left by a backup that was interrupted.
+    remove_unfinished(&written);
+    let answered = send_request(&AdminRequest::Backup { file: written.clone() });
+    let moved = answered.and_then(|response| move_file(&written, &file).map_err(failed).map(|()| response));
+    remove_unfinished(&written);
+    let mut response = moved?;
     if let Some(fields) = response.as_object_mut() {
         fields.insert("file".to_owned(), file.display().to_string().into());
     }
     Ok(response)
+}
+
+/// Removes the server's file and what it has of an incomplete one.
+fn remove_unfinished(written: &Path) {
+    drop(std::fs::remove_file(written));
+    drop(std::fs::remove_file(written.with_extension("partial")));
 }
 
 fn check_absent(file: &Path) -> io::Result<()> {
