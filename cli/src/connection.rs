@@ -1,6 +1,7 @@
 //! `Connection`: one HTTP/1.1 connection to the server, over TCP or TLS, directly or through a proxy.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
@@ -113,13 +114,17 @@ static TLS_CONNECTOR: LazyLock<Result<TlsConnector, CliError>> = LazyLock::new(t
 /// `SSL_CERT_FILE` and `SSL_CERT_DIR` take the place of the system's, as in other programs.
 fn tls_connector() -> Result<TlsConnector, CliError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    let found = rustls_native_certs::load_native_certs();
-    if let Some(path) = std::env::var_os("SSL_CERT_FILE")
-        && let Some(error) = found.errors.first()
-    {
-        return Err(CliError::usage(format!("cannot read SSL_CERT_FILE {}: {error}", path.display())));
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from) {
+        let found = rustls_native_certs::load_certs_from_paths(Some(&path), None);
+        let refused = |why: String| CliError::usage(format!("cannot use SSL_CERT_FILE {}: {why}", path.display()));
+        if let Some(error) = found.errors.first() {
+            return Err(refused(error.to_string()));
+        }
+        if roots.add_parsable_certificates(found.certs).0 == 0 {
+            return Err(refused("it has no valid certificate".to_owned()));
+        }
     }
-    roots.add_parsable_certificates(found.certs);
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| CliError::Io(error.to_string()))?.with_root_certificates(roots);

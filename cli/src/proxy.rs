@@ -1,6 +1,7 @@
 //! `Proxy`: the HTTP proxy between this machine and the server, and the tunnel through it (`CONNECT`, RFC 9110 9.3.6).
 //!
-//! `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are read as curl reads them.
+//! `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are read as curl reads them, except that a proxy without a port is asked at
+//! port 80, or 443 with TLS.
 
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -70,13 +71,14 @@ impl Proxy {
         let lost = |error: std::io::Error| failed(&error.to_string());
         stream.write_all(&head).await.map_err(lost)?;
         let mut answer = Vec::new();
-        // The server is silent until this side speaks, so nothing follows the header section.
-        while !answer.ends_with(b"\r\n\r\n") {
+        // After 2xx nothing follows the header section, because the server is silent until this side speaks. Another
+        // answer may have a body, which is not read.
+        while !answer.windows(4).any(|end| end == b"\r\n\r\n") {
             let mut chunk = [0; 1_024];
             let count = stream.read(&mut chunk).await.map_err(lost)?;
             answer.extend_from_slice(chunk.get(..count).unwrap_or_default());
             if count == 0 || answer.len() > ANSWER_BYTES_MAX {
-                break;
+                return Err(failed("its answer has no end"));
             }
         }
         let line = String::from_utf8_lossy(answer.split(|byte| *byte == b'\r').next().unwrap_or_default()).into_owned();

@@ -72,13 +72,19 @@ impl Tunnels {
         let address = listener.local_addr().unwrap();
         let (seen, heads) = mpsc::channel();
         std::thread::spawn(move || {
+            let mut refused = Vec::new();
             for client in listener.incoming() {
                 let mut client = client.unwrap();
                 seen.send(read_head(&mut BufReader::new(&client)).unwrap()).unwrap();
-                client.write_all(format!("HTTP/1.1 {status}\r\nvia: proxy\r\n\r\n").as_bytes()).unwrap();
-                if !status.starts_with("200") {
+                let is_tunnel = status.starts_with("200");
+                let body = if is_tunnel { "" } else { "content-length: 5\r\n\r\nhello" };
+                client.write_all(format!("HTTP/1.1 {status}\r\nvia: proxy\r\n{body}").as_bytes()).unwrap();
+                if !is_tunnel {
+                    // The connection stays open.
+                    refused.push(client);
                     continue;
                 }
+                client.write_all(b"\r\n").unwrap();
                 let mut server = TcpStream::connect(server).unwrap();
                 let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
                 std::thread::spawn(move || std::io::copy(&mut from, &mut to));
