@@ -51,7 +51,7 @@ pub enum CliCommand {
     /// a test email
     Setup(setup::SetupArguments),
     /// Check a configuration and report every problem with its line
-    Check(ConfigArguments),
+    Check(CheckArguments),
     /// Check this server, its names and its network, and suggest fixes
     Doctor(doctor::DoctorArguments),
     /// Show the health of the running server; the exit status is 1 if there is a problem
@@ -75,6 +75,16 @@ pub struct ConfigArguments {
     /// Print one JSON value
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `postrider check`.
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    #[command(flatten)]
+    pub config: ConfigArguments,
+    /// Check the file and the environment alone, not the files and addresses of this machine
+    #[arg(long)]
+    pub file_only: bool,
 }
 
 /// Arguments of `postrider serve`.

@@ -13,9 +13,9 @@ use std::process::ExitCode;
 use serde_json::json;
 use store::engine::{OpenError, Store};
 
-use super::ConfigArguments;
 use super::admin::send_request;
 use super::process::{build_runtime, load_config, set_private_umask};
+use super::{CheckArguments, ConfigArguments};
 use crate::acme::AcmeSettings;
 use crate::admin::AdminRequest;
 use crate::config::{self, Config, ConfigProblem};
@@ -33,8 +33,13 @@ struct CheckReport {
 
 /// Runs `postrider check`. The exit code is 0, or 1 after printing each problem with its line.
 #[must_use]
-pub fn check(arguments: &ConfigArguments) -> ExitCode {
-    let (config, report) = match load_config(arguments) {
+pub fn check(CheckArguments { config: arguments, file_only }: &CheckArguments) -> ExitCode {
+    let loaded = match file_only {
+        true => config::from_file_alone(&arguments.config),
+        false => load_config(arguments),
+    };
+    let (config, report) = match loaded {
+        Ok(config) if *file_only => (Some(config), CheckReport::default()),
         Ok(config) => {
             let report = check_config(&config, &arguments.config);
             (Some(config), report)
