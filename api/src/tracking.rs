@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! GET /o/{token} ─► pixel, always          ┐
-//! GET /c/{token} ─► 302 to the link target ┴─► recorded in the background (queue::visits)
+//! GET /c/{token} ─► 302 to the link target ┴─► recorded in the background (queue::email_tracking)
 //! ```
 //!
 //! Readers get the pixel or the page even if recording fails: it runs in the background, and the response waits for

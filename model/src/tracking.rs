@@ -21,7 +21,7 @@
 //! distinguishes people from machines, and [`counters`] decides which fetches count.
 //!
 //! Cost: one pass, and one HMAC per link. A newsletter of 100 KB with 100 links takes about 0.5 ms, a note of 2 KB with
-//! three links 0.02 ms (`cargo bench -p mail --bench tracking`).
+//! three links 0.02 ms (`cargo bench -p model --bench tracking`).
 
 mod character_reference;
 mod html_tags;

@@ -1,4 +1,4 @@
-//! Network, time and limits, without mail: the guarded HTTP client, the PROXY protocol, clock and entropy, and limiters in
+//! Network, time and limits, without SMTP and messages: the guarded HTTP client, the PROXY protocol, clock and entropy, and limiters in
 //! bounded memory.
 //!
 //! [`clock`] and [`entropy`] are the only sources of time and randomness. [`http_client`] fetches URLs of customers and

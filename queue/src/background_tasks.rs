@@ -1,4 +1,4 @@
-//! The background tasks: one list of everything that runs besides the listeners.
+//! The background tasks of the queue, in one list.
 
 use std::sync::Arc;
 

@@ -1,14 +1,16 @@
 //! The mail queue: intake, delivery, events, automations and inbound processing.
 //!
 //! [`intake`] accepts all mail: [`sender_authorization`] authorizes senders, [`template_cache`] caches compiled
-//! templates, and [`idempotency`] executes each operation under a client's key once. [`subsystems`] builds and starts
-//! delivery. [`scheduler`] knows which tasks are in memory ([`in_flight`]) and which on disk ([`due_index`]), and
-//! [`dispatch`] puts them into the ready queues of destinations ([`destination_queues`], [`ready_queue`]). [`attempt`] runs the connections of the SMTP client ([`client`]), secured as
-//! [`transport_security`] and [`mta_sts`] require, and [`outcome`] decides what follows from an attempt.
+//! templates, and [`idempotency`] executes each operation under a client's key once. [`subsystems`] builds delivery, and
+//! [`background_tasks`] starts it. [`scheduler`] knows which tasks are in memory ([`in_flight`]) and which on disk
+//! ([`due_index`]), and [`dispatch`] puts them into the ready queues of destinations ([`destination_queues`],
+//! [`ready_queue`]). [`attempt`] runs the connections of the SMTP client ([`client`]), secured as [`transport_security`]
+//! and [`mta_sts`] require, and [`outcome`] decides what follows from an attempt.
 //!
 //! [`weighted_fair_queue`] orders the tasks of a ready queue, [`pacing`] limits its connections and rate,
-//! [`retry_schedule`] spaces the attempts, and [`routing`] finds the mail hosts of a domain. [`request_limiter`] limits requests of accounts. [`background_tasks`] lists everything that runs. `tls_session_stats` counts TLS results, and [`tls_reporter`] sends them
-//! (RFC 8460). [`users`] manages the users of an account.
+//! [`retry_schedule`] spaces the attempts, and [`routing`] finds the mail hosts of a domain. [`request_limiter`] limits
+//! requests of accounts. `tls_session_stats` counts TLS results, and [`tls_reporter`] sends them (RFC 8460). [`users`]
+//! manages the users of an account.
 
 pub mod account_limits;
 mod attempt;

@@ -8,7 +8,7 @@ use ::queue::queue_admin::{EmailTrace, TopDestination, WaitStatus};
 use ::queue::ready_queue::{BackoffState, SiteStanding};
 use ::queue::subsystems::Subsystems;
 use api::emails::view::RecipientView;
-use explain::explanation::{RecipientDelivery, explain};
+use explain::explanation::{Explanation, RecipientDelivery, explain};
 use jiff::Timestamp;
 use model::account::Account;
 use model::attempt::Attempt;
@@ -204,10 +204,10 @@ pub(super) fn destination_view(destination: &Destination, overrides: &Destinatio
 fn recipient_view(recipient: &Recipient, wait: Option<&WaitStatus>) -> Value {
     // The sentences of the dashboard, the command line and the assistants' tools.
     let standing = json!(RecipientView::from_recipient(recipient, None, wait));
-    let explanation = explain(&RecipientDelivery::deserialize(standing).unwrap_or_default());
+    let explanation = RecipientDelivery::deserialize(standing).ok().map(|delivery| explain(&delivery));
     json!({
-        "explanation": explanation.statement(),
-        "advice": explanation.advice,
+        "explanation": explanation.as_ref().map(Explanation::statement),
+        "advice": explanation.as_ref().map(|explanation| &explanation.advice),
         "index": recipient.index,
         "email": recipient.address,
         "status": recipient.state,

@@ -57,7 +57,7 @@ const ALLOWED_PATHS: &[(&str, &[&str])] = &[
     ("mrml", &["mjml/"]),
     // src: the inbox of `postrider dev`.
     ("hyper", &["api/", "net/src/http_client", "cli/", "pages/examples/", "mcp/examples/", "src/"]),
-    ("hyper_util", &["api/", "net/src/http_client", "cli/", "pages/examples/", "mcp/examples/", "src/"]),
+    ("hyper_util", &["api/httpd/", "net/src/http_client", "cli/", "pages/examples/", "mcp/examples/", "src/"]),
     ("rustls", TLS),
     ("tokio_rustls", TLS),
 ];
@@ -67,7 +67,6 @@ const TLS: &[&str] = &[
     "queue/src/client",
     "dns/src/resolver.rs",
     "api/httpd/src/listener.rs",
-    "api/src/serve",
     "store/src/engine",
     "cli/",
     "src/",

@@ -38,7 +38,7 @@ const IDLE_MAX: Duration = Duration::from_secs(120);
 /// balancer, and a slow reader does not stay connected indefinitely.
 const AGE_MAX: Duration = Duration::from_secs(3_600);
 /// Concurrent requests of an HTTP/2 connection. After a reset by the client the stream is closed, but its handler
-/// runs on ([`api::dispatch`]). So each request holds a [`RequestPermit`] until its handler ends: a client that
+/// runs on (`dispatch` of the crate `api`). So each request holds a [`RequestPermit`] until its handler ends: a client that
 /// resets endlessly (CVE-2023-44487) causes no more concurrent work than any other. h2 counts resets of streams that
 /// were not yet accepted, and closes the connection.
 const STREAMS_MAX: u32 = 100;
