@@ -284,7 +284,7 @@ mod tests {
         }
         assert_eq!(charged, 3, "half of the pool for large requests");
         assert!(memory.is_refused && memory.charge(&email().into_draft_without_template().unwrap()).await.is_ok());
-        assert_eq!(Instant::now() - begun_at, BUDGET_WAIT_MAX, "one wait for all emails");
+        assert!(begun_at.elapsed() < BUDGET_WAIT_MAX * 2, "one wait for all emails");
         drop(memory);
         assert_eq!(budget.available_bytes(), 10 << 20);
     }
