@@ -270,8 +270,11 @@ async fn a_policy_is_loosened_only_with_a_recent_proof_of_identity() {
 async fn addresses_are_added_and_keys_enabled_only_with_a_recent_proof_of_identity() {
     let world = World::start().await;
     let session = world.session(1).await;
-    let create = json!({"name": "n", "allowed_ips": ["192.0.2.0/24"]});
     for (list, field) in [("api-keys", "api_key"), ("smtp-credentials", "smtp_credential")] {
+        let mut create = json!({"name": "n", "allowed_ips": ["192.0.2.0/24"]});
+        if list == "api-keys" {
+            create["scope"] = "sending".into();
+        }
         let created = world.call(Method::POST, &format!("/{list}"), &create).await.json();
         let path = format!("/api/{list}/{}", created[field]["id"].as_str().unwrap());
         let change = async |body: Value| world.call_with_session(&session, Method::PATCH, &path, &body).await;
