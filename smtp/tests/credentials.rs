@@ -195,6 +195,8 @@ async fn a_disabled_credential_is_refused_in_an_open_session() {
 #[tokio::test]
 async fn a_credential_obeys_each_rule_of_its_policy() {
     let world = World::start().await;
+    // Newsletters have unsubscribe links.
+    world.accounts.links.set_base_url("https://api.example.com");
     let policy = |change: fn(&mut ClientPolicy)| {
         let mut policy = ClientPolicy::default();
         change(&mut policy);

@@ -411,7 +411,7 @@ def back_up(stage):
     expect(found.startswith("root 600\nroot 600\n") and "backup-" not in found, f"files of the backup: {found}")
     machine.do("sudo postrider admin --data-dir ./restored restore ./postrider.backup")
     machine.do("sudo postrider admin --data-dir ./restored store check")
-    machine.output("cp /var/lib/postrider/secret.key /root/")
+    machine.output("cp /var/lib/postrider/secret.key .")
     commands = operator_commands(guide.split("## Restore")[1], 9)
     machine.output("cp postrider.backup /var/backups/postrider-2026-11-26.backup")
     for command in commands:
