@@ -97,9 +97,9 @@ fn files_created_by_root_belong_to_the_owner_of_the_directory() {
         std::os::unix::fs::chown(&path, Some(OWNER.0), Some(OWNER.1)).unwrap();
         path
     };
-    let (data_dir, restored) = (owned("data"), owned("restored"));
+    let (data_dir, restored, backups) = (owned("data"), owned("restored"), owned("backups"));
     let mut child = start(&data_dir);
-    let backup = directory.path().join("backup");
+    let backup = backups.join("backup");
     let admin = |data_dir: &Path, arguments: &[&str]| {
         let output = postrider(&["admin", "--data-dir"]).arg(data_dir).args(arguments).output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -107,7 +107,7 @@ fn files_created_by_root_belong_to_the_owner_of_the_directory() {
     admin(&data_dir, &["backup", backup.to_str().unwrap()]);
     admin(&data_dir, &["clock", "advance", "1"]);
     assert_eq!(find_foreign_files(&data_dir, OWNER), Vec::<String>::new());
-    assert_eq!(find_foreign_files(&backup, OWNER), Vec::<String>::new());
+    assert_eq!(find_foreign_files(&backups, OWNER), Vec::<String>::new());
     child.kill().unwrap();
     child.wait().unwrap();
     admin(&restored, &["restore", backup.to_str().unwrap()]);

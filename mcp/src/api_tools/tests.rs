@@ -135,14 +135,15 @@ async fn the_list_has_what_the_credentials_allow() {
     assert!(
         ["send_email", "create_suppression", "find_operations"].iter().all(|name| all.contains(&(*name).to_owned()))
     );
-    let of_sending_key = names(403, json!({"error": {"code": "forbidden"}})).await;
+    let refusal = json!({"error": {"code": "forbidden", "details": {"required_key_scope": "full"}}});
+    let of_sending_key = names(403, refusal.clone()).await;
     assert!(
         of_sending_key.contains(&"send_email".to_owned()) && of_sending_key.contains(&"find_operations".to_owned())
     );
     for other in ["create_suppression", "diagnose_domain", "list_templates"] {
         assert!(!of_sending_key.contains(&other.to_owned()), "{other}");
     }
-    let backend = FakeBackend::default().with("get_account", 403, &json!({"error": {"code": "forbidden"}}));
+    let backend = FakeBackend::default().with("get_account", 403, &refusal);
     let (found, _) = call(backend, "find_operations", json!({"query": "create template"})).await;
     let found = found.structured.unwrap();
     assert!(found["operations"].as_array().unwrap().iter().all(|one| one["operation"] != "create_template"));
