@@ -63,7 +63,7 @@ impl<'a> Product<'a> {
     }
 
     async fn ingest_for(&self, name: &str, identity: (Option<&str>, Option<&str>), data: Value) -> (u64, u64, u64) {
-        let reaction = ingest_event(&self.world, self.account, name, identity, data).await;
+        let reaction = ingest_event(self.world, self.account, name, identity, data).await;
         self.world.accounts.automations.run_due().await;
         (reaction.matched, reaction.resumed, reaction.cancelled)
     }
