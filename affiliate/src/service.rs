@@ -129,17 +129,17 @@ impl AffiliateService {
         // Sent after every commit: that costs no more than checking whether an email was queued.
         let context = new_context(&queue.services, Some(Arc::clone(&emails_wakeup)));
         let of = || context.clone();
-        let AccountSubsystems { vault, webhooks, senders: addresses, limits, .. } = accounts;
+        let AccountSubsystems { vault, webhooks, senders: sender_authorization, limits, .. } = accounts;
         let (programs, sealing) = (Programs { context: of() }, || Arc::clone(vault));
         let processor = StripeProcessor { context: of(), webhooks: Arc::clone(webhooks), vault: sealing() };
         let lookup = PartnerLookup { context: of(), programs: programs.clone() };
         let campaigns = Campaigns { context: of(), programs: programs.clone() };
-        let senders = SenderRouting { context: of(), senders: Arc::clone(addresses) };
+        let senders = SenderRouting { context: of(), senders: Arc::clone(sender_authorization) };
         let hosts = PortalHosts {
             context: of(),
             links: accounts.links.clone(),
             domains: Arc::clone(&accounts.domains),
-            senders: Arc::clone(addresses),
+            senders: Arc::clone(sender_authorization),
         };
         let partners = Partners {
             context: of(),

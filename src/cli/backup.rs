@@ -39,11 +39,14 @@ pub(super) fn back_up(
     check_absent(&file).map_err(failed)?;
     let written = directory.join(UNFINISHED);
     // Left by a backup that was interrupted.
-    remove_unfinished(&written);
+    remove_unfinished(&written).map_err(failed)?;
     let answered = send_request(&AdminRequest::Backup { file: written.clone() });
     let moved = answered.and_then(|response| move_file(&written, &file).map_err(failed).map(|()| response));
-    remove_unfinished(&written);
+    // A file left there is a copy of all mail, on the disk that accepts mail.
+    let removed = remove_unfinished(&written)
+        .map_err(|error| AdminError::from(format!("{}: {error}; remove it by hand", written.display())));
     let mut response = moved?;
+    removed?;
     if let Some(fields) = response.as_object_mut() {
         fields.insert("file".to_owned(), file.display().to_string().into());
     }
@@ -51,9 +54,14 @@ pub(super) fn back_up(
 }
 
 /// Removes the server's file and what it has of an incomplete one.
-fn remove_unfinished(written: &Path) {
-    drop(std::fs::remove_file(written));
-    drop(std::fs::remove_file(written.with_extension("partial")));
+fn remove_unfinished(written: &Path) -> io::Result<()> {
+    for file in [written, &written.with_extension("partial")] {
+        match std::fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn check_absent(file: &Path) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! The HTTP server of the API as far as it knows no noun.
+//! The HTTP layer of the API below its operations.
 //!
 //! ```text
 //! [listener] → [connection] → (router, dispatch, handlers: crate `api`) → [body]
