@@ -24,9 +24,8 @@ use model::oauth::OAuthResource;
 use net::proxy_protocol::trusted_proxies::TrustedProxies;
 use queue::hold_admin::HoldError;
 use smtp::capacity::{Capacity, CapacityLimits};
-use smtp::handler::SessionHandler;
 use smtp::limits::SessionLimits;
-use smtp::listener::{Listener, ListenerConfig};
+use smtp::listener::{Listener, ListenerConfig, ServedHandler};
 use smtp::mx::MxHandler;
 use smtp::sending_handlers::{RelayHandler, SubmissionHandler};
 use smtp::settings::{ListenerRole, SessionSettings};
@@ -282,7 +281,7 @@ impl Listeners {
         &self,
         address: SocketAddr,
         listener_config: ListenerConfig,
-        handler: impl SessionHandler,
+        handler: impl ServedHandler,
     ) -> Result<SocketAddr, ServeError> {
         let listener =
             Listener::bind(address, listener_config, Arc::new(handler), Arc::clone(self.capacity.connection_limiter()));
@@ -297,7 +296,7 @@ impl Listeners {
         &self,
         socket: TcpListener,
         listener_config: ListenerConfig,
-        handler: impl SessionHandler,
+        handler: impl ServedHandler,
     ) -> Result<SocketAddr, ServeError> {
         self.spawn_listener(Listener::from_socket(
             socket,
@@ -307,12 +306,12 @@ impl Listeners {
         )?)
     }
 
-    fn spawn_listener<A: SessionHandler>(&self, listener: Listener<A>) -> Result<SocketAddr, ServeError> {
+    fn spawn_listener<A: ServedHandler>(&self, listener: Listener<A>) -> Result<SocketAddr, ServeError> {
         let local = listener.local_addr()?;
         self.capacity.add_listener(listener.role());
         let stop = self.stop.clone();
         self.spawn(async move {
-            if !listener.serve(stop).await {
+            if !A::serve(listener, stop).await {
                 tracing::warn!(address = %local, "sessions were cut off at the end of the shutdown timeout");
             }
         });

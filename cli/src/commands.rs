@@ -21,6 +21,9 @@ mod wait;
 mod whoami;
 mod workflow;
 
+use std::future::{Future, ready};
+use std::pin::Pin;
+
 use clap::Command;
 
 use crate::arguments::with_shared_flags;
@@ -95,37 +98,37 @@ pub fn is_single_word(word: &str) -> bool {
     WORKFLOWS.iter().any(|workflow| workflow.command == word)
 }
 
+/// A running command. It fails if the command line is wrong or if a call failed.
+type CommandFuture<'a> = Pin<Box<dyn Future<Output = Result<(), CliError>> + 'a>>;
+
 /// Runs the command of these words.
-///
-/// # Errors
-/// The command line is wrong, or a call failed.
-pub async fn run(command: &str, arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+pub fn run<'a>(command: &str, arguments: &'a [String], table: &'a OperationTable<'_>) -> CommandFuture<'a> {
     match command {
-        "login" => login::login(arguments, table).await,
-        "logout" => login::logout(arguments).await,
-        "profiles" => profiles::run(arguments, table),
-        "whoami" => whoami::run(arguments, table).await,
-        "doctor" => doctor::run("doctor", arguments, table).await,
-        "open" => open::run(arguments, table),
-        "listen" => until_interrupted(listen::run(arguments, table)).await,
-        "trigger" => trigger::run(arguments, table).await,
-        "wait" => wait::run(arguments, table).await,
-        "explain" => explain::run(arguments, table).await,
-        "plan" => plan::plan(arguments, table).await,
-        "apply" => plan::apply(arguments, table).await,
-        "import" => import::run(arguments, table).await,
-        "approvals wait" => approvals_wait::run(arguments, table).await,
-        "emails watch" => until_interrupted(emails_watch::run(arguments, table)).await,
-        "logs tail" => until_interrupted(logs_tail::run(arguments, table)).await,
-        "templates push" => templates::run("push", arguments, table).await,
-        "templates pull" => templates::run("pull", arguments, table).await,
-        "templates diff" => templates::run("diff", arguments, table).await,
-        "templates watch" => until_interrupted(templates::run("watch", arguments, table)).await,
-        "completion" => completion::run(arguments, table),
-        "mcp" => mcp::run(arguments, table).await,
-        "skill" => skill::run(arguments, table),
-        "man" => man::run(arguments, table),
-        other => Err(CliError::usage(format!("`{other}` is not a command"))),
+        "login" => Box::pin(login::login(arguments, table)),
+        "logout" => Box::pin(login::logout(arguments)),
+        "profiles" => Box::pin(ready(profiles::run(arguments, table))),
+        "whoami" => Box::pin(whoami::run(arguments, table)),
+        "doctor" => Box::pin(doctor::run("doctor", arguments, table)),
+        "open" => Box::pin(ready(open::run(arguments, table))),
+        "listen" => Box::pin(until_interrupted(listen::run(arguments, table))),
+        "trigger" => Box::pin(trigger::run(arguments, table)),
+        "wait" => Box::pin(wait::run(arguments, table)),
+        "explain" => Box::pin(explain::run(arguments, table)),
+        "plan" => Box::pin(plan::plan(arguments, table)),
+        "apply" => Box::pin(plan::apply(arguments, table)),
+        "import" => Box::pin(import::run(arguments, table)),
+        "approvals wait" => Box::pin(approvals_wait::run(arguments, table)),
+        "emails watch" => Box::pin(until_interrupted(emails_watch::run(arguments, table))),
+        "logs tail" => Box::pin(until_interrupted(logs_tail::run(arguments, table))),
+        "templates push" => Box::pin(templates::run("push", arguments, table)),
+        "templates pull" => Box::pin(templates::run("pull", arguments, table)),
+        "templates diff" => Box::pin(templates::run("diff", arguments, table)),
+        "templates watch" => Box::pin(until_interrupted(templates::run("watch", arguments, table))),
+        "completion" => Box::pin(ready(completion::run(arguments, table))),
+        "mcp" => Box::pin(mcp::run(arguments, table)),
+        "skill" => Box::pin(ready(skill::run(arguments, table))),
+        "man" => Box::pin(ready(man::run(arguments, table))),
+        other => Box::pin(ready(Err(CliError::usage(format!("`{other}` is not a command"))))),
     }
 }
 

@@ -19,6 +19,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -192,6 +193,17 @@ impl<A: SessionHandler> Listener<A> {
         false
     }
 }
+
+/// A handler with the code that serves its listeners.
+///
+/// Each implementation is `Box::pin(listener.serve(shutdown))`. It is written beside the handler, so that the code of its
+/// sessions is compiled and optimised in the crate of the handler, not in the crate that starts the listener.
+pub trait ServedHandler: SessionHandler + Sized {
+    fn serve(listener: Listener<Self>, shutdown: CancellationToken) -> ServedListener;
+}
+
+/// The future of [`Listener::serve`].
+pub type ServedListener = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// Counts a panic when the task unwinds.
 struct PanicCounter;

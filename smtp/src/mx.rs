@@ -20,7 +20,10 @@ use queue::inbound::{
 };
 use queue::submit_error::SubmitError;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::handler::{Hook, HookVerdict, SessionHandler, SmtpMessage};
+use crate::listener::{Listener, ServedHandler, ServedListener};
 use crate::received_field;
 use crate::sending_handlers::reply;
 
@@ -191,6 +194,12 @@ impl MxHandler {
             }
             Err(why) => Err(rejection_reply(&why, self.inbound.hostname())),
         }
+    }
+}
+
+impl ServedHandler for MxHandler {
+    fn serve(listener: Listener<Self>, shutdown: CancellationToken) -> ServedListener {
+        Box::pin(listener.serve(shutdown))
     }
 }
 

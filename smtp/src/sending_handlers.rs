@@ -21,8 +21,10 @@ use queue::credential_auth::CredentialAuthenticator;
 use queue::submit_error::SubmitError;
 use store::access::{self, AccessError, Tenant};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::handler::{Hook, HookVerdict, SaslCredentials, SessionHandler};
+use crate::listener::{Listener, ServedHandler, ServedListener};
 use crate::submission::MessageSubmitter;
 
 /// A login is revalidated at the next MAIL, RCPT or end of content when it is older than this. So a credential that is
@@ -112,6 +114,12 @@ impl SubmissionHandler {
     }
 }
 
+impl ServedHandler for SubmissionHandler {
+    fn serve(listener: Listener<Self>, shutdown: CancellationToken) -> ServedListener {
+        Box::pin(listener.serve(shutdown))
+    }
+}
+
 impl SessionHandler for SubmissionHandler {
     type SessionContext = Option<Box<SubmissionSession>>;
 
@@ -160,6 +168,12 @@ impl RelayHandler {
     #[must_use]
     pub fn new(submitter: MessageSubmitter, account: watch::Receiver<String>) -> Self {
         Self { submitter, account }
+    }
+}
+
+impl ServedHandler for RelayHandler {
+    fn serve(listener: Listener<Self>, shutdown: CancellationToken) -> ServedListener {
+        Box::pin(listener.serve(shutdown))
     }
 }
 

@@ -1,10 +1,12 @@
 //! Dispatches admin requests to their handlers, and handles accounts, domains, TLS reports, replies and backups.
 
+use std::future::ready;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ::queue::domains::NewDomain;
 use api::operator::OwnerRequest;
+use futures_util::future::BoxFuture;
 use message::address::{Address, DomainName};
 use message::classify::ClassifierInput;
 use message::outcome::AttemptPhase;
@@ -29,81 +31,85 @@ use crate::services::Server;
 /// Backup progress is reported after each of this many message bodies.
 const PROGRESS_EVERY: u64 = 1_000;
 
-pub(crate) async fn handle_request(
-    server: &Server,
-    permissions: &Permissions,
+/// Returns one boxed future per request. A single `async fn` would put the code of all requests into one poll function,
+/// which the compiler copies into each codegen unit.
+pub(crate) fn handle_request<'a>(
+    server: &'a Server,
+    permissions: &'a Permissions,
     request: AdminRequest,
     progress: mpsc::Sender<String>,
-) -> AdminResult {
+) -> BoxFuture<'a, AdminResult> {
     match request {
         AdminRequest::AccountCreate { email, plan, production } => {
-            create_account(server, permissions, &email, plan, production).await
+            Box::pin(async move { create_account(server, permissions, &email, plan, production).await })
         }
         AdminRequest::AccountUpdate { account, plan, production, suspended } => {
-            update_account(server, &account, plan, production, suspended).await
+            Box::pin(async move { update_account(server, &account, plan, production, suspended).await })
         }
-        AdminRequest::AccountShow { account } => show_account(server, &account).await,
-        AdminRequest::Console => create_console_link(permissions),
-        AdminRequest::SessionCreate { account } => create_session(server, account.as_deref()).await,
-        AdminRequest::UserReset { email } => reset_user(server, &email).await,
+        AdminRequest::AccountShow { account } => Box::pin(async move { show_account(server, &account).await }),
+        AdminRequest::Console => Box::pin(ready(create_console_link(permissions))),
+        AdminRequest::SessionCreate { account } => {
+            Box::pin(async move { create_session(server, account.as_deref()).await })
+        }
+        AdminRequest::UserReset { email } => Box::pin(async move { reset_user(server, &email).await }),
         AdminRequest::Owner { account, method, target, body } => {
-            let method = method.parse().map_err(|_| format!("{method} is not an HTTP method"))?;
-            // A file is sent as a JSON string, everything else as an object.
-            let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned).into();
-            call_as_owner(server, permissions, account.as_deref(), OwnerRequest { method, target, body }).await
+            Box::pin(call_as_owner(server, permissions, account, method, target, body))
         }
-        AdminRequest::TlsReports { domain, day, limit } => list_tls_reports(server, domain, day, limit).await,
-        AdminRequest::CertificateShow => show_certificate(permissions, false),
-        AdminRequest::CertificateOrder => show_certificate(permissions, true),
+        AdminRequest::TlsReports { domain, day, limit } => Box::pin(list_tls_reports(server, domain, day, limit)),
+        AdminRequest::CertificateShow => Box::pin(ready(show_certificate(permissions, false))),
+        AdminRequest::CertificateOrder => Box::pin(ready(show_certificate(permissions, true))),
         AdminRequest::DomainCreate { name, account, verified } => {
-            create_domain(server, &name, &account, verified).await
+            Box::pin(async move { create_domain(server, &name, &account, verified).await })
         }
-        AdminRequest::DomainVerify { name, force } => verify_domain(server, &name, force).await,
-        AdminRequest::DomainUpdate { name, change } => update_domain(server, &name, change).await,
-        AdminRequest::DomainShow { name } => {
-            let domain = find_domain(server, &parse_name(&name)?).await?;
-            let domains = &server.accounts.domains;
-            let domain_with_setup = domains.get(domain.account, domain.id).await.map_err(error_text)?;
-            Ok(json!({"domain": views::domain_view(&domain_with_setup, domains.facts())}))
+        AdminRequest::DomainVerify { name, force } => {
+            Box::pin(async move { verify_domain(server, &name, force).await })
         }
-        AdminRequest::StoreFacts { references } => {
+        AdminRequest::DomainUpdate { name, change } => {
+            Box::pin(async move { update_domain(server, &name, change).await })
+        }
+        AdminRequest::DomainShow { name } => Box::pin(async move { show_domain(server, &name).await }),
+        AdminRequest::StoreFacts { references } => Box::pin(async move {
             let facts = references.look_up(&server.store).await.map_err(error_text)?;
             Ok(serde_json::to_value(facts).map_err(error_text)?)
-        }
-        AdminRequest::AccountList { page } => search::accounts(server, page).await,
-        AdminRequest::DomainList { account, page } => search::domains(server, account, page).await,
-        AdminRequest::EmailList { filter, page } => search::emails(server, filter, page).await,
-        AdminRequest::Status => status::status(server, permissions).await,
+        }),
+        AdminRequest::AccountList { page } => Box::pin(search::accounts(server, page)),
+        AdminRequest::DomainList { account, page } => Box::pin(search::domains(server, account, page)),
+        AdminRequest::EmailList { filter, page } => Box::pin(search::emails(server, filter, page)),
+        AdminRequest::Status => Box::pin(status::status(server, permissions)),
         AdminRequest::QueueList { limit, filter, search, cursor } => {
-            queue::list_queue(server, filter, search, PageQuery { limit, cursor }).await
+            Box::pin(queue::list_queue(server, filter, search, PageQuery { limit, cursor }))
         }
-        AdminRequest::QueueTop { limit } => queue::top_destinations(server, limit, progress).await,
-        AdminRequest::Queue { order, email } => queue::run_command(server, &order, &email).await,
+        AdminRequest::QueueTop { limit } => Box::pin(queue::top_destinations(server, limit, progress)),
+        AdminRequest::Queue { order, email } => {
+            Box::pin(async move { queue::run_command(server, &order, &email).await })
+        }
         AdminRequest::QueueCount { filter, rows_max } => {
-            queue::count_matching(server, filter, rows_max, progress).await
+            Box::pin(queue::count_matching(server, filter, rows_max, progress))
         }
         AdminRequest::QueueMany { order, filter } => {
-            queue::run_command_on_matching(server, &order, filter, progress).await
+            Box::pin(async move { queue::run_command_on_matching(server, &order, filter, progress).await })
         }
-        AdminRequest::DestinationList => Ok(queue::list_destinations(server)),
-        AdminRequest::Destination { to, mail_host, order } => {
+        AdminRequest::DestinationList => Box::pin(ready(Ok(queue::list_destinations(server)))),
+        AdminRequest::Destination { to, mail_host, order } => Box::pin(async move {
             let host = mail_host.map(Destination::MailHost);
             let destination = to.map(Destination::Domain).or(host).ok_or("no destination is named")?;
             queue::change_destination(server, &destination, order).await
+        }),
+        AdminRequest::PoolList => Box::pin(ready(Ok(pool::list_pools(server)))),
+        AdminRequest::PoolAssign { account, pool } => {
+            Box::pin(async move { pool::assign_pool(server, &account, pool).await })
         }
-        AdminRequest::PoolList => Ok(pool::list_pools(server)),
-        AdminRequest::PoolAssign { account, pool } => pool::assign_pool(server, &account, pool).await,
-        AdminRequest::PoolWarmUp { pool, warm_up } => pool::set_warm_up(server, pool, warm_up).await,
-        AdminRequest::Trace { email } => {
-            let trace =
-                server.queue.delivery.admin.trace_email(queue::parse_email_id(&email)?).await.map_err(error_text)?;
+        AdminRequest::PoolWarmUp { pool, warm_up } => Box::pin(pool::set_warm_up(server, pool, warm_up)),
+        AdminRequest::Trace { email } => Box::pin(async move {
+            let email = queue::parse_email_id(&email)?;
+            let trace = server.queue.delivery.admin.trace_email(email).await.map_err(error_text)?;
             Ok(views::trace_view(&trace))
-        }
-        AdminRequest::Reply { reply, host } => explain_reply(server, &reply, host.as_deref()),
-        AdminRequest::Backup { file } => backup(server, file, &permissions.data_dir, progress).await,
-        AdminRequest::StoreCheck => check::check(&server.store, &permissions.check_permit, progress).await,
-        AdminRequest::ClockShow => Ok(clock::clock_view(server)),
-        AdminRequest::ClockAdvance { seconds } => clock::advance_clock(server, permissions, seconds).await,
+        }),
+        AdminRequest::Reply { reply, host } => Box::pin(ready(explain_reply(server, &reply, host.as_deref()))),
+        AdminRequest::Backup { file } => Box::pin(backup(server, file, &permissions.data_dir, progress)),
+        AdminRequest::StoreCheck => Box::pin(check::check(&server.store, &permissions.check_permit, progress)),
+        AdminRequest::ClockShow => Box::pin(ready(Ok(clock::clock_view(server)))),
+        AdminRequest::ClockAdvance { seconds } => Box::pin(clock::advance_clock(server, permissions, seconds)),
     }
 }
 
@@ -213,10 +219,16 @@ async fn resolve_account(server: &Server, account: Option<&str>) -> Result<Strin
 async fn call_as_owner(
     server: &Server,
     permissions: &Permissions,
-    account: Option<&str>,
-    request: OwnerRequest,
+    account: Option<String>,
+    method: String,
+    target: String,
+    body: Value,
 ) -> AdminResult {
-    let id = resolve_account(server, account).await?;
+    let method = method.parse().map_err(|_| format!("{method} is not an HTTP method"))?;
+    // A file is sent as a JSON string, everything else as an object.
+    let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned).into();
+    let request = OwnerRequest { method, target, body };
+    let id = resolve_account(server, account.as_deref()).await?;
     let owner = store::access::operator_tenant_as_owner(&server.store, &id).await.map_err(|error| match error {
         AccessError::Unavailable(error) => error_text(error),
         AccessError::Denied(_) | AccessError::AddressNotAllowed => format!("account {id} does not exist"),
@@ -283,6 +295,13 @@ async fn create_domain(server: &Server, name: &str, account: &str, verified: boo
     if verified {
         domain_with_setup = domains.force_verify(&name).await.map_err(error_text)?;
     }
+    Ok(json!({"domain": views::domain_view(&domain_with_setup, domains.facts())}))
+}
+
+async fn show_domain(server: &Server, name: &str) -> AdminResult {
+    let domain = find_domain(server, &parse_name(name)?).await?;
+    let domains = &server.accounts.domains;
+    let domain_with_setup = domains.get(domain.account, domain.id).await.map_err(error_text)?;
     Ok(json!({"domain": views::domain_view(&domain_with_setup, domains.facts())}))
 }
 

@@ -10,8 +10,10 @@ use message::reply::{Enhanced, SmtpReply};
 use model::domain::SendingDomain;
 use net::clock::Clock;
 use smtp::handler::{Hook, HookVerdict, SessionHandler, SmtpMessage};
+use smtp::listener::{Listener, ServedHandler, ServedListener};
 use store::engine::Store;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::inbox::{DevInbox, NewMessage, SignatureResult, Source};
 use super::simulator::{Behaviour, Complaint};
@@ -65,6 +67,12 @@ pub struct CaptureHandler {
     pub store: Store,
     /// Queue of simulated complaints.
     pub complaints: mpsc::Sender<Complaint>,
+}
+
+impl ServedHandler for CaptureHandler {
+    fn serve(listener: Listener<Self>, shutdown: CancellationToken) -> ServedListener {
+        Box::pin(listener.serve(shutdown))
+    }
 }
 
 impl SessionHandler for CaptureHandler {

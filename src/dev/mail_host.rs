@@ -11,7 +11,9 @@ use message::address::Address;
 use message::reply::Severity;
 use queue::inbound::{InboundService, RecipientRoute, UnknownRecipient};
 use smtp::handler::{Hook, HookVerdict, SessionHandler, SmtpMessage};
+use smtp::listener::{Listener, ServedHandler, ServedListener};
 use smtp::mx::MxHandler;
+use tokio_util::sync::CancellationToken;
 
 use super::capture::InboxWriter;
 use super::inbox::{NewMessage, Source};
@@ -85,6 +87,12 @@ impl MailHost {
                 if matches!(verdict, HookVerdict::Reply(_)) { verdict } else { HookVerdict::Reply(reply) }
             }
         }
+    }
+}
+
+impl ServedHandler for MailHost {
+    fn serve(listener: Listener<Self>, shutdown: CancellationToken) -> ServedListener {
+        Box::pin(listener.serve(shutdown))
     }
 }
 

@@ -99,10 +99,10 @@ pub(super) async fn run(verb: &str, arguments: &[String], table: &OperationTable
         force: run.flag("force"),
     };
     match verb {
-        "push" => push::run(&sync, &run).await,
-        "pull" => pull::run(&sync, &run).await,
-        "diff" => diff::run(&sync).await,
-        _ => watch::run(&sync).await,
+        "push" => Box::pin(push::run(&sync, &run)).await,
+        "pull" => Box::pin(pull::run(&sync, &run)).await,
+        "diff" => Box::pin(diff::run(&sync)).await,
+        _ => Box::pin(watch::run(&sync)).await,
     }
 }
 
