@@ -36,10 +36,11 @@ use crate::destination_queues::DestinationQueues;
 use crate::dkim2::TransactionSigner;
 use crate::outcome::AttemptResult;
 use crate::outcome_writer::OutcomeWriter;
+use crate::pacing::Backpressure;
 use crate::pause_state::PauseState;
 use crate::provider_limits::ProviderConnectionPermit;
-use crate::ready_queue::{ConnectDecision, ConnectFailure, NextWork, ReadyQueue, ReadyTask};
-use crate::reply_policy::{self, Backpressure};
+use crate::ready_queue::{ConnectDecision, ConnectFailure, DeferredTasks, NextWork, ReadyQueue, ReadyTask};
+use crate::reply_policy;
 use crate::scheduler::Scheduler;
 use crate::services::Services;
 use crate::tls_session_stats::{TlsSession, TlsSessionStats};
@@ -482,8 +483,8 @@ async fn load_message(
         agent.scheduler.park(&ready.task);
         return None;
     }
-    if let Some(resumes_at) = agent.queues.routes.suspended_until(ready.task.address.domain(), Some(site.route())) {
-        agent.queues.routes.defer_suspended(&ready.task, Some(site.route()), resumes_at);
+    if let Some(resumes_at) = agent.queues.routes.suspended_until(ready.task.address.domain(), Some(&site.route)) {
+        agent.queues.routes.defer_suspended(&ready.task, Some(&site.route), resumes_at);
         return None;
     }
     if Box::pin(agent.expire_if_lapsed(&ready)).await {
@@ -571,11 +572,10 @@ async fn handle_connect_error(
     mut connect_error: HostConnectError,
 ) {
     let now = agent.services.clock.now();
-    let diagnostic = connect_error.result.diagnostic();
     site.record_error(connect_error.result.error_text(), now);
     match classify_connect_failure(agent, &mut connect_error.result) {
         // Fewer connections may be all that the host requires: do not penalise the message.
-        Some(Backpressure::SlowDown) => site.reduce_rate(&diagnostic, now),
+        Some(pressure @ Backpressure::SlowDown) => apply_backpressure(agent, site, pressure, &connect_error.result),
         Some(pressure) => {
             apply_backpressure(agent, site, pressure, &connect_error.result);
             return agent.outcomes.record_outcome(&message.ready, &connect_error.result).await;
@@ -585,15 +585,15 @@ async fn handle_connect_error(
     if !connect_error.is_queue_unreachable {
         // Only replies of the host lower its connection count, not failures that we raise ourselves.
         if !matches!(connect_error.result.outcome, Outcome::Undeliverable(_)) {
-            site.reduce_connections(&diagnostic);
+            apply_backpressure(agent, site, Backpressure::FewerConnections, &connect_error.result);
         }
         return agent.outcomes.record_outcome(&message.ready, &connect_error.result).await;
     }
     match site.connect_failed(now) {
         ConnectFailure::AtConnectionLimit => requeue(agent, site, message),
         ConnectFailure::Failed => agent.outcomes.record_outcome(&message.ready, &connect_error.result).await,
-        ConnectFailure::Dead { until, waiting } => {
-            defer_all(agent, site, waiting, until);
+        ConnectFailure::Dead(deferred) => {
+            defer_all(agent, site, deferred);
             agent.queues.note_delay(message.ready.task.queue_name(), site);
             agent.outcomes.record_outcome(&message.ready, &connect_error.result).await;
         }
@@ -619,9 +619,9 @@ fn defer_if_account_held(agent: &DeliveryAgent, message: &MessageToSend) -> bool
 }
 
 /// Returns tasks of an unavailable destination to disk, untried, and notes the delay for DSNs.
-fn defer_all(agent: &DeliveryAgent, site: &ReadyQueue, waiting: Vec<ReadyTask>, until: Timestamp) {
-    let queues: HashSet<QueueName> = waiting.iter().map(|ready| ready.task.queue_name()).collect();
-    agent.scheduler.defer_all(waiting, until);
+fn defer_all(agent: &DeliveryAgent, site: &ReadyQueue, deferred: DeferredTasks) {
+    let queues: HashSet<QueueName> = deferred.tasks.iter().map(|ready| ready.task.queue_name()).collect();
+    agent.scheduler.defer_all(deferred.tasks, deferred.until);
     queues.into_iter().for_each(|queue| agent.queues.note_delay(queue, site));
 }
 
@@ -668,19 +668,11 @@ fn is_relaying_denied(outcome: &Outcome) -> bool {
 }
 
 fn apply_backpressure(agent: &DeliveryAgent, site: &ReadyQueue, pressure: Backpressure, result: &AttemptResult) {
-    let now = agent.services.clock.now();
-    match pressure {
-        Backpressure::Unchanged => {}
-        Backpressure::Answered => site.record_answer(),
-        Backpressure::Accepted => site.record_accepted(now),
-        Backpressure::FewerConnections => site.reduce_connections(&result.diagnostic()),
-        Backpressure::SlowDown => site.reduce_rate(&result.diagnostic(), now),
-        Backpressure::BackOff(backoff, reason) => {
-            tracing::warn!(site = %site.route().queue_name, because = reason, "destination suspended after its reply");
-            let (until, waiting) = site.back_off(backoff, reason, now);
-            defer_all(agent, site, waiting, until);
-        }
+    if let Backpressure::BackOff(_, reason) = &pressure {
+        tracing::warn!(site = %site.route.queue_name, because = reason, "destination suspended after its reply");
     }
+    let deferred = site.apply_backpressure(pressure, || result.diagnostic(), agent.services.clock.now());
+    deferred.into_iter().for_each(|deferred| defer_all(agent, site, deferred));
 }
 
 fn attempt_tls(tls: smtp::OutboundTls, policy: TlsPolicy) -> AttemptTls {

@@ -2,10 +2,10 @@
 
 use ::queue::domains::DomainWithSetup;
 use ::queue::hold_admin::HeldMail;
-use ::queue::pacing::Backoff;
+use ::queue::pacing::{Backoff, BackoffState};
 use ::queue::provisioning::ProvisionedAccount;
 use ::queue::queue_admin::{EmailTrace, TopDestination, WaitStatus};
-use ::queue::ready_queue::{BackoffState, SiteStanding};
+use ::queue::ready_queue::SiteStanding;
 use ::queue::subsystems::Subsystems;
 use api::emails::view::RecipientView;
 use explain::explanation::{Explanation, RecipientDelivery, explain};

@@ -3,8 +3,7 @@
 use jiff::Timestamp;
 use model::slug::PoolName;
 
-use super::BackoffState;
-use crate::pacing::Backoff;
+use crate::pacing::{Backoff, BackoffState};
 
 /// Cause of a reduced number of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
