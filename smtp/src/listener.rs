@@ -307,7 +307,7 @@ impl<A: SessionHandler> ListenerContext<A> {
             tokio::select! {
                 () = cut.cancelled() => {}
                 ended = connection.run() => if let Err(error) = ended {
-                    tracing::debug!(session.id = connection.session.id(), %error, "session ended");
+                    tracing::debug!(session.id = connection.session.id, %error, "session ended");
                 }
             }
         }
