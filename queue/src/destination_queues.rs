@@ -12,7 +12,7 @@ use model::task::{QueueName, Task, TaskTlsRequirement};
 use crate::delay_tracker::DelayTracker;
 use crate::lookup_failures::LookupFailures;
 use crate::pacing::PaceLimits;
-use crate::ready_queue::{DeliveryObstacle, ReadyQueue, SendLimits, SiteStanding};
+use crate::ready_queue::{DeliveryObstacle, ReadyQueue, ReadyQueueStatus, SendLimits};
 use crate::route_table::RouteTable;
 use crate::routing::MailRoute;
 use crate::scheduler::Scheduler;
@@ -174,13 +174,13 @@ impl DestinationQueues {
 
     /// Status of all ready queues, the busiest first.
     #[must_use]
-    pub fn ready_queue_statuses(&self) -> Vec<SiteStanding> {
+    pub fn ready_queue_statuses(&self) -> Vec<ReadyQueueStatus> {
         let now = self.services.clock.now();
-        let of_pool = |pool: &Arc<SourcePool>| -> Vec<SiteStanding> {
+        let of_pool = |pool: &Arc<SourcePool>| -> Vec<ReadyQueueStatus> {
             pool.ready_queues().iter().flat_map(HashMap::values).map(|site| site.status(now)).collect()
         };
         let mut statuses: Vec<_> = self.pools.all().flat_map(of_pool).collect();
-        statuses.sort_by_key(|s| std::cmp::Reverse((s.ready, s.connections)));
+        statuses.sort_by_key(|s| std::cmp::Reverse((s.ready, s.connections.counted)));
         statuses
     }
 

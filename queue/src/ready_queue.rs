@@ -11,7 +11,7 @@
 mod dial_limiter;
 mod site_connections;
 mod site_throttle;
-mod standing;
+mod status;
 mod waiting_tasks;
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::routing::MailRoute;
 use crate::source_pools::SourceAddresses;
 
 pub use self::site_throttle::DeliveryObstacle;
-pub use self::standing::{SiteStanding, SlowedConnections};
+pub use self::status::{ConnectionUsage, ReadyQueueStatus, SlowedConnections, ThrottleStatus};
 pub use self::waiting_tasks::ReadyTask;
 
 pub(crate) use self::site_throttle::SendLimits;
@@ -403,26 +403,22 @@ impl ReadyQueue {
 
     /// Returns a snapshot for the operator.
     #[must_use]
-    pub fn status(&self, now: Timestamp) -> SiteStanding {
+    pub fn status(&self, now: Timestamp) -> ReadyQueueStatus {
         let ReadyQueueState { waiting, throttle, connections } = &*self.lock();
         let is_responsive = self.dials.is_responsive();
-        SiteStanding {
+        ReadyQueueStatus {
             name: self.route.queue_name.clone(),
             pool: self.source.pool.clone(),
             ready: waiting.tasks.len(),
-            connections: connections.counted,
-            open: connections.open,
-            connections_max: throttle.pace.connections_max(),
-            dead_until: throttle.pace.dead_until(),
-            resting: throttle.backoff_state(),
-            last_error: throttle.last_error.as_ref().map(|(error, _)| error.clone()),
-            slowed: throttle.slowed(),
-            is_unreachable: connections.open == 0 && throttle.pace.has_failed(),
-            messages_per_second: throttle.pace.messages_per_second(),
-            rate_until: throttle.rate_until(now),
-            warm_up: throttle.warm_up(now),
-            provider_busy: throttle.provider.as_ref().and_then(|provider| provider.saturated_at(is_responsive)),
             parked: waiting.parked_count(),
+            connections: ConnectionUsage {
+                counted: connections.counted,
+                open: connections.open,
+                max: throttle.pace.connections_max(),
+                slowed: throttle.slowed(),
+                provider_busy: throttle.provider.as_ref().and_then(|provider| provider.saturated_at(is_responsive)),
+            },
+            throttle: throttle.status(connections.open > 0, now),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::standing::SlowedConnections;
+use super::status::{SlowedConnections, ThrottleStatus};
 use crate::pacing::{Backoff, BackoffState, Backpressure, Pace, PaceLimits};
 use crate::provider_limits::ProviderLimits;
 use crate::warm_up::WarmUpBudget;
@@ -85,12 +85,12 @@ impl SiteThrottle {
     }
 
     /// Time until which the warm-up allows no message, and its messages per day.
-    pub(super) fn warm_up(&self, now: Timestamp) -> Option<(Timestamp, u64)> {
+    fn warm_up(&self, now: Timestamp) -> Option<(Timestamp, u64)> {
         self.warm_up.as_ref()?.exhausted_until(now)
     }
 
     /// Time until which the rate of the hosts or their provider allows no message.
-    pub(super) fn rate_until(&self, now: Timestamp) -> Option<Timestamp> {
+    fn rate_until(&self, now: Timestamp) -> Option<Timestamp> {
         let provider_until = self.provider.as_ref().and_then(|provider| provider.rate_until(now));
         self.pace.rate_until(now).max(provider_until)
     }
@@ -109,7 +109,7 @@ impl SiteThrottle {
     }
 
     /// Current or last backoff, of the hosts or their provider.
-    pub(super) fn backoff_state(&self) -> Option<BackoffState> {
+    fn backoff_state(&self) -> Option<BackoffState> {
         let mut resting = self.backoff.clone();
         let provider_state = self.provider.as_ref().and_then(|provider| provider.backoff_state());
         provider_state.into_iter().for_each(|provider_state| BackoffState::keep_longer(&mut resting, provider_state));
@@ -179,6 +179,19 @@ impl SiteThrottle {
             (None, None) => "the mail hosts are unreachable".to_owned(),
         };
         Some(DeliveryObstacle { reason, until })
+    }
+
+    /// Returns a snapshot for the operator.
+    pub(super) fn status(&self, is_connected: bool, now: Timestamp) -> ThrottleStatus {
+        ThrottleStatus {
+            dead_until: self.pace.dead_until(),
+            is_unreachable: !is_connected && self.pace.has_failed(),
+            resting: self.backoff_state(),
+            last_error: self.last_error.as_ref().map(|(error, _)| error.clone()),
+            messages_per_second: self.pace.messages_per_second(),
+            rate_until: self.rate_until(now),
+            warm_up: self.warm_up(now),
+        }
     }
 
     /// Ends backoff and unreachability by the operator's command.
