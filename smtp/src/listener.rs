@@ -149,7 +149,7 @@ impl<A: SessionHandler> Listener<A> {
 
     /// Serves until `shutdown` is cancelled, then drains. Returns true if every session ended within the drain timeout.
     pub async fn serve(self, shutdown: CancellationToken) -> bool {
-        let drain_timeout = self.config.settings().limits().drain_timeout;
+        let drain_timeout = self.config.settings().limits().timeouts.drain;
         let shared = Arc::new(ListenerContext {
             config: self.config,
             handler: self.handler,

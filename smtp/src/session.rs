@@ -20,7 +20,7 @@ use net::limit::fair_share::QuotaHolder;
 use crate::command::{self, ParsedCommand, state};
 use crate::content_budget::MemoryReservation;
 use crate::handler::{Hook, HookVerdict, SessionTls};
-use crate::limits::{AUTH_LINE_BYTES_MAX, COMMAND_LINE_BYTES_MAX, SessionLimits};
+use crate::limits::{AUTH_LINE_BYTES_MAX, COMMAND_LINE_BYTES_MAX, SessionTimeouts};
 use crate::line_framer::MalformedLine;
 use crate::replies::{self, ReplyBuffer};
 use crate::sasl::SaslExchange;
@@ -151,7 +151,7 @@ impl SmtpSession {
         implicit_tls: bool,
         replies: &mut ReplyBuffer,
     ) -> Self {
-        let mode = match (implicit_tls, settings.limits.greet_delay.is_zero()) {
+        let mode = match (implicit_tls, settings.limits.timeouts.greet_delay.is_zero()) {
             (true, _) => InputMode::Handshake { greets: true },
             (false, false) => InputMode::Greeting,
             (false, true) => {
@@ -226,28 +226,28 @@ impl SmtpSession {
     /// The time at which the session times out unless there is input before; `None` while a hook is pending.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
-        let limits = self.limits();
+        let timeouts = self.timeouts();
         let patience = match &self.mode {
-            InputMode::Greeting => Some(limits.greet_delay),
+            InputMode::Greeting => Some(timeouts.greet_delay),
             InputMode::Command | InputMode::Sasl(_) => {
-                let useless = || self.times.message_due(limits.message_timeout);
-                Some(self.too_slow_at().unwrap_or_else(useless).min(self.times.input_due(limits.command_timeout)))
+                let useless = || self.times.message_due(timeouts.message);
+                Some(self.too_slow_at().unwrap_or_else(useless).min(self.times.input_due(timeouts.command)))
             }
             InputMode::Data(_) | InputMode::BdatChunk(_) => {
-                let paused = self.times.input_due(limits.content_timeout);
+                let paused = self.times.input_due(timeouts.content);
                 Some(self.too_slow_at().map_or(paused, |slow| slow.min(paused)))
             }
-            InputMode::Handshake { .. } => Some(self.times.input_due(limits.handshake_timeout)),
+            InputMode::Handshake { .. } => Some(self.times.input_due(timeouts.handshake)),
             InputMode::AwaitingHook(_) | InputMode::Closed | InputMode::Quit => None,
         };
-        if self.awaits_login() { patience.map(|at| at.min(limits.login_timeout)) } else { patience }
+        if self.awaits_login() { patience.map(|at| at.min(timeouts.login)) } else { patience }
     }
 
     /// The time at which the current content is too slow, also between its BDAT chunks. `None` without content.
     fn too_slow_at(&self) -> Option<Duration> {
-        let (limits, (began, received)) = (self.limits(), self.content_progress()?);
-        let earned_s = received / limits.content_bytes_per_s_min.max(1);
-        Some(began + limits.content_timeout + Duration::from_secs(earned_s))
+        let (timeouts, (began, received)) = (self.timeouts(), self.content_progress()?);
+        let earned_s = received / timeouts.content_bytes_per_s_min.max(1);
+        Some(began + timeouts.content + Duration::from_secs(earned_s))
     }
 
     /// Returns whether this is a submission session without a login.
@@ -267,8 +267,8 @@ impl SmtpSession {
         self.overloaded = is_overloaded && self.is_untrusted();
     }
 
-    fn limits(&self) -> &SessionLimits {
-        if self.overloaded { &self.settings.overload_limits } else { &self.settings.limits }
+    fn timeouts(&self) -> &SessionTimeouts {
+        if self.overloaded { &self.settings.overload_timeouts } else { &self.settings.limits.timeouts }
     }
 
     /// Ready once the current message is aborted to free memory. Pass [`Input::Now`] then.
@@ -408,24 +408,18 @@ impl SmtpSession {
         match self.mode {
             // No reply can be sent during a handshake.
             InputMode::Handshake { .. } => SessionAction::Close,
-            _ if self.awaits_login() && now >= self.limits().login_timeout => {
-                self.close(replies::LOGIN_TIMED_OUT, replies)
-            }
+            _ if self.awaits_login() && now >= self.timeouts().login => self.close(replies::LOGIN_TIMED_OUT, replies),
             InputMode::Greeting => {
                 replies.push_wire(self.settings.greeting().as_bytes());
                 self.mode = InputMode::Command;
                 self.times.record_input();
                 SessionAction::Read
             }
-            InputMode::Data(_) | InputMode::BdatChunk(_)
-                if now >= self.times.input_due(self.limits().content_timeout) =>
-            {
+            InputMode::Data(_) | InputMode::BdatChunk(_) if now >= self.times.input_due(self.timeouts().content) => {
                 self.close(replies::TIMED_OUT, replies)
             }
             _ if self.too_slow_at().is_some_and(|slow| now >= slow) => self.close(replies::TOO_SLOW, replies),
-            _ if now < self.times.input_due(self.limits().command_timeout) => {
-                self.close(replies::MESSAGE_TIMED_OUT, replies)
-            }
+            _ if now < self.times.input_due(self.timeouts().command) => self.close(replies::MESSAGE_TIMED_OUT, replies),
             _ => self.close(replies::TIMED_OUT, replies),
         }
     }
