@@ -39,16 +39,15 @@ use crate::outcome_writer::OutcomeWriter;
 use crate::pacing::Backpressure;
 use crate::pause_state::PauseState;
 use crate::provider_limits::ProviderConnectionPermit;
-use crate::ready_queue::{ConnectDecision, ConnectFailure, DeferredTasks, NextWork, ReadyQueue, ReadyTask};
+use crate::ready_queue::{
+    ConnectDecision, ConnectFailure, DeferredTasks, IDLE_TIMEOUT, NextWork, ReadyQueue, ReadyTask, WorkAhead,
+};
 use crate::reply_policy;
 use crate::scheduler::Scheduler;
 use crate::services::Services;
 use crate::tls_session_stats::{TlsSession, TlsSessionStats};
 
 mod connect;
-
-/// Idle timeout of a connection: opening a new one costs more than keeping one open this long.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Delivers the tasks of ready queues over SMTP.
 pub(crate) struct DeliveryAgent {
@@ -225,12 +224,15 @@ pub(crate) async fn run_connection(agent: Arc<DeliveryAgent>, site: Arc<ReadyQue
             continue;
         }
         open.count_message(&agent, &message.ready.task);
-        let last = is_last_message(&agent, &site, &open, share.as_ref());
-        // Let other connections take waiting tasks while this one is busy.
-        agent.follow_connect_decision(&site, site.connect_if_wanted());
-        next = if last { None } else { try_take(&agent, &site).await };
+        let last = is_last_message(&agent, &open, share.as_ref());
+        let WorkAhead { connect: decision, next: ahead, is_last: last } =
+            site.work_ahead(open.messages_sent, last, agent.services.clock.now());
+        agent.follow_connect_decision(&site, decision);
+        next = match ahead {
+            Some(ready) => load_ahead(&agent, &site, *ready).await,
+            None => None,
+        };
         let began_at = agent.services.clock.now();
-        let last = last || next.is_none() && !site.expects_more(began_at, IDLE_TIMEOUT);
         let delivery = deliver_message(&mut open.connection, &message, next.as_ref(), last).await;
         if delivery.phase == smtp::TransactionPhase::Idle && open.messages_sent > 1 {
             // The host closed the idle connection: this message was not tried, so dial again for it.
@@ -293,16 +295,10 @@ async fn next_message(
     ConnectionWork::Nothing
 }
 
-/// Returns whether the connection closes after this message.
-fn is_last_message(
-    agent: &DeliveryAgent,
-    site: &ReadyQueue,
-    open: &OpenConnection,
-    share: Option<&ProviderConnectionPermit>,
-) -> bool {
+/// Returns whether the connection closes after this message, whatever the queue holds.
+fn is_last_message(agent: &DeliveryAgent, open: &OpenConnection, share: Option<&ProviderConnectionPermit>) -> bool {
     open.is_self
         || share.is_some_and(|share| share.should_yield(open.messages_sent))
-        || open.messages_sent >= site.messages_per_connection()
         || agent.pause.is_stopped_or_paused()
 }
 
@@ -409,14 +405,12 @@ async fn wait_for_work(
                 }
             }
             NextWork::Close => return ConnectionWork::Close,
-            NextWork::Empty if !connected || !site.expects_more(now, IDLE_TIMEOUT) => {
-                return ConnectionWork::Nothing;
-            }
-            NextWork::Empty => tokio::select! {
+            NextWork::Idle if connected => tokio::select! {
                 () = site.wait_for_work() => {}
                 () = tokio::time::sleep(idle_timeout(agent, site)) => return ConnectionWork::Nothing,
                 () = agent.services.stop.cancelled() => return ConnectionWork::Nothing,
             },
+            NextWork::Idle | NextWork::Empty => return ConnectionWork::Nothing,
         }
     }
 }
@@ -446,19 +440,10 @@ fn idle_timeout(agent: &DeliveryAgent, site: &ReadyQueue) -> Duration {
     if scarce { Duration::ZERO } else { IDLE_TIMEOUT }
 }
 
-/// Takes the next task without waiting.
-async fn try_take(agent: &Arc<DeliveryAgent>, site: &Arc<ReadyQueue>) -> Option<MessageToSend> {
-    loop {
-        match site.try_next_work(agent.services.clock.now()) {
-            Some(ready) => {
-                let permit = std::future::ready(agent.bodies.try_acquire(ready.task.size_bytes));
-                if let Some(loaded) = load_message(agent, site, *ready, permit).await {
-                    return Some(loaded);
-                }
-            }
-            None => return None,
-        }
-    }
+/// Loads the message whose envelope is to be pipelined, if there is memory for it now.
+async fn load_ahead(agent: &Arc<DeliveryAgent>, site: &ReadyQueue, ready: ReadyTask) -> Option<MessageToSend> {
+    let permit = std::future::ready(agent.bodies.try_acquire(ready.task.size_bytes));
+    load_message(agent, site, ready, permit).await
 }
 
 /// Loads the message of a task. Returns `None` if the task was withdrawn, expired or held, its message cannot be read,

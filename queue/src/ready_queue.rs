@@ -15,7 +15,6 @@ mod status;
 mod waiting_tasks;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use model::id::AccountId;
@@ -34,7 +33,7 @@ use crate::source_pools::SourceAddresses;
 
 pub use self::site_throttle::DeliveryObstacle;
 pub use self::status::{ConnectionUsage, ReadyQueueStatus, SlowedConnections, ThrottleStatus};
-pub use self::waiting_tasks::ReadyTask;
+pub use self::waiting_tasks::{IDLE_TIMEOUT, ReadyTask};
 
 pub(crate) use self::site_throttle::SendLimits;
 
@@ -54,9 +53,57 @@ impl ReadyQueueState {
         Ok(if is_expiring_only { tasks.pop_class(TaskClass::Expiring) } else { tasks.pop() })
     }
 
+    /// Takes a task that may be sent now, for a connection that is sending a message and stays open either way. The task
+    /// would wait behind that message, so it is left to other connections while there may be more of them.
+    fn try_take_ahead(&mut self, now: Timestamp) -> Option<ReadyTask> {
+        let (counted, connections_max) = (self.connections.counted, self.throttle.pace.connections_max());
+        let free_connections = connections_max.saturating_sub(counted) as usize;
+        if counted > connections_max
+            || self.waiting.tasks.len() <= free_connections
+            || self.throttle.unavailable_until(now).is_some()
+        {
+            return None;
+        }
+        self.try_take(now).ok().flatten()
+    }
+
+    /// Returns the connection that is to take a waiting task beside the busy ones. A new one is counted.
+    fn wanted_connection(&mut self) -> WantedConnection {
+        if self.waiting.tasks.is_empty() {
+            return WantedConnection::None;
+        }
+        if let Some(wake) = self.connections.take_idle() {
+            return WantedConnection::Idle(wake);
+        }
+        match self.connections.try_count(self.throttle.pace.connections_max()) {
+            true => WantedConnection::New,
+            false => WantedConnection::None,
+        }
+    }
+
     /// Time until which no further task may be enqueued behind others.
     fn closed_until(&self, has_deadline: bool, now: Timestamp) -> Option<Timestamp> {
         self.throttle.closed_until(has_deadline, now).filter(|_| !self.waiting.tasks.is_empty())
+    }
+}
+
+/// A connection that is wanted for waiting tasks.
+enum WantedConnection {
+    None,
+    /// An idle connection, to be woken.
+    Idle(Arc<Notify>),
+    New,
+}
+
+impl WantedConnection {
+    /// Wakes an idle connection. Call it after the lock is released.
+    fn decide(self) -> ConnectDecision {
+        match self {
+            Self::New => return ConnectDecision::Connect,
+            Self::Idle(wake) => wake.notify_one(),
+            Self::None => {}
+        }
+        ConnectDecision::Nothing
     }
 }
 
@@ -104,10 +151,23 @@ pub enum NextWork {
     Deliver(Box<ReadyTask>),
     /// Wait until this time for the rate limit, the backoff or the next probe.
     Wait(Timestamp),
+    /// No task is waiting, and the next may arrive soon.
+    Idle,
     /// No task is waiting.
     Empty,
     /// Close the connection, which is counted out already: the limit was lowered.
     Close,
+}
+
+/// Work of a connection behind the message that it is about to send.
+#[derive(Debug)]
+pub struct WorkAhead {
+    /// Decision about another connection for tasks that would wait behind the message.
+    pub connect: ConnectDecision,
+    /// The next message of the connection.
+    pub next: Option<Box<ReadyTask>>,
+    /// The connection closes after the message.
+    pub is_last: bool,
 }
 
 /// Ready queue of one route, source pool and TLS requirement.
@@ -157,26 +217,18 @@ impl ReadyQueue {
             return EnqueueOutcome::Full(Box::new(ready));
         }
         state.waiting.push(ready, now);
-        EnqueueOutcome::Enqueued(connect_decision(state))
-    }
-
-    /// True if keeping a connection open is worthwhile: tasks are waiting, or the last two tasks arrived within
-    /// `interval` of each other and of now.
-    #[must_use]
-    pub fn expects_more(&self, now: Timestamp, interval: Duration) -> bool {
-        self.lock().waiting.expects_more(now, interval)
+        let wanted = state.wanted_connection();
+        drop(state);
+        EnqueueOutcome::Enqueued(wanted.decide())
     }
 
     /// Puts a task that was taken and not attempted back to the front.
     pub fn requeue(&self, ready: ReadyTask) -> ConnectDecision {
         let mut state = self.lock();
         state.waiting.push_front(ready);
-        connect_decision(state)
-    }
-
-    /// Decides whether another connection is wanted now, and counts it.
-    pub fn connect_if_wanted(&self) -> ConnectDecision {
-        connect_decision(self.lock())
+        let wanted = state.wanted_connection();
+        drop(state);
+        wanted.decide()
     }
 
     /// Returns the next action of a connection.
@@ -187,7 +239,7 @@ impl ReadyQueue {
             return NextWork::Close;
         }
         if state.waiting.tasks.is_empty() {
-            return NextWork::Empty;
+            return if state.waiting.expects_more(now) { NextWork::Idle } else { NextWork::Empty };
         }
         if let Some(until) = state.throttle.unavailable_until(now) {
             return NextWork::Wait(until);
@@ -199,20 +251,16 @@ impl ReadyQueue {
         }
     }
 
-    /// Takes a task that may be sent now, for a connection that stays open either way.
-    pub fn try_next_work(&self, now: Timestamp) -> Option<Box<ReadyTask>> {
+    /// Plans the work of a connection that is about to send its message number `sent`, which may be its last by the
+    /// caller's decision. It is also the last one if the connection's limit is reached, or no further task is expected.
+    pub fn work_ahead(&self, sent: u32, is_last: bool, now: Timestamp) -> WorkAhead {
         let mut state = self.lock();
-        let (counted, connections_max) = (state.connections.counted, state.throttle.pace.connections_max());
-        // The task would wait behind this connection's current message, so leave it while another connection could take
-        // it.
-        let free_connections = connections_max.saturating_sub(counted) as usize;
-        if counted > connections_max
-            || state.waiting.tasks.len() <= free_connections
-            || state.throttle.unavailable_until(now).is_some()
-        {
-            return None;
-        }
-        state.try_take(now).ok().flatten().map(Box::new)
+        let wanted = state.wanted_connection();
+        let is_last = is_last || sent >= state.throttle.pace.messages_per_connection();
+        let next = if is_last { None } else { state.try_take_ahead(now).map(Box::new) };
+        let is_last = is_last || next.is_none() && !state.waiting.expects_more(now);
+        drop(state);
+        WorkAhead { connect: wanted.decide(), next, is_last }
     }
 
     /// Waits until a task may have arrived.
@@ -251,7 +299,12 @@ impl ReadyQueue {
     pub fn connection_ended(&self, stopping: bool) -> ConnectDecision {
         let mut state = self.lock();
         state.connections.uncount();
-        if stopping { ConnectDecision::Nothing } else { connect_decision(state) }
+        if stopping {
+            return ConnectDecision::Nothing;
+        }
+        let wanted = state.wanted_connection();
+        drop(state);
+        wanted.decide()
     }
 
     /// Applies the effect of a reply, whose diagnostic text becomes the cause. A backoff removes the waiting tasks.
@@ -349,12 +402,6 @@ impl ReadyQueue {
         self.retry_requested.notified()
     }
 
-    /// Messages after which a connection is closed.
-    #[must_use]
-    pub fn messages_per_connection(&self) -> u32 {
-        self.lock().throttle.pace.messages_per_connection()
-    }
-
     /// Number of tasks of a class that may be loaded from disk, so that all of them fit after each has taken one of the
     /// `free` places. `Err` is the time until which nothing may be sent. Zero means to wait for capacity
     /// ([`Self::park`]).
@@ -423,28 +470,11 @@ impl ReadyQueue {
     }
 }
 
-/// Decides whether another connection is wanted for the waiting tasks, and counts it. An idle connection is preferred,
-/// and woken after the lock is released.
-fn connect_decision(mut state: MutexGuard<'_, ReadyQueueState>) -> ConnectDecision {
-    if state.waiting.tasks.is_empty() {
-        return ConnectDecision::Nothing;
-    }
-    if let Some(connection) = state.connections.take_idle() {
-        drop(state);
-        connection.notify_one();
-        return ConnectDecision::Nothing;
-    }
-    let connections_max = state.throttle.pace.connections_max();
-    match state.connections.try_count(connections_max) {
-        true => ConnectDecision::Connect,
-        false => ConnectDecision::Nothing,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::outcome::tests::task;
+    use crate::pacing::PaceLimits;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -487,18 +517,45 @@ mod tests {
             SendLimits::default(),
             10,
         );
-        let interval = Duration::from_secs(3);
         let arrives = |second| {
             assert!(matches!(site.enqueue(ready(), at(second), 10), EnqueueOutcome::Enqueued(_)));
-            assert!(site.expects_more(at(second), interval), "a task is waiting");
             assert!(matches!(site.next_work(at(second)), NextWork::Deliver(_)));
         };
+        let expects_more = |second| match site.next_work(at(second)) {
+            NextWork::Idle => true,
+            NextWork::Empty => false,
+            other => panic!("{other:?}"),
+        };
         arrives(10);
-        assert!(!site.expects_more(at(10), interval), "a single task");
+        assert!(!expects_more(10), "a single task");
         arrives(20);
-        assert!(!site.expects_more(at(20), interval), "the previous task was too long ago");
+        assert!(!expects_more(20), "the previous task was too long ago");
         arrives(22);
-        assert!(site.expects_more(at(22), interval) && site.expects_more(at(25), interval));
-        assert!(!site.expects_more(at(26), interval), "the last task was too long ago");
+        assert!(expects_more(22) && expects_more(25));
+        assert!(!expects_more(26), "the last task was too long ago");
+    }
+
+    #[test]
+    fn a_task_is_taken_ahead_if_no_other_connection_can_take_it() {
+        let to = crate::routing::NextHop::Hosts { hosts: Vec::new(), port: 25 };
+        let pace = PaceLimits {
+            connections_start: 1,
+            connections_max: 1,
+            messages_per_connection: 3,
+            ..PaceLimits::default()
+        };
+        let limits = SendLimits { pace, ..SendLimits::default() };
+        let site = ReadyQueue::new(Arc::new(to.into()), Arc::default(), TaskTlsRequirement::Opportunistic, limits, 10);
+        let enqueue = || site.enqueue(ready(), at(1), 10);
+        assert!(matches!(enqueue(), EnqueueOutcome::Enqueued(ConnectDecision::Connect)));
+        assert!(matches!(site.next_work(at(1)), NextWork::Deliver(_)));
+        let alone = site.work_ahead(1, false, at(1));
+        assert!(alone.next.is_none() && alone.is_last, "no further task is expected");
+        assert!(matches!(enqueue(), EnqueueOutcome::Enqueued(ConnectDecision::Nothing)));
+        let followed = site.work_ahead(2, false, at(1));
+        assert!(followed.next.is_some() && !followed.is_last && followed.connect == ConnectDecision::Nothing);
+        assert!(matches!(enqueue(), EnqueueOutcome::Enqueued(ConnectDecision::Nothing)));
+        let last = site.work_ahead(3, false, at(1));
+        assert!(last.next.is_none() && last.is_last, "the connection's limit is reached");
     }
 }

@@ -11,6 +11,9 @@ use store::engine::Value;
 
 use crate::weighted_fair_queue::WeightedFairQueue;
 
+/// Idle timeout of a connection: opening a new one costs more than keeping one open this long.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// A task that is due.
 #[derive(Debug)]
 pub struct ReadyTask {
@@ -53,10 +56,11 @@ impl WaitingTasks {
         std::iter::from_fn(|| self.tasks.pop()).collect()
     }
 
-    /// True if tasks are waiting, or the last two tasks arrived within `interval` of each other and of now.
-    pub(super) fn expects_more(&self, now: Timestamp, interval: Duration) -> bool {
+    /// True if keeping a connection open is worthwhile: tasks are waiting, or the last two tasks arrived within
+    /// [`IDLE_TIMEOUT`] of each other and of now.
+    pub(super) fn expects_more(&self, now: Timestamp) -> bool {
         let is_close = |later_at: Timestamp, earlier_at: Timestamp| {
-            !Duration::try_from(later_at.duration_since(earlier_at)).is_ok_and(|wait| wait > interval)
+            !Duration::try_from(later_at.duration_since(earlier_at)).is_ok_and(|wait| wait > IDLE_TIMEOUT)
         };
         match self.arrivals {
             _ if !self.tasks.is_empty() => true,
