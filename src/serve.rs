@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use api::serve::static_pages::Overlay;
 use api::server::ApiServer;
-use api::state::OwnMtaStsPolicy;
+use api::state::{ApiOptions, ConnectionOptions, OwnMtaStsPolicy, PageOptions, SubmissionEndpoint};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use model::cidr::IpNetwork;
 use model::oauth::OAuthResource;
@@ -330,24 +330,29 @@ impl Listeners {
         let base_url = config.api.base_url.as_deref().unwrap_or(default_base_url);
         let secrets = config.billing.stripe_webhook_secrets.iter();
         let mcp_metadata = api::oauth::metadata::resource_metadata_url(base_url, OAuthResource::Mcp);
-        let options = api::state::ApiOptions {
+        let options = ApiOptions {
             upgrade_url: config.billing.upgrade_url.clone(),
             billing_secrets: secrets.map(|SecretString(secret)| secret.clone()).collect(),
-            proxies: self.proxies.clone(),
-            forwarding_networks: config.api.forwarding_networks.clone(),
             submission: submission_endpoint(config),
             sandbox_sender: config.service.sandbox_sender.clone(),
             receives_mail: !config.mx.listen.is_empty(),
-            connections_per_address_max: config.api.connections_per_address_max,
+            connections: ConnectionOptions {
+                proxies: self.proxies.clone(),
+                forwarding_networks: config.api.forwarding_networks.clone(),
+                per_address_max: config.api.connections_per_address_max,
+                ..ConnectionOptions::default()
+            },
             mta_sts: config
                 .mx
                 .mta_sts_mode()
                 .filter(|_| !config.mx.listen.is_empty())
                 .map(|mode| OwnMtaStsPolicy { mode, mx: config.hostname.clone() }),
-            session_pages: Some(Arc::new(DashboardPages { has_root: further_pages.is_none() })),
-            mounted_service: Some(Arc::new(McpEndpoint::new(base_url).with_resource_metadata(mcp_metadata))),
-            overlay: Some(Arc::new(DocsPages::new(base_url, further_pages))),
-            ..api::state::ApiOptions::new(base_url)
+            pages: PageOptions {
+                with_sessions: Some(Arc::new(DashboardPages { has_root: further_pages.is_none() })),
+                mounted_service: Some(Arc::new(McpEndpoint::new(base_url).with_resource_metadata(mcp_metadata))),
+                overlay: Some(Arc::new(DocsPages::new(base_url, further_pages))),
+            },
+            ..ApiOptions::new(base_url)
         };
         let Server { queue, accounts, affiliate, .. } = server.clone();
         ApiServer::new(queue, accounts, affiliate, options)
@@ -434,10 +439,10 @@ pub async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Serv
 }
 
 /// Submission endpoint that customers are shown: the first listener with STARTTLS, otherwise one with implicit TLS.
-fn submission_endpoint(config: &Config) -> api::state::SubmissionEndpoint {
+fn submission_endpoint(config: &Config) -> SubmissionEndpoint {
     let submission = &config.submission;
     let (starttls, implicit) = (submission.listen.first(), submission.implicit_tls.first());
-    api::state::SubmissionEndpoint {
+    SubmissionEndpoint {
         host: config.hostname.to_string(),
         port: starttls.or(implicit).map_or(SUBMISSION_PORT, SocketAddr::port),
         implicit_tls: starttls.is_none() && implicit.is_some(),

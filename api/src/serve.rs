@@ -6,7 +6,7 @@
 //!
 //! Limits: open connections in total and by address ([`connection_limiter`]), size and time of the header section, size and rate
 //! of the body ([`body`]), idle time, stalled writes, age of a connection. A shutdown lets requests in progress
-//! finish within [`ApiOptions::drain_max`](crate::state::ApiOptions::drain_max). The operator's listener ([`ops`])
+//! finish within [`ConnectionOptions::drain_max`](crate::state::ConnectionOptions::drain_max). The operator's listener ([`ops`])
 //! uses the same code.
 
 mod acme_challenges;
@@ -58,12 +58,13 @@ pub fn serve_api(
 ) -> BoxFuture<'static, io::Result<()>> {
     Box::pin(async move {
         let state = Arc::clone(&server.state);
+        let connections = &state.options.connections;
         let config = HttpListenerConfig {
-            proxies: state.options.proxies.clone(),
+            proxies: connections.proxies.clone(),
             tls,
-            connections_max: state.options.connections_max,
-            connections: HttpConnectionLimiter::new(state.options.connections_per_address_max),
-            drain_max: state.options.drain_max,
+            connections_max: connections.max,
+            connections: HttpConnectionLimiter::new(connections.per_address_max),
+            drain_max: connections.drain_max,
             error_response: Some(protocol_error_response(&state)),
         };
         let (tasks, drain_max) = (state.background.tasks.clone(), config.drain_max);
@@ -78,7 +79,8 @@ pub fn serve_api(
         });
         let is_tls = config.tls.is_some();
         let service = httpd::connection::http_service(move |mut request| {
-            httpd::forwarded_for::apply_forwarded_for(&server.state.options.forwarding_networks, &mut request);
+            let connections = &server.state.options.connections;
+            httpd::forwarded_for::apply_forwarded_for(&connections.forwarding_networks, &mut request);
             httpd::header_limits::normalize_host(&mut request);
             let strict = is_tls && httpd::header_limits::is_for(&server.state.options.base_url, request.headers());
             let server = Arc::clone(&server);
@@ -106,17 +108,17 @@ async fn respond(
     server: Arc<ApiServer>,
     request: http::Request<hyper::body::Incoming>,
 ) -> http::Response<httpd::body::ResponseBody> {
-    let mounted = server.state.options.mounted_service.as_ref();
+    let mounted = server.state.options.pages.mounted_service.as_ref();
     if let Some(service) = mounted.filter(|service| service.path() == request.uri().path()) {
         return mounted_service::answer(Arc::clone(service), server, request).await;
     }
-    let session_pages = server.state.options.session_pages.as_ref();
+    let session_pages = server.state.options.pages.with_sessions.as_ref();
     // Not at the host names of customers, whose DNS they can point elsewhere: it would receive the session cookie.
     let is_own_host = || httpd::header_limits::is_own_host(&server.state.options.base_url, request.headers());
     if let Some(pages) = session_pages.filter(|pages| pages.has(request.uri(), request.headers()) && is_own_host()) {
         return session_pages::answer(Arc::clone(pages), server, request).await;
     }
-    let Some(overlay) = &server.state.options.overlay else { return dispatch(server, request).await };
+    let Some(overlay) = &server.state.options.pages.overlay else { return dispatch(server, request).await };
     if overlay.has(request.uri(), request.headers()) {
         return static_pages::answer(Arc::clone(overlay), request).await;
     }

@@ -66,23 +66,47 @@ pub struct ApiOptions {
     pub receives_mail: bool,
     /// The MTA-STS policy of the receiving domains, if configured (RFC 8461).
     pub mta_sts: Option<OwnMtaStsPolicy>,
+    pub connections: ConnectionOptions,
+    /// The memory budget for bodies in bytes; one largest request always fits.
+    pub bytes_in_flight_max: usize,
+    pub pages: PageOptions,
+}
+
+/// How the API's listeners accept connections.
+#[derive(Debug, Clone)]
+pub struct ConnectionOptions {
     /// Peers that send a PROXY protocol header with the client's address.
     pub proxies: TrustedProxies,
     /// Peers whose `X-Forwarded-For` is trusted.
     pub forwarding_networks: Vec<IpNetwork>,
     /// Most open connections.
-    pub connections_max: usize,
+    pub max: usize,
     /// Most open connections of one address.
-    pub connections_per_address_max: usize,
-    /// The memory budget for bodies in bytes; one largest request always fits.
-    pub bytes_in_flight_max: usize,
+    pub per_address_max: usize,
     /// Longest wait of a shutdown for requests in progress.
     pub drain_max: Duration,
+}
+
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self {
+            proxies: TrustedProxies::default(),
+            forwarding_networks: Vec::new(),
+            max: CONNECTIONS_MAX,
+            per_address_max: CONNECTIONS_PER_ADDRESS_MAX,
+            drain_max: DRAIN_MAX,
+        }
+    }
+}
+
+/// Pages and services of other crates on the API's port.
+#[derive(Debug, Clone, Default)]
+pub struct PageOptions {
     /// Pages that share the API's port (`postrider dev`).
     pub overlay: Option<Arc<dyn Overlay>>,
     /// Pages with sessions: the dashboard.
-    pub session_pages: Option<Arc<dyn SessionPages>>,
-    /// A service of another crate under a path of its own: the MCP server.
+    pub with_sessions: Option<Arc<dyn SessionPages>>,
+    /// A service under a path of its own: the MCP server.
     pub mounted_service: Option<Arc<dyn MountedService>>,
 }
 
@@ -98,15 +122,9 @@ impl ApiOptions {
             billing_secrets: Vec::new(),
             receives_mail: false,
             mta_sts: None,
-            proxies: TrustedProxies::default(),
-            forwarding_networks: Vec::new(),
-            connections_max: CONNECTIONS_MAX,
-            connections_per_address_max: CONNECTIONS_PER_ADDRESS_MAX,
+            connections: ConnectionOptions::default(),
             bytes_in_flight_max: BYTES_IN_FLIGHT_MAX,
-            drain_max: DRAIN_MAX,
-            overlay: None,
-            session_pages: None,
-            mounted_service: None,
+            pages: PageOptions::default(),
         }
     }
 }

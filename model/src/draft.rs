@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use jiff::Timestamp;
 use message::address::{Address, Mailbox};
 use message::compose::Composition;
+use message::header::SubmittedMessage;
 
 use crate::email::{Category, Ingress, Priority, Tag};
 use crate::recipient::{DsnOptions, RecipientKind};
@@ -30,7 +30,7 @@ pub struct DraftRecipient {
 pub enum DraftContent {
     /// An RFC 5322 message from an SMTP client: dot-unstuffed, with CRLF line ends, at most fixed up (RFC 6409 8).
     Raw {
-        message: Bytes,
+        message: SubmittedMessage,
         /// The `Received` field (RFC 5321 4.4) that the listener prepends, including CRLF.
         received: String,
     },
@@ -139,7 +139,7 @@ impl Draft {
     #[must_use]
     pub fn text_bytes(&self) -> usize {
         match &self.content {
-            DraftContent::Raw { message, .. } => message.len(),
+            DraftContent::Raw { message, .. } => message.bytes().len(),
             DraftContent::Parts(parts) => {
                 let bodies = parts.html.iter().chain(&parts.text).map(String::len);
                 parts.subject.len() + bodies.sum::<usize>()

@@ -136,6 +136,7 @@ impl ApprovedEmails {
 #[cfg(test)]
 mod tests {
     use message::compose::{Composition, CustomHeader};
+    use message::header::SubmittedMessage;
 
     use super::*;
     use crate::draft::{DraftRecipient, SendOptions, SubmissionEnvelope};
@@ -168,7 +169,7 @@ mod tests {
             from: Some(parts.from.clone()),
             envelope: SubmissionEnvelope::default(),
             recipients: vec![recipient("grace@example.net")],
-            content: DraftContent::Raw { message: bytes::Bytes::new(), received: String::new() },
+            content: DraftContent::Raw { message: SubmittedMessage::new(""), received: String::new() },
             tags: Vec::new(),
             category: Category::Transactional,
             options: SendOptions::default(),
@@ -209,7 +210,7 @@ mod tests {
         assert!(approved.include(&draft(|_, parts| parts.attachments = vec![file(b"1")])));
         assert!(!approved.include(&draft(|_, parts| parts.attachments = vec![file(b"2")])));
         let raw = Draft {
-            content: DraftContent::Raw { message: bytes::Bytes::new(), received: String::new() },
+            content: DraftContent::Raw { message: SubmittedMessage::new(""), received: String::new() },
             ..draft(|_, _| {})
         };
         assert!(!approved.include(&raw), "only SMTP submits complete messages");

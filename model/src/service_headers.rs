@@ -2,7 +2,7 @@
 //! (docs/SUBMISSION.md).
 //!
 //! ```text
-//! header ─► any `Service-*`? ─no─► None: nothing was copied
+//! fields ─► any `Service-*`? ─no─► None: nothing was copied
 //!                └─yes─► unfolded, RFC 2047 decoded, parsed by type ─► ServiceOptions, or all errors
 //! ```
 //!
@@ -12,9 +12,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use message::encoded_word::decode_value;
-use message::header::{
-    HEADER_BYTES_MAX, HeaderField, MessageError, is_service_field, parse_fields, starts_with_service_prefix,
-};
+use message::header::{HeaderField, MessageError, SubmittedMessage, is_service_field};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
@@ -70,41 +68,19 @@ impl fmt::Display for ServiceHeaderError {
     }
 }
 
-/// Returns whether a header has `Service-*` fields. Reads the line starts only.
-#[must_use]
-pub fn has_service_fields(message: &[u8]) -> bool {
-    let mut at = 0;
-    while let Some(line) = message.get(at..).filter(|line| !line.is_empty() && at <= HEADER_BYTES_MAX) {
-        match line.first() {
-            Some(b'\r' | b'\n') => return false,
-            Some(b'S' | b's') if starts_with_service_prefix(line) => return true,
-            _ => {}
-        }
-        let Some(end) = memchr::memchr(b'\n', line) else { return false };
-        at += end + 1;
-    }
-    false
-}
-
 /// Parses the options of a message; `None` if there are no `Service-*` fields.
 ///
 /// # Errors
 /// Returns all invalid fields, up to `ERRORS_MAX`.
-pub fn parse(message: &[u8]) -> Result<Option<ServiceOptions>, ServiceHeaderError> {
-    if !has_service_fields(message) {
+pub fn parse(submitted: &SubmittedMessage) -> Result<Option<ServiceOptions>, ServiceHeaderError> {
+    let message = submitted.bytes();
+    let mut fields = submitted.fields().iter().filter(|field| is_service_field(message, field)).peekable();
+    if fields.peek().is_none() {
         return Ok(None);
     }
-    let (fields, body) = parse_fields(message);
-    if body > HEADER_BYTES_MAX {
-        return Err(ServiceHeaderError::Message(MessageError::HeaderTooLong));
-    }
+    submitted.check_header_length().map_err(ServiceHeaderError::Message)?;
     let mut collected = ServiceFieldValues::default();
-    for field in fields.iter().filter(|field| is_service_field(message, field)) {
-        collected.collect_field(message, field);
-    }
-    if collected.values.is_empty() && collected.wrong.is_empty() {
-        return Ok(None);
-    }
+    fields.for_each(|field| collected.collect_field(message, field));
     let options = collected.take_options();
     if collected.wrong.is_empty() {
         return Ok(Some(options));
@@ -259,7 +235,8 @@ mod tests {
     use serde_json::json;
 
     fn parse_header_text(header: &str) -> Result<Option<ServiceOptions>, String> {
-        parse(format!("From: a@b.example\r\n{header}\r\nhi\r\n").as_bytes()).map_err(|error| error.to_string())
+        parse(&SubmittedMessage::new(format!("From: a@b.example\r\n{header}\r\nhi\r\n")))
+            .map_err(|error| error.to_string())
     }
 
     fn tag(name: &str, value: &str) -> Tag {
@@ -270,8 +247,8 @@ mod tests {
     fn messages_without_service_fields_are_not_parsed() {
         assert_eq!(parse_header_text("Subject: Service-Tags: a=b\r\n"), Ok(None));
         assert_eq!(parse_header_text("X: y\r\n Service-Tags: a=b\r\n\r\nService-Tags: a=b\r\n"), Ok(None));
-        assert_eq!(parse(b""), Ok(None));
-        assert_eq!(parse(b"no header\r\nService-Tags: a=b\r\n\r\n"), Ok(None));
+        assert_eq!(parse(&SubmittedMessage::new("")), Ok(None));
+        assert_eq!(parse(&SubmittedMessage::new("no header\r\nService-Tags: a=b\r\n\r\n")), Ok(None));
     }
 
     #[test]

@@ -36,18 +36,18 @@ use crate::destination_queues::DestinationQueues;
 use crate::dkim2::TransactionSigner;
 use crate::outcome::AttemptResult;
 use crate::outcome_writer::OutcomeWriter;
+use crate::pacing::Backpressure;
 use crate::pause_state::PauseState;
 use crate::provider_limits::ProviderConnectionPermit;
-use crate::ready_queue::{ConnectDecision, ConnectFailure, NextWork, ReadyQueue, ReadyTask};
-use crate::reply_policy::{self, Backpressure};
+use crate::ready_queue::{
+    ConnectDecision, ConnectFailure, DeferredTasks, IDLE_TIMEOUT, NextWork, ReadyQueue, ReadyTask, WorkAhead,
+};
+use crate::reply_policy;
 use crate::scheduler::Scheduler;
 use crate::services::Services;
 use crate::tls_session_stats::{TlsSession, TlsSessionStats};
 
 mod connect;
-
-/// Idle timeout of a connection: opening a new one costs more than keeping one open this long.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Delivers the tasks of ready queues over SMTP.
 pub(crate) struct DeliveryAgent {
@@ -224,12 +224,15 @@ pub(crate) async fn run_connection(agent: Arc<DeliveryAgent>, site: Arc<ReadyQue
             continue;
         }
         open.count_message(&agent, &message.ready.task);
-        let last = is_last_message(&agent, &site, &open, share.as_ref());
-        // Let other connections take waiting tasks while this one is busy.
-        agent.follow_connect_decision(&site, site.connect_if_wanted());
-        next = if last { None } else { try_take(&agent, &site).await };
+        let last = is_last_message(&agent, &open, share.as_ref());
+        let WorkAhead { connect: decision, next: ahead, is_last: last } =
+            site.work_ahead(open.messages_sent, last, agent.services.clock.now());
+        agent.follow_connect_decision(&site, decision);
+        next = match ahead {
+            Some(ready) => load_ahead(&agent, &site, *ready).await,
+            None => None,
+        };
         let began_at = agent.services.clock.now();
-        let last = last || next.is_none() && !site.expects_more(began_at, IDLE_TIMEOUT);
         let delivery = deliver_message(&mut open.connection, &message, next.as_ref(), last).await;
         if delivery.phase == smtp::TransactionPhase::Idle && open.messages_sent > 1 {
             // The host closed the idle connection: this message was not tried, so dial again for it.
@@ -292,16 +295,10 @@ async fn next_message(
     ConnectionWork::Nothing
 }
 
-/// Returns whether the connection closes after this message.
-fn is_last_message(
-    agent: &DeliveryAgent,
-    site: &ReadyQueue,
-    open: &OpenConnection,
-    share: Option<&ProviderConnectionPermit>,
-) -> bool {
+/// Returns whether the connection closes after this message, whatever the queue holds.
+fn is_last_message(agent: &DeliveryAgent, open: &OpenConnection, share: Option<&ProviderConnectionPermit>) -> bool {
     open.is_self
         || share.is_some_and(|share| share.should_yield(open.messages_sent))
-        || open.messages_sent >= site.messages_per_connection()
         || agent.pause.is_stopped_or_paused()
 }
 
@@ -408,14 +405,12 @@ async fn wait_for_work(
                 }
             }
             NextWork::Close => return ConnectionWork::Close,
-            NextWork::Empty if !connected || !site.expects_more(now, IDLE_TIMEOUT) => {
-                return ConnectionWork::Nothing;
-            }
-            NextWork::Empty => tokio::select! {
+            NextWork::Idle if connected => tokio::select! {
                 () = site.wait_for_work() => {}
                 () = tokio::time::sleep(idle_timeout(agent, site)) => return ConnectionWork::Nothing,
                 () = agent.services.stop.cancelled() => return ConnectionWork::Nothing,
             },
+            NextWork::Idle | NextWork::Empty => return ConnectionWork::Nothing,
         }
     }
 }
@@ -445,19 +440,10 @@ fn idle_timeout(agent: &DeliveryAgent, site: &ReadyQueue) -> Duration {
     if scarce { Duration::ZERO } else { IDLE_TIMEOUT }
 }
 
-/// Takes the next task without waiting.
-async fn try_take(agent: &Arc<DeliveryAgent>, site: &Arc<ReadyQueue>) -> Option<MessageToSend> {
-    loop {
-        match site.try_next_work(agent.services.clock.now()) {
-            Some(ready) => {
-                let permit = std::future::ready(agent.bodies.try_acquire(ready.task.size_bytes));
-                if let Some(loaded) = load_message(agent, site, *ready, permit).await {
-                    return Some(loaded);
-                }
-            }
-            None => return None,
-        }
-    }
+/// Loads the message whose envelope is to be pipelined, if there is memory for it now.
+async fn load_ahead(agent: &Arc<DeliveryAgent>, site: &ReadyQueue, ready: ReadyTask) -> Option<MessageToSend> {
+    let permit = std::future::ready(agent.bodies.try_acquire(ready.task.size_bytes));
+    load_message(agent, site, ready, permit).await
 }
 
 /// Loads the message of a task. Returns `None` if the task was withdrawn, expired or held, its message cannot be read,
@@ -482,8 +468,8 @@ async fn load_message(
         agent.scheduler.park(&ready.task);
         return None;
     }
-    if let Some(resumes_at) = agent.queues.routes.suspended_until(ready.task.address.domain(), Some(site.route())) {
-        agent.queues.routes.defer_suspended(&ready.task, Some(site.route()), resumes_at);
+    if let Some(resumes_at) = agent.queues.routes.suspended_until(ready.task.address.domain(), Some(&site.route)) {
+        agent.queues.routes.defer_suspended(&ready.task, Some(&site.route), resumes_at);
         return None;
     }
     if Box::pin(agent.expire_if_lapsed(&ready)).await {
@@ -571,11 +557,10 @@ async fn handle_connect_error(
     mut connect_error: HostConnectError,
 ) {
     let now = agent.services.clock.now();
-    let diagnostic = connect_error.result.diagnostic();
     site.record_error(connect_error.result.error_text(), now);
     match classify_connect_failure(agent, &mut connect_error.result) {
         // Fewer connections may be all that the host requires: do not penalise the message.
-        Some(Backpressure::SlowDown) => site.reduce_rate(&diagnostic, now),
+        Some(pressure @ Backpressure::SlowDown) => apply_backpressure(agent, site, pressure, &connect_error.result),
         Some(pressure) => {
             apply_backpressure(agent, site, pressure, &connect_error.result);
             return agent.outcomes.record_outcome(&message.ready, &connect_error.result).await;
@@ -585,15 +570,15 @@ async fn handle_connect_error(
     if !connect_error.is_queue_unreachable {
         // Only replies of the host lower its connection count, not failures that we raise ourselves.
         if !matches!(connect_error.result.outcome, Outcome::Undeliverable(_)) {
-            site.reduce_connections(&diagnostic);
+            apply_backpressure(agent, site, Backpressure::FewerConnections, &connect_error.result);
         }
         return agent.outcomes.record_outcome(&message.ready, &connect_error.result).await;
     }
     match site.connect_failed(now) {
         ConnectFailure::AtConnectionLimit => requeue(agent, site, message),
         ConnectFailure::Failed => agent.outcomes.record_outcome(&message.ready, &connect_error.result).await,
-        ConnectFailure::Dead { until, waiting } => {
-            defer_all(agent, site, waiting, until);
+        ConnectFailure::Dead(deferred) => {
+            defer_all(agent, site, deferred);
             agent.queues.note_delay(message.ready.task.queue_name(), site);
             agent.outcomes.record_outcome(&message.ready, &connect_error.result).await;
         }
@@ -619,9 +604,9 @@ fn defer_if_account_held(agent: &DeliveryAgent, message: &MessageToSend) -> bool
 }
 
 /// Returns tasks of an unavailable destination to disk, untried, and notes the delay for DSNs.
-fn defer_all(agent: &DeliveryAgent, site: &ReadyQueue, waiting: Vec<ReadyTask>, until: Timestamp) {
-    let queues: HashSet<QueueName> = waiting.iter().map(|ready| ready.task.queue_name()).collect();
-    agent.scheduler.defer_all(waiting, until);
+fn defer_all(agent: &DeliveryAgent, site: &ReadyQueue, deferred: DeferredTasks) {
+    let queues: HashSet<QueueName> = deferred.tasks.iter().map(|ready| ready.task.queue_name()).collect();
+    agent.scheduler.defer_all(deferred.tasks, deferred.until);
     queues.into_iter().for_each(|queue| agent.queues.note_delay(queue, site));
 }
 
@@ -668,19 +653,11 @@ fn is_relaying_denied(outcome: &Outcome) -> bool {
 }
 
 fn apply_backpressure(agent: &DeliveryAgent, site: &ReadyQueue, pressure: Backpressure, result: &AttemptResult) {
-    let now = agent.services.clock.now();
-    match pressure {
-        Backpressure::Unchanged => {}
-        Backpressure::Answered => site.record_answer(),
-        Backpressure::Accepted => site.record_accepted(now),
-        Backpressure::FewerConnections => site.reduce_connections(&result.diagnostic()),
-        Backpressure::SlowDown => site.reduce_rate(&result.diagnostic(), now),
-        Backpressure::BackOff(backoff, reason) => {
-            tracing::warn!(site = %site.route().queue_name, because = reason, "destination suspended after its reply");
-            let (until, waiting) = site.back_off(backoff, reason, now);
-            defer_all(agent, site, waiting, until);
-        }
+    if let Backpressure::BackOff(_, reason) = &pressure {
+        tracing::warn!(site = %site.route.queue_name, because = reason, "destination suspended after its reply");
     }
+    let deferred = site.apply_backpressure(pressure, || result.diagnostic(), agent.services.clock.now());
+    deferred.into_iter().for_each(|deferred| defer_all(agent, site, deferred));
 }
 
 fn attempt_tls(tls: smtp::OutboundTls, policy: TlsPolicy) -> AttemptTls {

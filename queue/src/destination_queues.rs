@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use message::address::DomainName;
 use message::classify::mailbox_provider;
 use model::destination::PaceOverride;
@@ -11,7 +12,7 @@ use model::task::{QueueName, Task, TaskTlsRequirement};
 use crate::delay_tracker::DelayTracker;
 use crate::lookup_failures::LookupFailures;
 use crate::pacing::PaceLimits;
-use crate::ready_queue::{DeliveryObstacle, ReadyQueue, SiteStanding};
+use crate::ready_queue::{DeliveryObstacle, ReadyQueue, ReadyQueueStatus, SendLimits};
 use crate::route_table::RouteTable;
 use crate::routing::MailRoute;
 use crate::scheduler::Scheduler;
@@ -97,11 +98,9 @@ impl DestinationQueues {
         if sites.len() >= READY_QUEUES_MAX && sites.len().is_multiple_of(READY_QUEUES_MAX / 10) {
             sites.retain(|_, site| !site.is_idle(now));
         }
-        let paced = self.route_pace(route).per_node(self.services.leases.nodes());
-        let limits = paced.limits;
+        let limits = self.send_limits(pool, route, self.services.leases.nodes(), now);
         let site =
             Arc::new(ReadyQueue::new(Arc::clone(route), Arc::clone(&pool.source), tls, limits, self.limits.ready_max));
-        site.set_provider(pool.provider_limits(paced.provider), pool.queue_warm_up_budget(route, now));
         sites.insert(route.queue_name.clone(), Arc::clone(&site));
         site
     }
@@ -111,10 +110,18 @@ impl DestinationQueues {
         let (nodes, now) = (self.services.leases.nodes(), self.services.clock.now());
         for pool in self.pools.all() {
             for site in pool.ready_queues().iter().flat_map(HashMap::values) {
-                let paced = self.route_pace(site.route()).per_node(nodes);
-                site.set_limits(paced.limits);
-                site.set_provider(pool.provider_limits(paced.provider), pool.queue_warm_up_budget(site.route(), now));
+                site.set_limits(self.send_limits(pool, &site.route, nodes, now));
             }
+        }
+    }
+
+    /// Limits of a pool's ready queue of a route, on one of `nodes`.
+    fn send_limits(&self, pool: &SourcePool, route: &MailRoute, nodes: u32, now: Timestamp) -> SendLimits {
+        let pace = self.route_pace(route).per_node(nodes);
+        SendLimits {
+            pace: pace.limits,
+            provider: pool.provider_limits(pace.provider),
+            warm_up: pool.queue_warm_up_budget(route, now),
         }
     }
 
@@ -167,13 +174,13 @@ impl DestinationQueues {
 
     /// Status of all ready queues, the busiest first.
     #[must_use]
-    pub fn ready_queue_statuses(&self) -> Vec<SiteStanding> {
+    pub fn ready_queue_statuses(&self) -> Vec<ReadyQueueStatus> {
         let now = self.services.clock.now();
-        let of_pool = |pool: &Arc<SourcePool>| -> Vec<SiteStanding> {
+        let of_pool = |pool: &Arc<SourcePool>| -> Vec<ReadyQueueStatus> {
             pool.ready_queues().iter().flat_map(HashMap::values).map(|site| site.status(now)).collect()
         };
         let mut statuses: Vec<_> = self.pools.all().flat_map(of_pool).collect();
-        statuses.sort_by_key(|s| std::cmp::Reverse((s.ready, s.connections)));
+        statuses.sort_by_key(|s| std::cmp::Reverse((s.ready, s.connections.counted)));
         statuses
     }
 

@@ -87,6 +87,43 @@ pub enum Backoff {
     Fixed(Duration),
 }
 
+/// A backoff and the reply that caused it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackoffState {
+    /// Kind of the backoff.
+    pub kind: Backoff,
+    /// End of the backoff.
+    pub until: Timestamp,
+    /// Reply that caused it.
+    pub reason: String,
+}
+
+impl BackoffState {
+    /// Keeps the backoff that ends later.
+    pub(crate) fn keep_longer(longest: &mut Option<Self>, other: Self) {
+        if longest.as_ref().is_none_or(|longest| longest.until < other.until) {
+            *longest = Some(other);
+        }
+    }
+}
+
+/// Effect of a reply on the ready queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Backpressure {
+    /// No change; no reply was received.
+    Unchanged,
+    /// No change; the host responded.
+    Answered,
+    /// The host accepted a message: limits may grow again.
+    Accepted,
+    /// Reduce the number of connections.
+    FewerConnections,
+    /// Reduce connections and the message rate.
+    SlowDown,
+    /// Suspend delivery for a while, with the reason.
+    BackOff(Backoff, String),
+}
+
 /// Measures the recent message rate.
 #[derive(Debug, Clone, Copy, Default)]
 struct RateMeter {

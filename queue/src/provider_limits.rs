@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::pacing::{Backoff, Pace, PaceLimits};
-use crate::ready_queue::BackoffState;
+use crate::pacing::{Backoff, BackoffState, Pace, PaceLimits};
 
 /// Messages sent over a connection before it is released to a waiting ready queue.
 const MESSAGES_PER_TURN: u32 = 50;

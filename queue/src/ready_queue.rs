@@ -1,164 +1,109 @@
 //! Ready queue: the tasks of one set of MX hosts and one source pool, shared by all domains with these hosts.
 //!
+//! ```text
+//! WaitingTasks ─► SiteThrottle: may a message be sent now? ─► SiteConnections: by which connection?
+//! ```
+//!
 //! Tasks wait here in weighted-fair order until a connection takes them. The queue decides when another connection is
-//! opened and when one has to close; the connections run in [`crate::attempt`].
+//! opened and when one has to close; the connections run in [`crate::attempt`]. Tasks, throttle and connections are
+//! under one lock, because each decision needs all three.
 
-mod standing;
+mod dial_limiter;
+mod site_connections;
+mod site_throttle;
+mod status;
+mod waiting_tasks;
 
-use net::limit::body_budget::BufferedBody;
-use net::limit::resizable_semaphore::ResizableSemaphore;
-use parking_lot::{Mutex, MutexGuard};
-use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use model::id::AccountId;
 use model::task::{QueueName, Task, TaskClass, TaskTlsRequirement};
-use store::engine::Value;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-pub use self::standing::{SiteStanding, SlowedConnections};
-use crate::pacing::{Backoff, Pace, PaceLimits};
-use crate::provider_limits::{ProviderConnectionPermit, ProviderLimits};
+use self::dial_limiter::DialLimiter;
+use self::site_connections::SiteConnections;
+use self::site_throttle::SiteThrottle;
+use self::waiting_tasks::WaitingTasks;
+use crate::pacing::Backpressure;
+use crate::provider_limits::ProviderConnectionPermit;
 use crate::routing::MailRoute;
 use crate::source_pools::SourceAddresses;
-use crate::warm_up::WarmUpBudget;
-use crate::weighted_fair_queue::WeightedFairQueue;
 
-/// A task that is due.
-#[derive(Debug)]
-pub struct ReadyTask {
-    pub task: Task,
-    /// Row as read from disk; `None` for a fresh task, whose row equals its encoding.
-    pub row: Option<Value>,
-    /// The message, if it is in memory.
-    pub body: Option<Arc<BufferedBody>>,
-}
+pub use self::site_throttle::DeliveryObstacle;
+pub use self::status::{ConnectionUsage, ReadyQueueStatus, SlowedConnections, ThrottleStatus};
+pub use self::waiting_tasks::{IDLE_TIMEOUT, ReadyTask};
+
+pub(crate) use self::site_throttle::SendLimits;
 
 #[derive(Debug)]
 struct ReadyQueueState {
-    tasks: WeightedFairQueue<ReadyTask>,
-    pace: Pace,
-    /// Limits shared with the other ready queues of the provider.
-    provider: Option<Arc<ProviderLimits>>,
-    /// Warm-up budget of the source pool for the provider.
-    warm_up: Option<Arc<WarmUpBudget>>,
-    /// Connections that are open or being opened.
-    connections: u32,
-    /// Open connections.
-    established: u32,
-    /// True if the hosts answered promptly at the last dial.
-    is_responsive: bool,
-    /// Idle connections by number. Each is woken by one task and only once.
-    idle: Vec<(u64, Arc<Notify>)>,
-    next_waiter: u64,
-    /// Queues with due tasks on disk for which there was no capacity.
-    parked: HashSet<QueueName>,
-    /// Arrival times of the newest task and the one before.
-    arrivals: [Option<Timestamp>; 2],
-    /// Current or last backoff.
-    backoff: Option<BackoffState>,
-    /// Last error reply of the hosts, or last connection error.
-    last_error: Option<String>,
-    /// Time of `last_error`.
-    last_error_at: Timestamp,
-    /// Cause of a reduced number of connections, until it has recovered.
-    slowed: Option<SlowedConnections>,
-}
-
-/// A backoff and the reply that caused it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackoffState {
-    /// Kind of the backoff.
-    pub kind: Backoff,
-    /// End of the backoff.
-    pub until: Timestamp,
-    /// Reply that caused it.
-    pub reason: String,
-}
-
-/// Reason for sending nothing to a destination at present.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeliveryObstacle {
-    /// Reply of its hosts, or connection error.
-    pub reason: String,
-    /// End of the obstacle.
-    pub until: Timestamp,
-}
-
-impl BackoffState {
-    /// Keeps the backoff that ends later.
-    pub(crate) fn keep_longer(longest: &mut Option<Self>, other: Self) {
-        if longest.as_ref().is_none_or(|longest| longest.until < other.until) {
-            *longest = Some(other);
-        }
-    }
+    waiting: WaitingTasks,
+    throttle: SiteThrottle,
+    connections: SiteConnections,
 }
 
 impl ReadyQueueState {
-    /// Lowers the connection limit and records the cause.
-    fn reduce(&mut self, reason: &str, lower: impl FnOnce(&mut Pace)) {
-        let before = self.pace.connections_max();
-        lower(&mut self.pace);
-        if self.pace.connections_max() < before {
-            let from = self.slowed.as_ref().map_or(before, |slowed| slowed.from.max(before));
-            self.slowed = Some(SlowedConnections { from, reason: reason.to_owned() });
-        }
-    }
-
-    /// Cause of the reduced number of connections, while it is reduced.
-    fn slowed(&self) -> Option<SlowedConnections> {
-        self.slowed.clone().filter(|slowed| self.pace.connections_max() < slowed.from)
-    }
-
-    /// Time until which nothing may be sent, because of the queue or its provider; `None` if sending is allowed.
-    fn unavailable_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let provider_until = self.provider.as_ref().and_then(|provider| provider.backoff_until(now));
-        self.pace.unavailable_until(now).max(provider_until)
-    }
-
-    /// Time until which the warm-up allows no message.
-    fn warm_up_until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.warm_up.as_ref()?.exhausted_until(now).map(|(until, _)| until)
-    }
-
-    /// Current or last backoff, of the queue or its provider.
-    fn backoff_state(&self) -> Option<BackoffState> {
-        let mut resting = self.backoff.clone();
-        let provider_state = self.provider.as_ref().and_then(|provider| provider.backoff_state());
-        provider_state.into_iter().for_each(|provider_state| BackoffState::keep_longer(&mut resting, provider_state));
-        resting
-    }
-
-    /// Takes a task with the right to send one message by the limits of the queue, the provider and the warm-up. If a
-    /// limit is reached, returns the time to try again.
+    /// Takes a task with the right to send one message. If a limit is reached, returns the time to try again.
     fn try_take(&mut self, now: Timestamp) -> Result<Option<ReadyTask>, Timestamp> {
-        // During a warm-up expiring tasks have priority.
-        let is_urgent = self.tasks.has(TaskClass::Expiring);
-        let warms_up_until = self.warm_up.as_ref().and_then(|budget| budget.closed_until(is_urgent, now));
-        if let Some(until) = self.rate_until(now).max(warms_up_until) {
-            return Err(until);
+        let has_expiring = self.waiting.tasks.has(TaskClass::Expiring);
+        let is_expiring_only = self.throttle.try_acquire(has_expiring, now)?;
+        let tasks = &mut self.waiting.tasks;
+        Ok(if is_expiring_only { tasks.pop_class(TaskClass::Expiring) } else { tasks.pop() })
+    }
+
+    /// Takes a task that may be sent now, for a connection that is sending a message and stays open either way. The task
+    /// would wait behind that message, so it is left to other connections while there may be more of them.
+    fn try_take_ahead(&mut self, now: Timestamp) -> Option<ReadyTask> {
+        let (counted, connections_max) = (self.connections.counted, self.throttle.pace.connections_max());
+        let free_connections = connections_max.saturating_sub(counted) as usize;
+        if counted > connections_max
+            || self.waiting.tasks.len() <= free_connections
+            || self.throttle.unavailable_until(now).is_some()
+        {
+            return None;
         }
-        self.pace.try_acquire(now)?;
-        self.provider.as_ref().map_or(Ok(()), |provider| provider.try_acquire_message(now))?;
-        let Some(budget) = &self.warm_up else { return Ok(self.tasks.pop()) };
-        let is_urgent_only = budget.try_take(now)?;
-        Ok(if is_urgent && is_urgent_only { self.tasks.pop_class(TaskClass::Expiring) } else { self.tasks.pop() })
+        self.try_take(now).ok().flatten()
+    }
+
+    /// Returns the connection that is to take a waiting task beside the busy ones. A new one is counted.
+    fn wanted_connection(&mut self) -> WantedConnection {
+        if self.waiting.tasks.is_empty() {
+            return WantedConnection::None;
+        }
+        if let Some(wake) = self.connections.take_idle() {
+            return WantedConnection::Idle(wake);
+        }
+        match self.connections.try_count(self.throttle.pace.connections_max()) {
+            true => WantedConnection::New,
+            false => WantedConnection::None,
+        }
     }
 
     /// Time until which no further task may be enqueued behind others.
     fn closed_until(&self, has_deadline: bool, now: Timestamp) -> Option<Timestamp> {
-        // Tasks may wait for days for a warm-up: leave them on disk, from where they are routed again when they are
-        // due. Tasks with a deadline stay in memory, to be ready when a message is allowed.
-        let warms_up_until = self.warm_up_until(now).filter(|_| !has_deadline);
-        self.unavailable_until(now).max(warms_up_until).filter(|_| !self.tasks.is_empty())
+        self.throttle.closed_until(has_deadline, now).filter(|_| !self.waiting.tasks.is_empty())
     }
+}
 
-    /// Time until which the rate of the queue or its provider allows no message.
-    fn rate_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let provider_until = self.provider.as_ref().and_then(|provider| provider.rate_until(now));
-        self.pace.rate_until(now).max(provider_until)
+/// A connection that is wanted for waiting tasks.
+enum WantedConnection {
+    None,
+    /// An idle connection, to be woken.
+    Idle(Arc<Notify>),
+    New,
+}
+
+impl WantedConnection {
+    /// Wakes an idle connection. Call it after the lock is released.
+    fn decide(self) -> ConnectDecision {
+        match self {
+            Self::New => return ConnectDecision::Connect,
+            Self::Idle(wake) => wake.notify_one(),
+            Self::None => {}
+        }
+        ConnectDecision::Nothing
     }
 }
 
@@ -181,6 +126,14 @@ pub enum ConnectDecision {
     Connect,
 }
 
+/// Tasks that were waiting when their destination became unavailable. The caller returns them to disk.
+#[derive(Debug)]
+pub struct DeferredTasks {
+    /// Time of the next attempt.
+    pub until: Timestamp,
+    pub tasks: Vec<ReadyTask>,
+}
+
 /// Result of a failed dial.
 #[derive(Debug)]
 pub enum ConnectFailure {
@@ -188,13 +141,8 @@ pub enum ConnectFailure {
     AtConnectionLimit,
     /// The site may be unreachable.
     Failed,
-    /// The site is unreachable: its tasks are deferred.
-    Dead {
-        /// Time of the next probe.
-        until: Timestamp,
-        /// Tasks that waited in the queue.
-        waiting: Vec<ReadyTask>,
-    },
+    /// The site is unreachable: its tasks are deferred until the next probe.
+    Dead(DeferredTasks),
 }
 
 /// Next action of a connection.
@@ -203,84 +151,58 @@ pub enum NextWork {
     Deliver(Box<ReadyTask>),
     /// Wait until this time for the rate limit, the backoff or the next probe.
     Wait(Timestamp),
+    /// No task is waiting, and the next may arrive soon.
+    Idle,
     /// No task is waiting.
     Empty,
     /// Close the connection, which is counted out already: the limit was lowered.
     Close,
 }
 
+/// Work of a connection behind the message that it is about to send.
+#[derive(Debug)]
+pub struct WorkAhead {
+    /// Decision about another connection for tasks that would wait behind the message.
+    pub connect: ConnectDecision,
+    /// The next message of the connection.
+    pub next: Option<Box<ReadyTask>>,
+    /// The connection closes after the message.
+    pub is_last: bool,
+}
+
 /// Ready queue of one route, source pool and TLS requirement.
 #[derive(Debug)]
 pub struct ReadyQueue {
-    route: Arc<MailRoute>,
-    source: Arc<SourceAddresses>,
-    tls: TaskTlsRequirement,
+    pub route: Arc<MailRoute>,
+    /// Addresses from which the queue's mail is sent.
+    pub source: Arc<SourceAddresses>,
+    /// TLS requirement of the queue's tasks.
+    pub tls: TaskTlsRequirement,
     state: Mutex<ReadyQueueState>,
+    pub(crate) dials: DialLimiter,
     retry_requested: Notify,
-    /// Permit to dial hosts that have not answered yet: one at a time where a provider's connections are shared.
-    dial_permits: Arc<ResizableSemaphore>,
-    first_answer: Notify,
-    ready_max: usize,
 }
 
 impl ReadyQueue {
-    /// Creates an empty ready queue.
+    /// Creates an empty ready queue for at most `ready_max` tasks.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         route: Arc<MailRoute>,
         source: Arc<SourceAddresses>,
         tls: TaskTlsRequirement,
-        limits: PaceLimits,
+        limits: SendLimits,
         ready_max: usize,
     ) -> Self {
         let state = ReadyQueueState {
-            tasks: WeightedFairQueue::default(),
-            pace: Pace::new(limits),
-            provider: None,
-            warm_up: None,
-            connections: 0,
-            established: 0,
-            is_responsive: false,
-            idle: Vec::new(),
-            next_waiter: 0,
-            parked: HashSet::new(),
-            arrivals: [None; 2],
-            backoff: None,
-            last_error: None,
-            last_error_at: Timestamp::UNIX_EPOCH,
-            slowed: None,
+            waiting: WaitingTasks::new(ready_max),
+            throttle: SiteThrottle::new(limits),
+            connections: SiteConnections::default(),
         };
-        Self {
-            route,
-            source,
-            tls,
-            state: Mutex::new(state),
-            retry_requested: Notify::new(),
-            dial_permits: Arc::new(ResizableSemaphore::new(1)),
-            first_answer: Notify::new(),
-            ready_max,
-        }
+        Self { route, source, tls, state: Mutex::new(state), dials: DialLimiter::new(), retry_requested: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, ReadyQueueState> {
         self.state.lock()
-    }
-
-    #[must_use]
-    pub fn route(&self) -> &Arc<MailRoute> {
-        &self.route
-    }
-
-    /// Addresses from which the queue's mail is sent.
-    #[must_use]
-    pub fn source(&self) -> &SourceAddresses {
-        &self.source
-    }
-
-    /// TLS requirement of the queue's tasks.
-    #[must_use]
-    pub fn tls(&self) -> TaskTlsRequirement {
-        self.tls
     }
 
     /// Enqueues a task if its class has capacity and sending is allowed. An unavailable queue accepts one task as a
@@ -291,69 +213,35 @@ impl ReadyQueue {
         if let Some(until) = state.closed_until(ready.task.has_deadline, now) {
             return EnqueueOutcome::Unavailable(Box::new(ready), until);
         }
-        if self.class_capacity(&state, ready.task.class, free) == 0 {
+        if state.waiting.class_capacity(ready.task.class, free) == 0 {
             return EnqueueOutcome::Full(Box::new(ready));
         }
-        state.tasks.push(ready.task.class, ready.task.account, ready);
-        state.arrivals = [Some(now), state.arrivals[0]];
-        EnqueueOutcome::Enqueued(self.connect_decision(state))
-    }
-
-    /// True if keeping a connection open is worthwhile: tasks are waiting, or the last two tasks arrived within
-    /// `interval` of each other and of now.
-    #[must_use]
-    pub fn expects_more(&self, now: Timestamp, interval: Duration) -> bool {
-        let state = self.lock();
-        let is_close = |later_at: Timestamp, earlier_at: Timestamp| {
-            !Duration::try_from(later_at.duration_since(earlier_at)).is_ok_and(|wait| wait > interval)
-        };
-        match state.arrivals {
-            _ if !state.tasks.is_empty() => true,
-            [Some(last), Some(before)] => is_close(now, last) && is_close(last, before),
-            _ => false,
-        }
+        state.waiting.push(ready, now);
+        let wanted = state.wanted_connection();
+        drop(state);
+        EnqueueOutcome::Enqueued(wanted.decide())
     }
 
     /// Puts a task that was taken and not attempted back to the front.
     pub fn requeue(&self, ready: ReadyTask) -> ConnectDecision {
         let mut state = self.lock();
-        state.tasks.push_front(ready.task.class, ready.task.account, ready);
-        self.connect_decision(state)
-    }
-
-    /// Decides whether another connection is wanted now, and counts it.
-    pub fn connect_if_wanted(&self) -> ConnectDecision {
-        self.connect_decision(self.lock())
-    }
-
-    fn connect_decision(&self, mut state: MutexGuard<'_, ReadyQueueState>) -> ConnectDecision {
-        if state.tasks.is_empty() {
-            return ConnectDecision::Nothing;
-        }
-        if let Some((_, connection)) = state.idle.pop() {
-            drop(state);
-            connection.notify_one();
-            return ConnectDecision::Nothing;
-        }
-        if state.connections < state.pace.connections_max() {
-            state.connections += 1;
-            return ConnectDecision::Connect;
-        }
-        ConnectDecision::Nothing
+        state.waiting.push_front(ready);
+        let wanted = state.wanted_connection();
+        drop(state);
+        wanted.decide()
     }
 
     /// Returns the next action of a connection.
     pub fn next_work(&self, now: Timestamp) -> NextWork {
         let mut state = self.lock();
-        if state.connections > state.pace.connections_max() {
-            // Count the closing connection here, so that only the surplus connections close.
-            state.connections -= 1;
+        let connections_max = state.throttle.pace.connections_max();
+        if state.connections.try_uncount(connections_max) {
             return NextWork::Close;
         }
-        if state.tasks.is_empty() {
-            return NextWork::Empty;
+        if state.waiting.tasks.is_empty() {
+            return if state.waiting.expects_more(now) { NextWork::Idle } else { NextWork::Empty };
         }
-        if let Some(until) = state.unavailable_until(now) {
+        if let Some(until) = state.throttle.unavailable_until(now) {
             return NextWork::Wait(until);
         }
         match state.try_take(now) {
@@ -363,17 +251,16 @@ impl ReadyQueue {
         }
     }
 
-    /// Takes a task that may be sent now, for a connection that stays open either way.
-    pub fn try_next_work(&self, now: Timestamp) -> Option<Box<ReadyTask>> {
+    /// Plans the work of a connection that is about to send its message number `sent`, which may be its last by the
+    /// caller's decision. It is also the last one if the connection's limit is reached, or no further task is expected.
+    pub fn work_ahead(&self, sent: u32, is_last: bool, now: Timestamp) -> WorkAhead {
         let mut state = self.lock();
-        let free = state.connections <= state.pace.connections_max() && state.unavailable_until(now).is_none();
-        // The task would wait behind this connection's current message, so leave it while another connection could take
-        // it.
-        let free_connections = state.pace.connections_max().saturating_sub(state.connections) as usize;
-        if !free || state.tasks.len() <= free_connections {
-            return None;
-        }
-        state.try_take(now).ok().flatten().map(Box::new)
+        let wanted = state.wanted_connection();
+        let is_last = is_last || sent >= state.throttle.pace.messages_per_connection();
+        let next = if is_last { None } else { state.try_take_ahead(now).map(Box::new) };
+        let is_last = is_last || next.is_none() && !state.waiting.expects_more(now);
+        drop(state);
+        WorkAhead { connect: wanted.decide(), next, is_last }
     }
 
     /// Waits until a task may have arrived.
@@ -381,19 +268,16 @@ impl ReadyQueue {
         let notify = Arc::new(Notify::new());
         let number = {
             let mut state = self.lock();
-            if !state.tasks.is_empty() {
+            if !state.waiting.tasks.is_empty() {
                 return;
             }
-            state.next_waiter += 1;
-            let number = state.next_waiter;
-            state.idle.push((number, Arc::clone(&notify)));
-            number
+            state.connections.add_idle(Arc::clone(&notify))
         };
         /// Removes a finished or cancelled wait from the list.
         struct WaiterGuard<'a>(&'a ReadyQueue, u64);
         impl Drop for WaiterGuard<'_> {
             fn drop(&mut self) {
-                self.0.lock().idle.retain(|(number, _)| *number != self.1);
+                self.0.lock().connections.remove_idle(self.1);
             }
         }
         let _wait = WaiterGuard(self, number);
@@ -402,97 +286,63 @@ impl ReadyQueue {
 
     /// Counts a connection as open.
     pub fn connection_opened(&self) {
-        self.lock().established += 1;
-    }
-
-    /// Records whether the hosts answered promptly when dialled.
-    pub(crate) fn record_dial(&self, answers: bool) {
-        let answered_before = std::mem::replace(&mut self.lock().is_responsive, answers);
-        if answers && !answered_before {
-            self.first_answer.notify_waiters();
-        }
+        self.lock().connections.open += 1;
     }
 
     /// Counts an open connection as closed or closing.
     pub fn connection_closed(&self) {
         let mut state = self.lock();
-        state.established = state.established.saturating_sub(1);
+        state.connections.open = state.connections.open.saturating_sub(1);
     }
 
     /// Counts out a connection that ended. Another one may be wanted instead, unless the server is stopping.
     pub fn connection_ended(&self, stopping: bool) -> ConnectDecision {
         let mut state = self.lock();
-        state.connections = state.connections.saturating_sub(1);
-        if stopping { ConnectDecision::Nothing } else { self.connect_decision(state) }
-    }
-
-    /// Records an accepted message.
-    pub fn record_accepted(&self, now: Timestamp) {
-        let mut state = self.lock();
-        state.pace.record_accepted(now);
-        state.slowed = state.slowed();
-        if let Some(provider) = &state.provider {
-            provider.record_accepted(now);
+        state.connections.uncount();
+        if stopping {
+            return ConnectDecision::Nothing;
         }
+        let wanted = state.wanted_connection();
+        drop(state);
+        wanted.decide()
     }
 
-    /// Records a response of the hosts, positive or negative.
-    pub fn record_answer(&self) {
-        self.lock().pace.record_answer();
-    }
-
-    /// Halves the number of connections because of a reply or error.
-    pub fn reduce_connections(&self, reason: &str) {
-        self.lock().reduce(reason, Pace::reduce_connections);
-    }
-
-    /// Reduces connections and message rate because of a reply.
-    pub fn reduce_rate(&self, reason: &str, now: Timestamp) {
-        self.lock().reduce(reason, |pace| pace.reduce_rate(now));
-    }
-
-    /// Starts a backoff. Returns its end, and the waiting tasks, which the caller returns to disk.
-    pub fn back_off(&self, backoff: Backoff, reason: String, now: Timestamp) -> (Timestamp, Vec<ReadyTask>) {
+    /// Applies the effect of a reply, whose diagnostic text becomes the cause. A backoff removes the waiting tasks.
+    pub fn apply_backpressure(
+        &self,
+        pressure: Backpressure,
+        diagnostic: impl FnOnce() -> String,
+        now: Timestamp,
+    ) -> Option<DeferredTasks> {
+        if pressure == Backpressure::Unchanged {
+            return None;
+        }
         let mut state = self.lock();
-        let provider_until = state.provider.as_ref().map(|provider| provider.back_off(backoff, &reason, now));
-        let mut until = now;
-        state.reduce(&reason, |pace| until = pace.back_off(backoff, now));
-        let until = Some(until).max(provider_until).unwrap_or(now);
-        BackoffState::keep_longer(&mut state.backoff, BackoffState { kind: backoff, until, reason });
-        (until, std::iter::from_fn(|| state.tasks.pop()).collect())
+        let until = state.throttle.apply(pressure, diagnostic, now)?;
+        Some(DeferredTasks { until, tasks: state.waiting.take_all() })
     }
 
     /// Time until which nothing may be sent; `None` if sending is allowed.
     #[must_use]
     pub fn unavailable_until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.lock().unavailable_until(now)
+        self.lock().throttle.unavailable_until(now)
     }
 
     /// Returns the cause and end of a backoff or unreachability, if there is one.
     #[must_use]
     pub fn delivery_obstacle(&self, now: Timestamp) -> Option<DeliveryObstacle> {
-        let state = self.lock();
-        let until = state.unavailable_until(now)?;
-        let resting = state.backoff_state().filter(|resting| resting.until > now);
-        let text = match (resting, &state.last_error) {
-            (Some(BackoffState { reason, .. }), _) => reason,
-            (None, Some(error)) => error.clone(),
-            (None, None) => "the mail hosts are unreachable".to_owned(),
-        };
-        Some(DeliveryObstacle { reason: text, until })
+        self.lock().throttle.obstacle(now)
     }
 
     /// Records an error reply of the hosts, or a connection error.
     pub fn record_error(&self, error: String, now: Timestamp) {
-        let mut state = self.lock();
-        (state.last_error, state.last_error_at) = (Some(error), now);
+        self.lock().throttle.last_error = Some((error, now));
     }
 
     /// Returns the last error reply or connection error, and its time.
     #[must_use]
     pub fn last_error(&self) -> Option<(String, Timestamp)> {
-        let state = self.lock();
-        Some((state.last_error.clone()?, state.last_error_at))
+        self.lock().throttle.last_error.clone()
     }
 
     /// Records a failed dial. While connections are open it lowers the connection limit. With none open it counts
@@ -500,40 +350,29 @@ impl ReadyQueue {
     /// probe.
     pub fn connect_failed(&self, now: Timestamp) -> ConnectFailure {
         let mut state = self.lock();
-        let reason = state.last_error.clone().unwrap_or_default();
-        if state.established > 0 {
-            state.reduce(&reason, Pace::reduce_connections);
+        if state.connections.open > 0 {
+            state.throttle.record_connection_limit();
             return ConnectFailure::AtConnectionLimit;
         }
-        let mut is_dead = false;
-        state.reduce(&reason, |pace| is_dead = pace.record_unreachable(now));
-        if !is_dead {
-            return ConnectFailure::Failed;
+        match state.throttle.record_unreachable(now) {
+            Some(until) => ConnectFailure::Dead(DeferredTasks { until, tasks: state.waiting.take_all() }),
+            None => ConnectFailure::Failed,
         }
-        let until = state.pace.dead_until().unwrap_or(now);
-        ConnectFailure::Dead { until, waiting: std::iter::from_fn(|| state.tasks.pop()).collect() }
     }
 
     /// Changes the limits; the measured pace stays.
-    pub fn set_limits(&self, limits: PaceLimits) {
-        self.lock().pace.set_limits(limits);
-    }
-
-    /// Sets the provider's shared limits and the warm-up budget.
-    pub(crate) fn set_provider(&self, provider: Option<Arc<ProviderLimits>>, warm_up: Option<Arc<WarmUpBudget>>) {
-        let mut state = self.lock();
-        (state.provider, state.warm_up) = (provider, warm_up);
+    pub(crate) fn set_limits(&self, limits: SendLimits) {
+        self.lock().throttle.set_limits(limits);
     }
 
     /// Number of waiting tasks.
     pub(crate) fn ready_count(&self) -> usize {
-        self.lock().tasks.len()
+        self.lock().waiting.tasks.len()
     }
 
     /// Removes and returns all waiting tasks.
     pub(crate) fn drain(&self) -> Vec<ReadyTask> {
-        let mut state = self.lock();
-        std::iter::from_fn(|| state.tasks.pop()).collect()
+        self.lock().waiting.take_all()
     }
 
     /// Wakes connections that wait for the pace, after it was changed.
@@ -543,42 +382,17 @@ impl ReadyQueue {
 
     /// Waits for a provider permit to open a connection.
     pub(crate) async fn acquire_provider_permit(&self) -> ProviderConnectionPermit {
-        loop {
-            let first_answer = self.first_answer.notified();
-            let (provider, answers) = {
-                let state = self.lock();
-                (state.provider.clone(), state.is_responsive)
-            };
-            let Some(provider) = provider else { return ProviderConnectionPermit::UNLIMITED };
-            if answers {
-                let share = provider.acquire().await;
-                // The hosts may have stopped answering meanwhile.
-                if self.lock().is_responsive {
-                    return share;
-                }
-                continue;
-            }
-            tokio::select! {
-                share = provider.acquire_for_dial(&self.dial_permits) => return share,
-                () = first_answer => {}
-            }
-        }
+        self.dials.acquire(|| self.lock().throttle.provider.clone()).await
     }
 
     /// True if other ready queues of the provider wait for a connection permit.
     pub(crate) fn provider_has_waiters(&self) -> bool {
-        self.lock().provider.as_ref().is_some_and(|provider| provider.has_waiters())
+        self.lock().throttle.provider.as_ref().is_some_and(|provider| provider.has_waiters())
     }
 
     /// Ends backoff and unreachability by the operator's command.
     pub fn retry_now(&self) {
-        let mut state = self.lock();
-        state.pace.reset_unavailable();
-        state.backoff = None;
-        if let Some(provider) = &state.provider {
-            provider.reset_unavailable();
-        }
-        drop(state);
+        self.lock().throttle.reset_unavailable();
         self.retry_requested.notify_waiters();
     }
 
@@ -588,106 +402,70 @@ impl ReadyQueue {
         self.retry_requested.notified()
     }
 
-    /// Messages after which a connection is closed.
-    #[must_use]
-    pub fn messages_per_connection(&self) -> u32 {
-        self.lock().pace.messages_per_connection()
-    }
-
     /// Number of tasks of a class that may be loaded from disk, so that all of them fit after each has taken one of the
     /// `free` places. `Err` is the time until which nothing may be sent. Zero means to wait for capacity
     /// ([`Self::park`]).
     pub fn load_capacity(&self, class: TaskClass, now: Timestamp, free: usize) -> Result<usize, Timestamp> {
         let state = self.lock();
-        match state.unavailable_until(now).max(state.closed_until(class == TaskClass::Expiring, now)) {
+        let closed_until = state.closed_until(class == TaskClass::Expiring, now);
+        match state.throttle.unavailable_until(now).max(closed_until) {
             Some(until) => Err(until),
-            None => {
-                let (waiting, capacity) = (state.tasks.len(), self.class_capacity(&state, class, usize::MAX));
-                let fair = free.saturating_sub(waiting) / 2;
-                Ok(capacity.min(fair).max(usize::from(waiting == 0)))
-            }
+            None => Ok(state.waiting.load_capacity(class, free)),
         }
-    }
-
-    /// Number of tasks of a class that may still be enqueued. Lower classes may fill only a part, so that higher ones
-    /// always find capacity.
-    fn class_capacity(&self, state: &ReadyQueueState, class: TaskClass, free: usize) -> usize {
-        let share = match class {
-            TaskClass::Expiring | TaskClass::Transactional => self.ready_max,
-            TaskClass::Product => self.ready_max / 2,
-            TaskClass::Newsletter => self.ready_max / 4,
-        };
-        share.min(free).max(1).saturating_sub(state.tasks.len())
     }
 
     /// Remembers a queue for which there was no capacity.
     pub fn park(&self, queue: QueueName) {
-        self.lock().parked.insert(queue);
+        self.lock().waiting.park(queue);
     }
 
-    /// Takes some parked queues, higher classes first, once the queue is at most an eighth full. The others follow as
-    /// more messages are sent.
+    /// Takes some parked queues, higher classes first, once the queue is at most an eighth full.
     pub fn take_parked(&self) -> Vec<QueueName> {
-        const AT_ONCE: usize = 16;
-        let mut state = self.lock();
-        if state.parked.is_empty() || state.tasks.len() > self.ready_max / 8 {
-            return Vec::new();
-        }
-        let mut chosen: Vec<QueueName> = state.parked.iter().take(AT_ONCE * 4).cloned().collect();
-        chosen.sort_by_key(|queue| queue.class);
-        chosen.truncate(AT_ONCE);
-        for queue in &chosen {
-            state.parked.remove(queue);
-        }
-        chosen
+        self.lock().waiting.take_parked()
     }
 
     /// True if the queue is empty, without connections and not in backoff, so that it can be dropped.
     #[must_use]
     pub fn is_idle(&self, now: Timestamp) -> bool {
-        let state = self.lock();
-        let is_in_backoff = state.pace.backoff_until().is_some_and(|until| until > now);
-        state.connections == 0 && state.tasks.is_empty() && state.parked.is_empty() && !is_in_backoff
+        let ReadyQueueState { waiting, throttle, connections } = &*self.lock();
+        let is_in_backoff = throttle.pace.backoff_until().is_some_and(|until| until > now);
+        connections.counted == 0 && waiting.tasks.is_empty() && waiting.parked_count() == 0 && !is_in_backoff
     }
 
     /// Removes a task; false if it is not in the queue.
     pub fn remove(&self, task: &Task) -> bool {
-        self.lock().tasks.remove(task.class, task.account, |ready| ready.task.id == task.id)
+        self.lock().waiting.tasks.remove(task.class, task.account, |ready| ready.task.id == task.id)
     }
 
     /// Removes and returns all tasks of an account.
     pub(crate) fn remove_account(&self, account: AccountId) -> Vec<ReadyTask> {
-        self.lock().tasks.remove_all(account)
+        self.lock().waiting.tasks.remove_all(account)
     }
 
     /// Number of tasks ahead of a waiting task.
     #[must_use]
     pub fn position(&self, task: &Task) -> Option<usize> {
-        let state = self.lock();
-        state.tasks.position(task.class, task.account, |ready| ready.task.id == task.id)
+        self.lock().waiting.tasks.position(task.class, task.account, |ready| ready.task.id == task.id)
     }
 
     /// Returns a snapshot for the operator.
     #[must_use]
-    pub fn status(&self, now: Timestamp) -> SiteStanding {
-        let state = self.lock();
-        SiteStanding {
+    pub fn status(&self, now: Timestamp) -> ReadyQueueStatus {
+        let ReadyQueueState { waiting, throttle, connections } = &*self.lock();
+        let is_responsive = self.dials.is_responsive();
+        ReadyQueueStatus {
             name: self.route.queue_name.clone(),
             pool: self.source.pool.clone(),
-            ready: state.tasks.len(),
-            connections: state.connections,
-            open: state.established,
-            connections_max: state.pace.connections_max(),
-            dead_until: state.pace.dead_until(),
-            resting: state.backoff_state(),
-            last_error: state.last_error.clone(),
-            slowed: state.slowed(),
-            is_unreachable: state.established == 0 && state.pace.has_failed(),
-            messages_per_second: state.pace.messages_per_second(),
-            rate_until: state.rate_until(now),
-            warm_up: state.warm_up.as_ref().and_then(|budget| budget.exhausted_until(now)),
-            provider_busy: state.provider.as_ref().and_then(|provider| provider.saturated_at(state.is_responsive)),
-            parked: state.parked.len(),
+            ready: waiting.tasks.len(),
+            parked: waiting.parked_count(),
+            connections: ConnectionUsage {
+                counted: connections.counted,
+                open: connections.open,
+                max: throttle.pace.connections_max(),
+                slowed: throttle.slowed(),
+                provider_busy: throttle.provider.as_ref().and_then(|provider| provider.saturated_at(is_responsive)),
+            },
+            throttle: throttle.status(connections.open > 0, now),
         }
     }
 }
@@ -696,6 +474,7 @@ impl ReadyQueue {
 mod tests {
     use super::*;
     use crate::outcome::tests::task;
+    use crate::pacing::PaceLimits;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -713,7 +492,7 @@ mod tests {
                 Arc::new(to.into()),
                 Arc::default(),
                 TaskTlsRequirement::Opportunistic,
-                PaceLimits::default(),
+                SendLimits::default(),
                 ready_max,
             );
             let mut free: usize = free;
@@ -735,21 +514,48 @@ mod tests {
             Arc::new(to.into()),
             Arc::default(),
             TaskTlsRequirement::Opportunistic,
-            PaceLimits::default(),
+            SendLimits::default(),
             10,
         );
-        let interval = Duration::from_secs(3);
         let arrives = |second| {
             assert!(matches!(site.enqueue(ready(), at(second), 10), EnqueueOutcome::Enqueued(_)));
-            assert!(site.expects_more(at(second), interval), "a task is waiting");
             assert!(matches!(site.next_work(at(second)), NextWork::Deliver(_)));
         };
+        let expects_more = |second| match site.next_work(at(second)) {
+            NextWork::Idle => true,
+            NextWork::Empty => false,
+            other => panic!("{other:?}"),
+        };
         arrives(10);
-        assert!(!site.expects_more(at(10), interval), "a single task");
+        assert!(!expects_more(10), "a single task");
         arrives(20);
-        assert!(!site.expects_more(at(20), interval), "the previous task was too long ago");
+        assert!(!expects_more(20), "the previous task was too long ago");
         arrives(22);
-        assert!(site.expects_more(at(22), interval) && site.expects_more(at(25), interval));
-        assert!(!site.expects_more(at(26), interval), "the last task was too long ago");
+        assert!(expects_more(22) && expects_more(25));
+        assert!(!expects_more(26), "the last task was too long ago");
+    }
+
+    #[test]
+    fn a_task_is_taken_ahead_if_no_other_connection_can_take_it() {
+        let to = crate::routing::NextHop::Hosts { hosts: Vec::new(), port: 25 };
+        let pace = PaceLimits {
+            connections_start: 1,
+            connections_max: 1,
+            messages_per_connection: 3,
+            ..PaceLimits::default()
+        };
+        let limits = SendLimits { pace, ..SendLimits::default() };
+        let site = ReadyQueue::new(Arc::new(to.into()), Arc::default(), TaskTlsRequirement::Opportunistic, limits, 10);
+        let enqueue = || site.enqueue(ready(), at(1), 10);
+        assert!(matches!(enqueue(), EnqueueOutcome::Enqueued(ConnectDecision::Connect)));
+        assert!(matches!(site.next_work(at(1)), NextWork::Deliver(_)));
+        let alone = site.work_ahead(1, false, at(1));
+        assert!(alone.next.is_none() && alone.is_last, "no further task is expected");
+        assert!(matches!(enqueue(), EnqueueOutcome::Enqueued(ConnectDecision::Nothing)));
+        let followed = site.work_ahead(2, false, at(1));
+        assert!(followed.next.is_some() && !followed.is_last && followed.connect == ConnectDecision::Nothing);
+        assert!(matches!(enqueue(), EnqueueOutcome::Enqueued(ConnectDecision::Nothing)));
+        let last = site.work_ahead(3, false, at(1));
+        assert!(last.next.is_none() && last.is_last, "the connection's limit is reached");
     }
 }

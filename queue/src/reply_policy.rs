@@ -13,24 +13,7 @@ use message::outcome::AttemptPhase;
 use message::reply::{Severity, SmtpReply};
 
 use crate::client::smtp::{self, TransactionVerdict};
-use crate::pacing::Backoff;
-
-/// Effect of a reply on the ready queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Backpressure {
-    /// No change; no reply was received.
-    Unchanged,
-    /// No change; the host responded.
-    Answered,
-    /// The host accepted a message: limits may grow again.
-    Accepted,
-    /// Reduce the number of connections.
-    FewerConnections,
-    /// Reduce connections and the message rate.
-    SlowDown,
-    /// Suspend delivery for a while, with the reason.
-    BackOff(Backoff, String),
-}
+use crate::pacing::{Backoff, Backpressure};
 
 /// Result of classifying a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,6 +22,7 @@ use flate2::write::GzEncoder;
 use futures_util::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use message::address::{Address, DomainName};
+use message::header::SubmittedMessage;
 use message::tls_report::write::{MEDIA_TYPE, OutgoingTlsReport};
 use message::tls_report::{self, Day, ReportDestination};
 use model::domain::DomainState;
@@ -355,7 +356,7 @@ fn tls_report_draft(from: &Address, to: &Address, message: Vec<u8>) -> Draft {
         from: Some(from.clone().into()),
         envelope: SubmissionEnvelope { tls_optional: true, ..SubmissionEnvelope::default() },
         recipients: vec![recipient],
-        content: DraftContent::Raw { message: message.into(), received: String::new() },
+        content: DraftContent::Raw { message: SubmittedMessage::new(message), received: String::new() },
         tags: Vec::new(),
         category: Category::Transactional,
         options: SendOptions::default(),

@@ -52,21 +52,27 @@ pub struct SessionLimits {
     pub sessions_per_address_max: usize,
     /// Connections per minute from one address (one /64 for IPv6); loopback is exempt.
     pub connections_per_minute_max: u32,
+    pub timeouts: SessionTimeouts,
+}
+
+/// The timeouts of one listener's sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionTimeouts {
     /// Delay of the greeting. A client that sends before it is not a mail client (RFC 5321 4.3.1).
     pub greet_delay: Duration,
     /// Timeout for the next command (RFC 5321 4.5.3.2.7: at least 5 minutes).
-    pub command_timeout: Duration,
+    pub command: Duration,
     /// Timeout since the last accepted message or the session's start, whatever commands are sent meanwhile.
-    pub message_timeout: Duration,
+    pub message: Duration,
     /// Timeout for the login of a submission session, since it occupies a scarce session slot.
-    pub login_timeout: Duration,
+    pub login: Duration,
     /// Timeout for a pause in content (RFC 5321 4.5.3.2.5 and .6: senders wait 3 and 10 minutes).
-    pub content_timeout: Duration,
-    /// Content slower than this is aborted, averaged over the message once [`Self::content_timeout`] has passed.
+    pub content: Duration,
+    /// Content slower than this is aborted, averaged over the message once [`Self::content`] has passed.
     pub content_bytes_per_s_min: u64,
-    pub handshake_timeout: Duration,
+    pub handshake: Duration,
     /// How long a transaction in progress may continue after a shutdown began.
-    pub drain_timeout: Duration,
+    pub drain: Duration,
 }
 
 impl Default for SessionLimits {
@@ -81,14 +87,38 @@ impl Default for SessionLimits {
             auth_failures_max: 3,
             sessions_per_address_max: 250,
             connections_per_minute_max: u32::MAX,
+            timeouts: SessionTimeouts::default(),
+        }
+    }
+}
+
+impl Default for SessionTimeouts {
+    fn default() -> Self {
+        Self {
             greet_delay: Duration::ZERO,
-            command_timeout: Duration::from_secs(300),
-            message_timeout: Duration::MAX,
-            login_timeout: Duration::from_secs(30),
-            content_timeout: Duration::from_secs(600),
+            command: Duration::from_secs(300),
+            message: Duration::MAX,
+            login: Duration::from_secs(30),
+            content: Duration::from_secs(600),
             content_bytes_per_s_min: 500,
-            handshake_timeout: Duration::from_secs(60),
-            drain_timeout: Duration::from_secs(10),
+            handshake: Duration::from_secs(60),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+impl SessionTimeouts {
+    /// Shorter timeouts for untrusted sessions during overload: idle sessions free their slots for waiting clients.
+    #[must_use]
+    pub fn for_overload(&self) -> Self {
+        Self {
+            command: self.command.min(COMMAND_TIMEOUT_OVERLOAD),
+            login: self.login.min(LOGIN_TIMEOUT_OVERLOAD),
+            message: self.message.min(MESSAGE_TIMEOUT_OVERLOAD),
+            content: self.content.min(CONTENT_TIMEOUT_OVERLOAD),
+            content_bytes_per_s_min: self.content_bytes_per_s_min.max(SLOW_BYTES_PER_S),
+            handshake: self.handshake.min(COMMAND_TIMEOUT_OVERLOAD),
+            ..self.clone()
         }
     }
 }
@@ -107,20 +137,6 @@ impl SessionLimits {
             sessions_per_address_max: 50,
             connections_per_minute_max: 600,
             ..Self::default()
-        }
-    }
-
-    /// Shorter timeouts for untrusted sessions during overload: idle sessions free their slots for waiting clients.
-    #[must_use]
-    pub fn for_overload(&self) -> Self {
-        Self {
-            command_timeout: self.command_timeout.min(COMMAND_TIMEOUT_OVERLOAD),
-            login_timeout: self.login_timeout.min(LOGIN_TIMEOUT_OVERLOAD),
-            message_timeout: self.message_timeout.min(MESSAGE_TIMEOUT_OVERLOAD),
-            content_timeout: self.content_timeout.min(CONTENT_TIMEOUT_OVERLOAD),
-            content_bytes_per_s_min: self.content_bytes_per_s_min.max(SLOW_BYTES_PER_S),
-            handshake_timeout: self.handshake_timeout.min(COMMAND_TIMEOUT_OVERLOAD),
-            ..self.clone()
         }
     }
 

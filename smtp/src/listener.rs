@@ -150,7 +150,7 @@ impl<A: SessionHandler> Listener<A> {
 
     /// Serves until `shutdown` is cancelled, then drains. Returns true if every session ended within the drain timeout.
     pub async fn serve(self, shutdown: CancellationToken) -> bool {
-        let drain_timeout = self.config.settings().limits().drain_timeout;
+        let drain_timeout = self.config.settings().limits().timeouts.drain;
         let shared = Arc::new(ListenerContext {
             config: self.config,
             handler: self.handler,
@@ -319,7 +319,7 @@ impl<A: SessionHandler> ListenerContext<A> {
             tokio::select! {
                 () = cut.cancelled() => {}
                 ended = connection.run() => if let Err(error) = ended {
-                    tracing::debug!(session.id = connection.session.id(), %error, "session ended");
+                    tracing::debug!(session.id = connection.session.id, %error, "session ended");
                 }
             }
         }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use message::address::{Address, DomainName};
 use message::reply::SmtpReply;
 use net::clock::Clock;
+use net::interface_addresses::InterfaceAddresses;
 use queue::inbound::{
     InboundRejection, InboundService, IncomingMessage, OnPolicyFail, RecipientRoute, UnknownRecipient,
 };
@@ -59,6 +60,7 @@ pub struct MxHandler {
     clock: Clock,
     limits: AbuseLimits,
     unknown_recipients: UnknownRecipientLimiter,
+    interfaces: InterfaceAddresses,
 }
 
 /// State of an MX session.
@@ -82,6 +84,7 @@ impl MxHandler {
             clock,
             limits,
             unknown_recipients: UnknownRecipientLimiter::new(limits.unknown_recipients_per_hour_max),
+            interfaces: InterfaceAddresses::default(),
         }
     }
 
@@ -100,11 +103,11 @@ impl MxHandler {
             return Ok(());
         }
         // The checks of the client run once per session.
-        if self.unknown_recipients.is_over_limit(peer, self.clock.now()) && !is_own_address(peer) {
+        if self.unknown_recipients.is_over_limit(peer, self.clock.now()) && !self.is_own_address(peer) {
             let text = "Too many unknown recipients from your address; try again later";
             return Err(reply(421, (4, 7, 0), text));
         }
-        let listed = self.inbound.dnsbl_listing(peer).await.filter(|_| !is_own_address(peer));
+        let listed = self.inbound.dnsbl_listing(peer).await.filter(|_| !self.is_own_address(peer));
         if let Some((list, OnPolicyFail::Refuse)) = &listed {
             return Err(reply(554, (5, 7, 1), format!("Your address is listed by {list}")));
         }
@@ -152,7 +155,7 @@ impl MxHandler {
     async fn reject_unknown_recipient(&self, session: &mut MxSession, refusal: SmtpReply) -> SmtpReply {
         session.unknown_count += 1;
         let clock = &self.clock;
-        let is_stranger = !is_own_address(session.peer);
+        let is_stranger = !self.is_own_address(session.peer);
         if is_stranger {
             self.unknown_recipients.record(session.peer, clock.now());
         }
@@ -164,6 +167,13 @@ impl MxHandler {
             clock.sleep_until(until).await;
         }
         refusal
+    }
+
+    /// Returns whether the peer's address belongs to this host. A customer that sends from here to many unknown
+    /// recipients must not block other clients of that address. Loopback is excluded, because any client can be behind
+    /// it.
+    fn is_own_address(&self, peer: IpAddr) -> bool {
+        !peer.is_loopback() && self.interfaces.contains(peer, self.clock.now())
     }
 
     async fn handle_message(&self, session: &mut MxSession, message: SmtpMessage) -> Result<SmtpReply, SmtpReply> {
@@ -236,12 +246,6 @@ fn is_same_mailbox(one: &Address, other: &Address) -> bool {
 fn needs_own_transaction(route: &RecipientRoute, others: &[(Address, RecipientRoute)]) -> bool {
     let is_postmaster = |route: &RecipientRoute| matches!(route, RecipientRoute::Postmaster);
     !others.is_empty() && (is_postmaster(route) || others.iter().any(|(_, route)| is_postmaster(route)))
-}
-
-/// Returns whether the peer's address belongs to this host. A customer that sends from here to many unknown recipients
-/// must not block other clients of that address. Loopback is excluded, because any client can be behind it.
-fn is_own_address(peer: IpAddr) -> bool {
-    !peer.is_loopback() && std::net::UdpSocket::bind((peer, 0)).is_ok()
 }
 
 fn relaying_denied() -> SmtpReply {

@@ -15,22 +15,26 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use message::reply::SmtpReply;
-use model::id::AccountId;
 use net::limit::fair_share::QuotaHolder;
-use tokio::time::Instant;
 
 use crate::command::{self, ParsedCommand, state};
 use crate::content_budget::MemoryReservation;
-use crate::handler::{Hook, HookVerdict, SessionTls, SessionTrace};
-use crate::limits::{AUTH_LINE_BYTES_MAX, COMMAND_LINE_BYTES_MAX, SessionLimits};
+use crate::handler::{Hook, HookVerdict, SessionTls};
+use crate::limits::{AUTH_LINE_BYTES_MAX, COMMAND_LINE_BYTES_MAX, SessionTimeouts};
 use crate::line_framer::MalformedLine;
 use crate::replies::{self, ReplyBuffer};
 use crate::sasl::SaslExchange;
 use crate::settings::{ListenerRole, SessionSettings};
 
+mod client;
+mod counters;
 pub(crate) mod greeting;
+mod times;
 pub(crate) mod transaction;
 
+use client::SessionClient;
+use counters::SessionCounters;
+use times::SessionTimes;
 use transaction::{BdatChunk, DataContent, MailTransaction};
 
 /// An input of [`SmtpSession::step`].
@@ -116,35 +120,15 @@ pub(crate) enum PendingHook {
     Submit,
 }
 
-/// Counters for the limits of a session.
-#[derive(Debug, Default)]
-struct SessionCounters {
-    commands: u64,
-    mails: u64,
-    junk: u32,
-    errors: u32,
-    auth_failures: u32,
-}
-
 /// One SMTP session.
 #[derive(Debug)]
 pub struct SmtpSession {
-    settings: Arc<SessionSettings>,
-    id: u64,
-    peer: IpAddr,
-    began: Instant,
-    now: Duration,
-    /// Time of the last complete input.
-    active_at: Duration,
-    /// Time of the last accepted message, at first the start of the session.
-    last_message_at: Duration,
+    pub(crate) settings: Arc<SessionSettings>,
+    /// The session's number, shown in the `Received` field and the log.
+    pub(crate) id: u64,
+    pub(crate) client: SessionClient,
+    pub(crate) times: SessionTimes,
     mode: InputMode,
-    /// The name of HELO or EHLO, and whether it was EHLO.
-    helo: Option<(Box<str>, bool)>,
-    tls: Option<SessionTls>,
-    authenticated: bool,
-    /// The authenticated account.
-    account: Option<AccountId>,
     draining: bool,
     /// Overload: session slots are short, and the session is untrusted.
     overloaded: bool,
@@ -167,7 +151,7 @@ impl SmtpSession {
         implicit_tls: bool,
         replies: &mut ReplyBuffer,
     ) -> Self {
-        let mode = match (implicit_tls, settings.limits.greet_delay.is_zero()) {
+        let mode = match (implicit_tls, settings.limits.timeouts.greet_delay.is_zero()) {
             (true, _) => InputMode::Handshake { greets: true },
             (false, false) => InputMode::Greeting,
             (false, true) => {
@@ -178,16 +162,9 @@ impl SmtpSession {
         Self {
             settings,
             id,
-            peer,
-            began: Instant::now(),
-            now: Duration::ZERO,
-            active_at: Duration::ZERO,
-            last_message_at: Duration::ZERO,
+            client: SessionClient::new(peer),
+            times: SessionTimes::start(),
             mode,
-            helo: None,
-            tls: None,
-            authenticated: false,
-            account: None,
             draining: false,
             overloaded: false,
             refused_data: false,
@@ -249,34 +226,34 @@ impl SmtpSession {
     /// The time at which the session times out unless there is input before; `None` while a hook is pending.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
-        let limits = self.limits();
+        let timeouts = self.timeouts();
         let patience = match &self.mode {
-            InputMode::Greeting => Some(limits.greet_delay),
+            InputMode::Greeting => Some(timeouts.greet_delay),
             InputMode::Command | InputMode::Sasl(_) => {
-                let useless = || self.last_message_at.saturating_add(limits.message_timeout);
-                Some(self.too_slow_at().unwrap_or_else(useless).min(self.active_at + limits.command_timeout))
+                let useless = || self.times.message_due(timeouts.message);
+                Some(self.too_slow_at().unwrap_or_else(useless).min(self.times.input_due(timeouts.command)))
             }
             InputMode::Data(_) | InputMode::BdatChunk(_) => {
-                let paused = self.active_at + limits.content_timeout;
+                let paused = self.times.input_due(timeouts.content);
                 Some(self.too_slow_at().map_or(paused, |slow| slow.min(paused)))
             }
-            InputMode::Handshake { .. } => Some(self.active_at + limits.handshake_timeout),
+            InputMode::Handshake { .. } => Some(self.times.input_due(timeouts.handshake)),
             InputMode::AwaitingHook(_) | InputMode::Closed | InputMode::Quit => None,
         };
-        if self.awaits_login() { patience.map(|at| at.min(limits.login_timeout)) } else { patience }
+        if self.awaits_login() { patience.map(|at| at.min(timeouts.login)) } else { patience }
     }
 
     /// The time at which the current content is too slow, also between its BDAT chunks. `None` without content.
     fn too_slow_at(&self) -> Option<Duration> {
-        let (limits, (began, received)) = (self.limits(), self.content_progress()?);
-        let earned_s = received / limits.content_bytes_per_s_min.max(1);
-        Some(began + limits.content_timeout + Duration::from_secs(earned_s))
+        let (timeouts, (began, received)) = (self.timeouts(), self.content_progress()?);
+        let earned_s = received / timeouts.content_bytes_per_s_min.max(1);
+        Some(began + timeouts.content + Duration::from_secs(earned_s))
     }
 
     /// Returns whether this is a submission session without a login.
     #[must_use]
     pub fn awaits_login(&self) -> bool {
-        self.settings.role() == ListenerRole::Submission && !self.authenticated
+        self.settings.role() == ListenerRole::Submission && !self.client.is_authenticated()
     }
 
     /// Returns whether overload shortens the session's timeouts: at MX, and at submission before a login.
@@ -290,8 +267,8 @@ impl SmtpSession {
         self.overloaded = is_overloaded && self.is_untrusted();
     }
 
-    fn limits(&self) -> &SessionLimits {
-        if self.overloaded { &self.settings.overload_limits } else { &self.settings.limits }
+    fn timeouts(&self) -> &SessionTimeouts {
+        if self.overloaded { &self.settings.overload_timeouts } else { &self.settings.limits.timeouts }
     }
 
     /// Ready once the current message is aborted to free memory. Pass [`Input::Now`] then.
@@ -303,12 +280,6 @@ impl SmtpSession {
     #[must_use]
     pub fn has_refused_data(&self) -> bool {
         self.refused_data
-    }
-
-    /// The start of the session, from which its time is measured.
-    #[must_use]
-    pub fn began(&self) -> Instant {
-        self.began
     }
 
     /// Returns whether a transaction is in progress or a hook is pending.
@@ -324,54 +295,18 @@ impl SmtpSession {
         matches!(self.mode, InputMode::Quit)
     }
 
-    #[must_use]
-    pub fn peer(&self) -> IpAddr {
-        self.peer
-    }
-
-    /// The session's number, shown in the `Received` field and the log.
-    #[must_use]
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
-    pub(crate) fn settings(&self) -> &SessionSettings {
-        &self.settings
-    }
-
-    pub(crate) fn is_secured(&self) -> bool {
-        self.tls.is_some()
-    }
-
-    pub(crate) fn is_authenticated(&self) -> bool {
-        self.authenticated
-    }
-
     /// The state as a bit of [`state`](crate::command::state).
     pub(crate) fn state(&self) -> u8 {
-        match (&self.transaction, &self.helo) {
+        match (&self.transaction, self.client.greeted_with_ehlo()) {
             (Some(transaction), _) => transaction.state(),
-            (None, Some((_, true))) => state::EHLO,
-            (None, Some((_, false))) => state::HELO,
+            (None, Some(true)) => state::EHLO,
+            (None, Some(false)) => state::HELO,
             (None, None) => state::FRESH,
         }
     }
 
-    fn trace(&self) -> SessionTrace {
-        let (helo, extended) = self.helo.clone().unwrap_or_default();
-        SessionTrace {
-            session: self.id,
-            peer: self.peer,
-            helo,
-            is_esmtp: extended,
-            tls: self.tls,
-            authenticated: self.authenticated,
-            hostname: self.settings.hostname().clone(),
-        }
-    }
-
     fn handle_line(&mut self, line: &[u8], replies: &mut ReplyBuffer) -> SessionAction {
-        self.active_at = self.now;
+        self.times.record_input();
         match std::mem::replace(&mut self.mode, InputMode::Command) {
             InputMode::Command => self.handle_command(line, replies),
             InputMode::Greeting => self.close(replies::BEFORE_GREETING, replies),
@@ -389,8 +324,7 @@ impl SmtpSession {
     fn handle_command(&mut self, line: &[u8], replies: &mut ReplyBuffer) -> SessionAction {
         let limits = &self.settings.limits;
         let after_refused_data = std::mem::take(&mut self.refused_data);
-        self.counts.commands += 1;
-        if self.counts.commands > limits.commands_max {
+        if self.counts.count_command(limits) {
             return self.close(replies::TOO_MANY_COMMANDS, replies);
         }
         let (verb, arguments) = match command::parse_command(line) {
@@ -402,11 +336,8 @@ impl SmtpSession {
             }
             ParsedCommand::Unknown => return self.refuse(replies::UNKNOWN, replies),
         };
-        if verb.junk {
-            self.counts.junk += 1;
-            if self.counts.junk > limits.junk_max {
-                return self.close(replies::TOO_MANY_JUNK, replies);
-            }
+        if verb.junk && self.counts.count_junk(limits) {
+            return self.close(replies::TOO_MANY_JUNK, replies);
         }
         let at = self.state();
         let refusal = match (verb.check)(self) {
@@ -421,7 +352,7 @@ impl SmtpSession {
     /// Handles an invalid line. If a line does not end in CRLF, server and client disagree on where lines end, and the
     /// following bytes are ambiguous. The session ends then.
     fn handle_malformed(&mut self, malformed: MalformedLine, replies: &mut ReplyBuffer) -> SessionAction {
-        self.active_at = self.now;
+        self.times.record_input();
         let in_sasl = matches!(self.mode, InputMode::Sasl(_));
         let after_refused_data = std::mem::take(&mut self.refused_data);
         match malformed {
@@ -450,7 +381,7 @@ impl SmtpSession {
     }
 
     fn handle_verdict(&mut self, answer: HookVerdict, replies: &mut ReplyBuffer) -> SessionAction {
-        self.active_at = self.now;
+        self.times.record_input();
         match std::mem::replace(&mut self.mode, InputMode::Command) {
             InputMode::AwaitingHook(PendingHook::Authenticate) => self.complete_auth(answer, replies),
             InputMode::AwaitingHook(PendingHook::MailFrom(transaction)) => {
@@ -466,7 +397,7 @@ impl SmtpSession {
     }
 
     fn handle_time(&mut self, now: Duration, replies: &mut ReplyBuffer) -> SessionAction {
-        self.now = now;
+        self.times.now = now;
         let is_open = self.expected_input() != ExpectedInput::Nothing;
         if is_open && self.reservation.as_ref().is_some_and(|reservation| reservation.is_aborted()) {
             return self.close(replies::ABORTED_SLOW, replies);
@@ -477,21 +408,18 @@ impl SmtpSession {
         match self.mode {
             // No reply can be sent during a handshake.
             InputMode::Handshake { .. } => SessionAction::Close,
-            _ if self.awaits_login() && now >= self.limits().login_timeout => {
-                self.close(replies::LOGIN_TIMED_OUT, replies)
-            }
+            _ if self.awaits_login() && now >= self.timeouts().login => self.close(replies::LOGIN_TIMED_OUT, replies),
             InputMode::Greeting => {
                 replies.push_wire(self.settings.greeting().as_bytes());
-                (self.mode, self.active_at) = (InputMode::Command, now);
+                self.mode = InputMode::Command;
+                self.times.record_input();
                 SessionAction::Read
             }
-            InputMode::Data(_) | InputMode::BdatChunk(_) if now >= self.active_at + self.limits().content_timeout => {
+            InputMode::Data(_) | InputMode::BdatChunk(_) if now >= self.times.input_due(self.timeouts().content) => {
                 self.close(replies::TIMED_OUT, replies)
             }
             _ if self.too_slow_at().is_some_and(|slow| now >= slow) => self.close(replies::TOO_SLOW, replies),
-            _ if now < self.active_at + self.limits().command_timeout => {
-                self.close(replies::MESSAGE_TIMED_OUT, replies)
-            }
+            _ if now < self.times.input_due(self.timeouts().command) => self.close(replies::MESSAGE_TIMED_OUT, replies),
             _ => self.close(replies::TIMED_OUT, replies),
         }
     }
@@ -499,8 +427,8 @@ impl SmtpSession {
     /// Returns the session's memory reservation. It counts against the account, or without a login against the client's
     /// site; at MX also against the site's network.
     fn reservation(&mut self) -> Arc<MemoryReservation> {
-        let (peer, budget, began) = (self.peer, self.settings.budget(), self.began);
-        Arc::clone(self.reservation.get_or_insert_with(|| match self.account {
+        let (peer, budget, began) = (self.client.peer, self.settings.budget(), self.times.began);
+        Arc::clone(self.reservation.get_or_insert_with(|| match self.client.account() {
             Some(account) => budget.reserve([QuotaHolder::Account(account)], began),
             None if self.settings.role() == ListenerRole::Mx => {
                 budget.reserve(QuotaHolder::untrusted_client(peer), began)
@@ -524,7 +452,7 @@ impl SmtpSession {
 
     /// Refuses a command and counts the error. A client with too many errors is not a mail client.
     fn refuse(&mut self, reply: &'static str, replies: &mut ReplyBuffer) -> SessionAction {
-        if self.count_error() {
+        if self.counts.count_error(&self.settings.limits) {
             return self.close(replies::TOO_MANY_ERRORS, replies);
         }
         replies.push_fixed(reply);
@@ -540,15 +468,10 @@ impl SmtpSession {
     }
 
     fn refuse_reply(&mut self, reply: &SmtpReply, replies: &mut ReplyBuffer) -> SessionAction {
-        if self.count_error() {
+        if self.counts.count_error(&self.settings.limits) {
             return self.close(replies::TOO_MANY_ERRORS, replies);
         }
         replies.push_reply(reply);
         SessionAction::Read
-    }
-
-    fn count_error(&mut self) -> bool {
-        self.counts.errors += 1;
-        self.counts.errors >= self.settings.limits.errors_max
     }
 }

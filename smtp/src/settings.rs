@@ -9,7 +9,7 @@ use message::address::DomainName;
 use queue::intake::SCHEDULED_AHEAD_MAX;
 
 use crate::content_budget::ContentBudget;
-use crate::limits::SessionLimits;
+use crate::limits::{SessionLimits, SessionTimeouts};
 
 /// The role of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub struct SessionSettings {
     role: ListenerRole,
     pub(crate) hostname: DomainName,
     pub(crate) limits: SessionLimits,
-    /// The limits of untrusted sessions during overload.
-    pub(crate) overload_limits: SessionLimits,
+    /// The timeouts of untrusted sessions during overload.
+    pub(crate) overload_timeouts: SessionTimeouts,
     budget: Arc<ContentBudget>,
     tls_offered: bool,
     greeting: String,
@@ -69,7 +69,7 @@ impl SessionSettings {
             greeting,
             role,
             hostname,
-            overload_limits: limits.for_overload(),
+            overload_timeouts: limits.timeouts.for_overload(),
             limits,
             budget,
             tls_offered,

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use message::header::SubmittedMessage;
 use message::reply::{Enhanced, SmtpReply};
 use message::{attachment_policy, fingerprint};
 use model::draft::{DeliverBy, Draft, DraftContent, SendOptions};
@@ -50,7 +51,8 @@ impl MessageSubmitter {
                 "Binary content cannot be relayed; encode it in base64",
             )));
         }
-        let options = match service_headers::parse(&message.content) {
+        let content = SubmittedMessage::new(message.content);
+        let options = match service_headers::parse(&content) {
             Ok(options) => options,
             Err(ServiceHeaderError::Message(error)) => return Err(error.into()),
             Err(ServiceHeaderError::Fields(wrong)) => {
@@ -60,8 +62,8 @@ impl MessageSubmitter {
                 return Ok(HookVerdict::Reply(SmtpReply { code: 550, enhanced, lines }));
             }
         };
-        if attachment_policy::may_have_attachments(&message.content) {
-            let content = message.content.clone();
+        if attachment_policy::may_have_attachments(&content) {
+            let content = content.clone();
             if let Err(error) = run_blocking(move || attachment_policy::check_message(&content)).await? {
                 return Ok(rejected_reply(to_ascii(&error.to_string())));
             }
@@ -81,7 +83,7 @@ impl MessageSubmitter {
             from: None,
             envelope: message.envelope,
             recipients,
-            content: DraftContent::Raw { message: message.content, received },
+            content: DraftContent::Raw { message: content, received },
             tags: Vec::new(),
             category: Category::default(),
             options: send_options,
@@ -143,7 +145,7 @@ impl MessageSubmitter {
     ) -> Result<Result<Box<IdempotencyGuard>, HookVerdict>, SubmitError> {
         let fingerprint = match &draft.content {
             DraftContent::Raw { message, .. } => {
-                let (message, to) = (message.clone(), draft.recipients.clone());
+                let (message, to) = (message.bytes().clone(), draft.recipients.clone());
                 run_blocking(move || fingerprint::message_fingerprint(to.iter().map(|to| &to.address), &message))
                     .await?
             }
@@ -181,7 +183,7 @@ impl MessageSubmitter {
         };
         let mut category = options.category;
         if let (DraftContent::Raw { message, .. }, Some(template)) = (&mut draft.content, options.template) {
-            match self.render_template(tenant, message.clone(), template).await? {
+            match self.render_template(tenant, message.bytes().clone(), template).await? {
                 Ok((new, compiled)) => {
                     compiled.apply_defaults(&mut category, &mut draft.options);
                     *message = new;
@@ -220,7 +222,8 @@ impl MessageSubmitter {
             Err(RenderTemplateError::Read(error)) => return Err(error.into()),
         };
         let reply_to = compiled.reply_to().to_vec();
-        let new = run_blocking(move || Bytes::from(rewrite::replace_bodies(&message, &rendered, &reply_to))).await?;
+        let new = move || SubmittedMessage::new(rewrite::replace_bodies(&message, &rendered, &reply_to));
+        let new = run_blocking(new).await?;
         Ok(Ok((new, compiled)))
     }
 }
@@ -228,13 +231,13 @@ impl MessageSubmitter {
 /// Refuses a scheduled message with attachments.
 async fn reject_scheduled_attachments(draft: &Draft, asked_by: &str) -> Result<Option<HookVerdict>, SubmitError> {
     let DraftContent::Raw { message, .. } = &draft.content else { return Ok(None) };
-    let message = message.clone();
+    let message = message.bytes().clone();
     let has_files = run_blocking(move || rewrite::has_attachments(&message)).await?;
     let text = || format!("{asked_by}: attachments are not supported on scheduled emails");
     Ok(has_files.then(|| rejected_reply(text())))
 }
 
-type RenderedMessage = (Bytes, Arc<model::template::CompiledTemplate>);
+type RenderedMessage = (SubmittedMessage, Arc<model::template::CompiledTemplate>);
 
 /// Runs work that decodes a large message, on the blocking pool.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, SubmitError> {

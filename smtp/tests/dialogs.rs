@@ -109,7 +109,7 @@ fn open(dialog: &Dialog<'_>) -> Conversation {
             "commands_max" => limits.commands_max = value,
             "junk_max" => limits.junk_max = value as u32,
             "errors_max" => limits.errors_max = value as u32,
-            "greet_delay_s" => limits.greet_delay = Duration::from_secs(value),
+            "greet_delay_s" => limits.timeouts.greet_delay = Duration::from_secs(value),
             other => panic!("unknown limit {other}"),
         }
     }

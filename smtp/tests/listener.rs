@@ -213,7 +213,8 @@ async fn shutdown_waits_for_a_message_in_transfer() {
 
 #[tokio::test]
 async fn an_idle_session_gets_a_reply_before_it_is_closed() {
-    let limits = SessionLimits { command_timeout: Duration::from_millis(50), ..SessionLimits::for_relay() };
+    let mut limits = SessionLimits::for_relay();
+    limits.timeouts.command = Duration::from_millis(50);
     let server = Server::start(ListenerRole::Relay, limits, false, Remember::default());
     let mut stream = server.connect().await;
     assert!(read_replies(&mut stream, 2).await.contains("\r\n421 4.4.2 "));
@@ -231,7 +232,8 @@ async fn an_http_client_gets_one_line() {
 
 #[tokio::test]
 async fn a_submission_session_without_a_login_ends() {
-    let limits = SessionLimits { login_timeout: Duration::from_millis(50), ..SessionLimits::default() };
+    let mut limits = SessionLimits::default();
+    limits.timeouts.login = Duration::from_millis(50);
     let server = Server::start(ListenerRole::Submission, limits.clone(), false, Remember::default());
     let mut stream = server.connect().await;
     let replies = read_replies(&mut stream, 2).await;

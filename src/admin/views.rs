@@ -2,10 +2,10 @@
 
 use ::queue::domains::DomainWithSetup;
 use ::queue::hold_admin::HeldMail;
-use ::queue::pacing::Backoff;
+use ::queue::pacing::{Backoff, BackoffState};
 use ::queue::provisioning::ProvisionedAccount;
 use ::queue::queue_admin::{EmailTrace, TopDestination, WaitStatus};
-use ::queue::ready_queue::{BackoffState, SiteStanding};
+use ::queue::ready_queue::ReadyQueueStatus;
 use ::queue::subsystems::Subsystems;
 use api::emails::view::RecipientView;
 use explain::explanation::{Explanation, RecipientDelivery, explain};
@@ -120,20 +120,20 @@ fn blocked_by(task: &Task, queue: &Subsystems) -> Option<&'static str> {
     }
 }
 
-pub(super) fn ready_queue_view(site: &SiteStanding) -> Value {
+pub(super) fn ready_queue_view(site: &ReadyQueueStatus) -> Value {
     json!({
         "name": site.name,
         "pool": site.pool,
         "ready": site.ready,
-        "connections": site.open,
-        "connections_max": site.connections_max,
-        "slowed": site.slowed(),
-        "last_error": site.last_error,
-        "messages_per_second": site.messages_per_second,
-        "dead_until": site.dead_until,
-        "resting": site.resting.as_ref().map(backoff_view),
-        "rate_until": site.rate_until,
-        "warm_up_until": site.warm_up.map(|(until, _)| until),
+        "connections": site.connections.open,
+        "connections_max": site.connections.max,
+        "slowed": site.connections.slowed(),
+        "last_error": site.throttle.last_error,
+        "messages_per_second": site.throttle.messages_per_second,
+        "dead_until": site.throttle.dead_until,
+        "resting": site.throttle.resting.as_ref().map(backoff_view),
+        "rate_until": site.throttle.rate_until,
+        "warm_up_until": site.throttle.warm_up.map(|(until, _)| until),
         "parked_queues": site.parked,
     })
 }

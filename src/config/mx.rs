@@ -8,7 +8,7 @@ use message::bounce::feedback_reporter::FeedbackReporter;
 use message::mta_sts::MtaStsMode;
 use queue::inbound::{OnPolicyFail, OnTempError};
 use serde::Deserialize;
-use smtp::limits::SessionLimits;
+use smtp::limits::{SessionLimits, SessionTimeouts};
 use smtp::mx::AbuseLimits;
 
 use super::values::{duration, one_or_many, parsed};
@@ -79,7 +79,7 @@ impl Default for MxSection {
             errors_max: limits.errors_max,
             unknown_recipients_max: patience.unknown_recipients_max,
             unknown_recipients_per_hour_max: patience.unknown_recipients_per_hour_max,
-            greet_delay: limits.greet_delay,
+            greet_delay: limits.timeouts.greet_delay,
             dnsbl: Vec::new(),
             dnsbl_action: UnwantedMailAction::default(),
             dmarc_reject: UnwantedMailAction::default(),
@@ -125,7 +125,7 @@ impl MxSection {
             sessions_per_address_max: self.sessions_per_address_max,
             connections_per_minute_max: self.connections_per_minute_max,
             errors_max: self.errors_max,
-            greet_delay: self.greet_delay,
+            timeouts: SessionTimeouts { greet_delay: self.greet_delay, ..SessionTimeouts::default() },
             ..SessionLimits::for_mx()
         }
     }

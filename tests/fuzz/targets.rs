@@ -7,7 +7,7 @@ use ::net::proxy_protocol::header::{HeaderProgress, parse};
 use bytes::Bytes;
 use jiff::Timestamp;
 use message::address::{Address, Mailbox};
-use message::header::{self, CompletionContext, HeaderField};
+use message::header::{self, CompletionContext, HeaderField, SubmittedMessage};
 use model::email::Category;
 use model::id::{AccountId, EmailId};
 use model::signed_token::TokenKey;
@@ -124,7 +124,7 @@ pub fn tracking(bytes: &[u8]) {
 
 /// A header that parses can be completed: other fields remain, Bcc and `Service-*` fields are removed, and From exists.
 pub fn header(bytes: &[u8]) {
-    let message = Bytes::copy_from_slice(bytes);
+    let message = SubmittedMessage::new(bytes.to_vec());
     let Ok(header) = header::parse_header(&message) else { return };
     let reverse_path: Address = "a@b.example".parse().unwrap();
     let context =
@@ -143,10 +143,11 @@ pub fn header(bytes: &[u8]) {
 /// `Service-*` fields are parsed or refused with a message. A rewritten message has exactly one List-Unsubscribe, and
 /// a filled one exactly one MIME-Version.
 pub fn service(bytes: &[u8]) {
-    if let Err(error) = model::service_headers::parse(bytes) {
+    let submitted = SubmittedMessage::new(bytes.to_vec());
+    if let Err(error) = model::service_headers::parse(&submitted) {
         assert!(!error.to_string().is_empty());
     }
-    if header::parse_header(bytes).is_err() {
+    if header::parse_header(&submitted).is_err() {
         return;
     }
     let linked = model::rewrite::insert_unsubscribe_link(bytes, "https://u.example/u/x");

@@ -232,7 +232,7 @@ async fn destination_overrides_survive_a_restart() {
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let statuses = world.server.queue.delivery.queues.ready_queue_statuses();
     let site = statuses.iter().find(|site| site.name == "10 mx.dest.example").unwrap();
-    assert_eq!(site.connections_max, 1);
+    assert_eq!(site.connections.max, 1);
     assert_eq!(world.email(id).await.recipients[0].attempts, 0);
     world.server.queue.delivery.destinations.change(&domain, |overrides| overrides.suspension = None).await.unwrap();
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;

@@ -71,7 +71,7 @@ async fn cause(node: &TestWorld, id: EmailId) -> Option<WaitCause> {
 /// The node's share of the rate to the hosts of dest.example, in messages per second.
 fn messages_per_second(node: &TestWorld) -> Option<f64> {
     let statuses = node.server.queue.delivery.queues.ready_queue_statuses();
-    statuses.iter().find(|site| site.name == "10 mx.dest.example").and_then(|site| site.messages_per_second)
+    statuses.iter().find(|site| site.name == "10 mx.dest.example").and_then(|site| site.throttle.messages_per_second)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -40,7 +40,7 @@ async fn a_paused_destination_shows_its_reason_and_resumes() {
         assert!((800..=900).contains(&wait), "{wait}");
     }
     let statuses = queue.delivery.queues.ready_queue_statuses();
-    let suspended: Vec<_> = statuses.iter().filter(|site| site.backoff_description(now).is_some()).collect();
+    let suspended: Vec<_> = statuses.iter().filter(|site| site.throttle.backoff_description(now).is_some()).collect();
     assert!(matches!(suspended.as_slice(), [site] if site.name == "10 mx.dest.example"), "{statuses:#?}");
     assert_eq!(world.sink.received().len(), 1, "no attempt during the pause");
 
@@ -69,7 +69,7 @@ async fn a_retry_command_ends_a_pause_after_its_rule_was_removed() {
     world.wait(first, |e| e.recipients[0].attempts == 2).await;
     let statuses = world.server.queue.delivery.queues.ready_queue_statuses();
     let now = world.server.clock.now();
-    assert!(statuses.iter().all(|site| site.backoff_description(now).is_none()), "{statuses:#?}");
+    assert!(statuses.iter().all(|site| site.throttle.backoff_description(now).is_none()), "{statuses:#?}");
     world.end().await;
 }
 
@@ -99,7 +99,7 @@ async fn reply_rules_turn_permanent_into_temporary_and_back() {
     let slow = world.relay(&["slow@slow.example"], "slowly").await;
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let statuses = world.server.queue.delivery.queues.ready_queue_statuses();
-    let slowed: Vec<_> = statuses.iter().filter(|site| site.messages_per_second.is_some()).collect();
+    let slowed: Vec<_> = statuses.iter().filter(|site| site.throttle.messages_per_second.is_some()).collect();
     assert!(matches!(slowed.as_slice(), [site] if site.name == "10 mx.slow.example"), "{statuses:#?}");
 
     world.server.clock.advance(Duration::from_secs(75));

@@ -70,8 +70,15 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
         if emails.iter().all(|email| email.recipients[0].state == RecipientState::Deferred) {
             break;
         }
-        let dead_until =
-            world.server.queue.delivery.queues.ready_queue_statuses().iter().filter_map(|site| site.dead_until).max();
+        let dead_until = world
+            .server
+            .queue
+            .delivery
+            .queues
+            .ready_queue_statuses()
+            .iter()
+            .filter_map(|site| site.throttle.dead_until)
+            .max();
         if let Some(until) = dead_until.filter(|until| *until > clock.now()) {
             clock.advance(Duration::try_from(until.duration_since(clock.now())).unwrap() + Duration::from_millis(1));
         }

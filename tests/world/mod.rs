@@ -287,7 +287,7 @@ impl TestWorld {
         assert!(in_memory <= on_disk, "{in_memory} tasks in memory, {on_disk} on disk");
         assert!(in_memory > 0 || body_bytes == 0, "{body_bytes} bytes of bodies left over");
         assert!(
-            queue.delivery.queues.ready_queue_statuses().iter().all(|site| site.connections == 0),
+            queue.delivery.queues.ready_queue_statuses().iter().all(|site| site.connections.counted == 0),
             "connections left over"
         );
         self.server.close().await;

@@ -2,6 +2,7 @@
 
 use crate::world::World;
 use http::StatusCode;
+use message::header::{SubmittedMessage, parse_header};
 use serde_json::{Value, json};
 
 fn email_body(to: Value, extra: Value) -> String {
@@ -88,7 +89,7 @@ async fn managed_unsubscribe_adds_working_links() {
     let link = message.text.unwrap().trim().strip_prefix("Leave: ").unwrap().to_owned();
     assert!(link.starts_with("https://api.example.test/u/"), "{link}");
     assert!(message.html.unwrap().contains(&format!("href=\"{link}\"")));
-    let header = message::header::parse_header(&raw.body).unwrap();
+    let header = parse_header(&SubmittedMessage::new(raw.body.clone())).unwrap();
     assert_eq!(header.summary.subject, format!("Leave: {link}"));
     let expected = model::unsubscribe::headers(&link).map(|(name, value)| (name.to_owned(), value));
     assert_eq!(message.headers, expected);

@@ -13,8 +13,10 @@ const PASSWORD: &str = "correct horse battery";
 const EMAIL: &str = "owner1@example.com";
 
 async fn world() -> World {
-    let world =
-        World::with_options(|options| options.proxies = TrustedProxies::new(&["127.0.0.1".parse().unwrap()])).await;
+    let world = World::with_options(|options| {
+        options.connections.proxies = TrustedProxies::new(&["127.0.0.1".parse().unwrap()])
+    })
+    .await;
     let session = world.session(1).await;
     let request = Request::post("/auth/password")
         .header("host", "t")

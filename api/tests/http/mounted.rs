@@ -61,7 +61,7 @@ impl MountedService for LengthService {
 }
 
 async fn world() -> World {
-    World::with_options(|options| options.mounted_service = Some(Arc::new(LengthService))).await
+    World::with_options(|options| options.pages.mounted_service = Some(Arc::new(LengthService))).await
 }
 
 async fn post(world: &World, key: &str, bytes: usize) -> TestResponse {

@@ -14,8 +14,8 @@ const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: t\r\nConnection: close\r
 
 async fn world() -> World {
     World::with_options(|options| {
-        options.proxies = TrustedProxies::new(&["127.0.0.1".parse().unwrap()]);
-        options.connections_max = 2;
+        options.connections.proxies = TrustedProxies::new(&["127.0.0.1".parse().unwrap()]);
+        options.connections.max = 2;
     })
     .await
 }
@@ -91,8 +91,8 @@ async fn request_as_client(world: &World, client: &str) -> (TcpStream, String) {
 #[tokio::test]
 async fn connections_are_limited_by_client() {
     let world = World::with_options(|options| {
-        options.proxies = TrustedProxies::new(&["127.0.0.1".parse().unwrap()]);
-        options.connections_per_address_max = 2;
+        options.connections.proxies = TrustedProxies::new(&["127.0.0.1".parse().unwrap()]);
+        options.connections.per_address_max = 2;
     })
     .await;
     let mut open = Vec::new();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::world::{TestResponse, World};
 use http::{Method, StatusCode};
 use http_body_util::Full;
+use message::header::{SubmittedMessage, parse_header};
 use serde_json::{Value, json};
 
 fn email_body(extra: Value) -> Value {
@@ -168,7 +169,7 @@ async fn resent_email_has_its_own_unsubscribe_link() {
     let view = world.get(&format!("/emails/{second}")).await.json()["email"].clone();
     let raw = world.get(&format!("/emails/{second}/raw")).await;
     let message = model::parsed_body::ParsedBody::parse(&raw.body);
-    let subject = message::header::parse_header(&raw.body).unwrap().summary.subject;
+    let subject = parse_header(&SubmittedMessage::new(raw.body.clone())).unwrap().summary.subject;
     for (field, text) in [("subject", subject), ("html", message.html.unwrap()), ("text", message.text.unwrap())] {
         assert!(text.contains(&new) && !text.contains(&old), "{field}: {text}");
         assert!(view[field].as_str().unwrap().contains("{{unsubscribe_url}}"), "{field}: {view}");

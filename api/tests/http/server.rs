@@ -172,7 +172,7 @@ async fn panic_returns_500_without_details() {
 /// A stalled request does not delay a shutdown beyond the drain time.
 #[tokio::test]
 async fn shutdown_drains_for_a_limited_time() {
-    let world = World::with_options(|options| options.drain_max = Duration::ZERO).await;
+    let world = World::with_options(|options| options.connections.drain_max = Duration::ZERO).await;
     let mut stalled = TcpStream::connect(world.address).await.unwrap();
     let head = format!(
         "POST /emails HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer {}\r\nContent-Length: 10\r\n\r\n{{",

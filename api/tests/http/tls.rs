@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::state::ApiOptions;
+use api::state::{ApiOptions, ConnectionOptions};
 use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use net::proxy_protocol::trusted_proxies::TrustedProxies;
@@ -85,7 +85,8 @@ async fn a_proxys_header_comes_before_tls() {
     let (server, client) = tls_configs(&[b"http/1.1"]);
     let (_give, tls) = watch::channel(server);
     let proxies = TrustedProxies::new(&["127.0.0.0/8".parse().unwrap()]);
-    let options = ApiOptions { proxies, ..ApiOptions::new(BASE_URL) };
+    let connections = ConnectionOptions { proxies, ..ConnectionOptions::default() };
+    let options = ApiOptions { connections, ..ApiOptions::new(BASE_URL) };
     let api_server = Backend::new(store().await).await.server(options);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

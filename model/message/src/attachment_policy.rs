@@ -18,7 +18,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use thiserror::Error;
 
-use crate::header::{HEADER_BYTES_MAX, parse_fields};
+use crate::header::{HEADER_BYTES_MAX, HeaderField, SubmittedMessage, parse_fields};
 
 /// Maximum number of attachments of an email.
 pub const ATTACHMENTS_MAX: usize = 10;
@@ -59,11 +59,14 @@ pub enum AttachmentError {
 
 /// True if a message can have attachments. Most messages are a single text and need no check.
 #[must_use]
-pub fn may_have_attachments(message: &[u8]) -> bool {
-    parse_fields(message).0.iter().any(|field| {
+pub fn may_have_attachments(submitted: &SubmittedMessage) -> bool {
+    let message = submitted.bytes();
+    let is_text = |field: &HeaderField| {
         let value = unfold_value(message.get(field.name_end..field.end).unwrap_or_default()).to_ascii_lowercase();
-        field.has_name(message, "Content-Disposition")
-            || (field.has_name(message, "Content-Type") && (!value.starts_with("text/") || value.contains("name")))
+        value.starts_with("text/") && !value.contains("name")
+    };
+    submitted.fields().iter().any(|field| {
+        field.has_name(message, "Content-Disposition") || field.has_name(message, "Content-Type") && !is_text(field)
     })
 }
 
@@ -71,11 +74,11 @@ pub fn may_have_attachments(message: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`AttachmentError`] names the attachment and the rule.
-pub fn check_message(message: &[u8]) -> Result<(), AttachmentError> {
-    let (fields, body) = parse_fields(message);
-    let head = PartHeader::parse(fields.iter().filter_map(|field| message.get(field.start..field.end)))?;
-    let body = message.get(body..).unwrap_or_default();
-    AttachmentCheck::default().check_entity(&head, body, PartContext { depth: 0, attached: false, within: "" })
+pub fn check_message(submitted: &SubmittedMessage) -> Result<(), AttachmentError> {
+    let fields = submitted.fields().iter();
+    let head = PartHeader::parse(fields.filter_map(|field| submitted.bytes().get(field.start..field.end)))?;
+    let context = PartContext { depth: 0, attached: false, within: "" };
+    AttachmentCheck::default().check_entity(&head, submitted.body(), context)
 }
 
 /// Checks a message that is itself an attachment. Only the names of its attachments are checked, because it counts as

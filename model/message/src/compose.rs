@@ -348,6 +348,7 @@ fn address_list(mailboxes: &[Mailbox]) -> BuilderAddress<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::header::{SubmittedMessage, parse_header};
     use mail_parser::{MessageParser, MimeHeaders as _};
 
     #[test]
@@ -355,7 +356,7 @@ mod tests {
         for given in ["=?utf-8?Q?not_me?=", "a =?b", &"=?utf-8?B?QQ==?= and more, ".repeat(20), "=?utf-8?Q?\u{e4}?="] {
             let parts = Composition { subject: given.to_owned(), ..sample() };
             let message = compose(&parts, "id@x.example", Timestamp::UNIX_EPOCH);
-            assert_eq!(crate::header::parse_header(&message).unwrap().summary.subject, given);
+            assert_eq!(parse_header(&SubmittedMessage::new(message.clone())).unwrap().summary.subject, given);
             assert!(message.split(|byte| *byte == b'\n').take(6).all(|line| line.len() <= 77));
             let mut field = Vec::new();
             write_subject(&mut field, given);
@@ -510,7 +511,7 @@ mod tests {
         let text = String::from_utf8(bytes.clone()).unwrap();
         assert!(!text.contains("secret@x.example"), "{text}");
         assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "bare CR or LF");
-        let header = crate::header::parse_header(&bytes).unwrap();
+        let header = parse_header(&SubmittedMessage::new(bytes.clone())).unwrap();
         assert_eq!(header.summary.subject, "h\u{e4}llo");
         assert_eq!(header.summary.message_id, "x@b.example");
         assert_eq!(header.from.unwrap().name.as_deref(), Some("Ad\u{e4}, L."));

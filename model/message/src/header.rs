@@ -127,16 +127,53 @@ pub fn parse_fields(message: &[u8]) -> (Vec<HeaderField>, usize) {
     (fields, at)
 }
 
+/// A submitted message with the positions of its header fields: the header is split once, for all checks.
+#[derive(Debug, Clone)]
+pub struct SubmittedMessage {
+    bytes: Bytes,
+    fields: Vec<HeaderField>,
+    /// Start of the body, with the empty line.
+    body_at: usize,
+}
+
+impl SubmittedMessage {
+    #[must_use]
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        let (fields, body_at) = parse_fields(&bytes);
+        Self { bytes, fields, body_at }
+    }
+
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    #[must_use]
+    pub fn fields(&self) -> &[HeaderField] {
+        &self.fields
+    }
+
+    /// The body, with the empty line before it.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        self.bytes.get(self.body_at..).unwrap_or_default()
+    }
+
+    /// Checks the length of the header.
+    ///
+    /// # Errors
+    /// [`MessageError::HeaderTooLong`].
+    pub fn check_header_length(&self) -> Result<(), MessageError> {
+        if self.body_at > HEADER_BYTES_MAX { Err(MessageError::HeaderTooLong) } else { Ok(()) }
+    }
+}
+
 /// Returns whether a field is a `Service-*` field.
 #[must_use]
 pub fn is_service_field(message: &[u8], field: &HeaderField) -> bool {
-    message.get(field.start..field.name_end).is_some_and(starts_with_service_prefix)
-}
-
-/// Returns whether a line starts with the name of a `Service-*` field.
-#[must_use]
-pub fn starts_with_service_prefix(line: &[u8]) -> bool {
-    line.get(..SERVICE_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(SERVICE_PREFIX.as_bytes()))
+    let name = message.get(field.start..field.name_end).unwrap_or_default();
+    name.get(..SERVICE_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(SERVICE_PREFIX.as_bytes()))
 }
 
 /// Checks that no line exceeds [`LINE_BYTES_MAX`].
@@ -200,11 +237,9 @@ pub struct ParsedHeader {
 ///
 /// # Errors
 /// Returns [`MessageError`] if the message cannot be sent.
-pub fn parse_header(message: &[u8]) -> Result<ParsedHeader, MessageError> {
-    let (fields, body) = parse_fields(message);
-    if body > HEADER_BYTES_MAX {
-        return Err(MessageError::HeaderTooLong);
-    }
+pub fn parse_header(submitted: &SubmittedMessage) -> Result<ParsedHeader, MessageError> {
+    submitted.check_header_length()?;
+    let SubmittedMessage { bytes: message, fields, body_at } = submitted;
     let count = |name: &str| fields.iter().filter(|f| f.has_name(message, name)).count();
     if count("Received") >= RECEIVED_MAX {
         return Err(MessageError::Loop);
@@ -218,7 +253,7 @@ pub fn parse_header(message: &[u8]) -> Result<ParsedHeader, MessageError> {
     // The parser receives the header only: all its known bugs are in MIME bodies. A parsed message without parts (no
     // field at all) panics on access, so a default part is added.
     let parsed = HEADER_PARSER
-        .parse_headers(&message[..body])
+        .parse_headers(&message[..*body_at])
         .filter(|parsed| !parsed.parts.is_empty())
         .unwrap_or_else(|| Message { parts: vec![MessagePart::default()], ..Message::default() });
     let from = match parsed.from().map(parse_mailboxes) {
@@ -232,7 +267,7 @@ pub fn parse_header(message: &[u8]) -> Result<ParsedHeader, MessageError> {
         },
     };
     let list = |address: Option<&mail_parser::Address<'_>>| address.map(|a| parse_mailboxes(a).0).unwrap_or_default();
-    let (edits, is_ascii) = header_edits(message, &fields);
+    let (edits, is_ascii) = header_edits(message, fields);
     Ok(ParsedHeader {
         from,
         summary: HeaderSummary {
@@ -243,12 +278,12 @@ pub fn parse_header(message: &[u8]) -> Result<ParsedHeader, MessageError> {
             subject: parsed.subject().unwrap_or_default().chars().filter(|c| !c.is_control()).collect(),
             message_id: parsed.message_id().unwrap_or_default().to_owned(),
         },
-        sender_domains: sender_fields::sender_domains(message, &fields)?,
+        sender_domains: sender_fields::sender_domains(message, fields)?,
         has_date: count("Date") > 0,
         has_message_id: count("Message-ID") > 0,
         edits,
         is_ascii,
-        has_separator: message.len() == body || message[body..].starts_with(b"\r\n"),
+        has_separator: submitted.body().is_empty() || submitted.body().starts_with(b"\r\n"),
     })
 }
 
@@ -331,7 +366,7 @@ pub struct CompletedMessage {
 /// # Errors
 /// Returns [`MessageError::NoFrom`] if there is neither a From field nor a reverse path.
 pub fn complete_message(
-    message: &Bytes,
+    submitted: &SubmittedMessage,
     header: ParsedHeader,
     with: &CompletionContext<'_>,
 ) -> Result<CompletedMessage, MessageError> {
@@ -353,6 +388,7 @@ pub fn complete_message(
         summary.message_id = generate_message_id(with.id_left, &from.address);
         let _ = write!(top, "Message-ID: <{}>\r\n", summary.message_id);
     }
+    let message = &submitted.bytes;
     let mut rest = Vec::with_capacity(2 * header.edits.len() + 1);
     let mut at = 0;
     for (field, instead) in header.edits {
@@ -361,9 +397,9 @@ pub fn complete_message(
         at = field.end;
     }
     if !header.has_separator {
-        rest.push(message.slice(at..parse_fields(message).1));
+        rest.push(message.slice(at..submitted.body_at));
         rest.push(Bytes::from_static(b"\r\n"));
-        at = parse_fields(message).1;
+        at = submitted.body_at;
     }
     rest.push(message.slice(at..));
     rest.retain(|chunk| !chunk.is_empty());
@@ -429,8 +465,12 @@ mod tests {
         }
     }
 
+    fn parse(message: impl Into<Bytes>) -> Result<ParsedHeader, MessageError> {
+        parse_header(&SubmittedMessage::new(message))
+    }
+
     fn completed(message: &'static str) -> Result<String, MessageError> {
-        let bytes = Bytes::from_static(message.as_bytes());
+        let submitted = SubmittedMessage::new(message);
         let reverse_path: Address = "sender@example.com".parse().unwrap();
         let with = CompletionContext {
             id_left: "00000000000000000000000001",
@@ -438,7 +478,7 @@ mod tests {
             received: "Received: by x\r\n",
             now: Timestamp::UNIX_EPOCH,
         };
-        let completed = complete_message(&bytes, parse_header(&bytes)?, &with)?;
+        let completed = complete_message(&submitted, parse_header(&submitted)?, &with)?;
         Ok(String::from_utf8([completed.top, completed.rest.concat()].concat()).unwrap())
     }
 
@@ -471,13 +511,13 @@ mod tests {
     fn utf8_in_the_header_is_encoded_unless_an_address_needs_it() {
         let message =
             "From: J\u{fc}rgen <a@b.example>\r\nBcc: \u{fc} <x@y.example>\r\nSubject : Gr\u{fc}\u{df}e\r\n\r\nhi\r\n";
-        assert!(parse_header(message.as_bytes()).unwrap().is_ascii);
+        assert!(parse(message).unwrap().is_ascii);
         let text = completed(message).unwrap();
         assert!(text.is_ascii() && text.ends_with("Subject: =?utf-8?B?R3LDvMOfZQ==?=\r\n\r\nhi\r\n"), "{text}");
-        assert_eq!(parse_header(text.as_bytes()).unwrap().summary.subject, "Gr\u{fc}\u{df}e");
+        assert_eq!(parse(text).unwrap().summary.subject, "Gr\u{fc}\u{df}e");
         // An address outside ASCII needs SMTPUTF8, so nothing is changed.
         let message = "From: a@b.example\r\nTo: \u{fc}@c.example\r\nSubject: \u{fc}\r\n\r\nhi\r\n";
-        assert!(!parse_header(message.as_bytes()).unwrap().is_ascii);
+        assert!(!parse(message).unwrap().is_ascii);
         assert!(completed(message).unwrap().contains("Subject: \u{fc}\r\n"));
     }
 
@@ -485,7 +525,7 @@ mod tests {
     fn unusual_valid_headers_are_accepted() {
         let text = completed("From : a@b.example\r\nSubject\t: x\r\n\r\nhi\r\n").unwrap();
         assert!(text.contains("From: a@b.example\r\nSubject: x\r\n"), "{text}");
-        let header = parse_header(b"From: \"a b\"@b.example\r\n\r\n").unwrap();
+        let header = parse("From: \"a b\"@b.example\r\n\r\n").unwrap();
         assert_eq!(header.from.unwrap().address.to_string(), "\"a b\"@b.example");
     }
 
@@ -510,11 +550,9 @@ mod tests {
     fn repeated_single_fields_are_refused() {
         for name in ["Date", "subject", "TO", "Message-Id", "Reply-To"] {
             let text = format!("From: a@b.example\r\n{name}: x\r\nX: y\r\n{name} : z\r\n\r\n");
-            assert!(matches!(parse_header(text.as_bytes()), Err(MessageError::DuplicateField(_))), "{name}");
+            assert!(matches!(parse(text), Err(MessageError::DuplicateField(_))), "{name}");
         }
-        assert!(
-            parse_header(b"From: a@b.example\r\nBcc: x\r\nBcc: y\r\nX: 1\r\nX: 2\r\n\r\nTo: x\r\nTo: y\r\n").is_ok()
-        );
+        assert!(parse("From: a@b.example\r\nBcc: x\r\nBcc: y\r\nX: 1\r\nX: 2\r\n\r\nTo: x\r\nTo: y\r\n").is_ok());
         let text = MessageError::DuplicateField("Subject").to_string();
         assert!(text.contains("Subject"), "{text}");
     }
@@ -544,8 +582,7 @@ mod tests {
 
     #[test]
     fn names_are_decoded() {
-        let header =
-            parse_header(b"From: =?utf-8?q?Ad=C3=A4?= <a@b.example>\r\nSubject: =?utf-8?b?aMOk?=\r\n\r\n").unwrap();
+        let header = parse("From: =?utf-8?q?Ad=C3=A4?= <a@b.example>\r\nSubject: =?utf-8?b?aMOk?=\r\n\r\n").unwrap();
         assert_eq!(header.from.unwrap().name.as_deref(), Some("Ad\u{e4}"));
         assert_eq!(header.summary.subject, "h\u{e4}");
     }

@@ -1,5 +1,7 @@
 //! Rewritten messages are parsed again: the intended changes are made, and nothing else changes.
 
+use message::header::{SubmittedMessage, parse_header};
+
 use super::*;
 use crate::parsed_body::ParsedBody;
 
@@ -83,7 +85,7 @@ fn template_bodies_replace_those_of_the_message() {
         (Some("<p>\u{e4}</p>"), Some("\u{e4}"))
     );
     assert!(read.files.is_empty());
-    let header = message::header::parse_header(&new).unwrap();
+    let header = parse_header(&SubmittedMessage::new(new.clone())).unwrap();
     assert_eq!(header.summary.subject, "From the template");
     assert_eq!(header.summary.message_id, "1@x");
     assert_eq!(header.summary.reply_to, reply_to);

@@ -69,7 +69,7 @@ pub(super) async fn connect(
             agent.outcomes.no_connection_result(Outcome::Unreachable(text), AttemptPhase::Connect, began_at);
         return Err(HostConnectError { result: attempted, is_queue_unreachable: false });
     };
-    let route = site.route();
+    let route = &site.route;
     let smarthost_hop = match &route.next_hop {
         NextHop::Smarthost(smarthost) => Some(&**smarthost),
         NextHop::Hosts { .. } => None,
@@ -78,7 +78,7 @@ pub(super) async fn connect(
     let dials_at = agent.services.clock.now();
     let dialled = connect_any(agent, site, addresses, smarthost_hop, seed, task).await;
     let is_reached = dialled.as_ref().err().is_none_or(|failed| !failed.is_queue_unreachable);
-    site.record_dial(is_reached && is_faster_than(PROMPT_WITHIN, dials_at, agent.services.clock.now()));
+    site.dials.record_dial(is_reached && is_faster_than(PROMPT_WITHIN, dials_at, agent.services.clock.now()));
     if let Some(smarthost) = smarthost_hop {
         agent.note_smarthost(smarthost, dialled.as_ref().err());
     }
@@ -238,7 +238,7 @@ async fn connect_any(
 
 /// Error text: the hosts have addresses of one family only, and the source pool has only the other.
 fn no_source_address_text(agent: &DeliveryAgent, site: &ReadyQueue, smarthost: Option<&Smarthost>) -> String {
-    let from = if smarthost.is_some() { agent.queues.pools.smarthost_source() } else { site.source() };
+    let from = if smarthost.is_some() { agent.queues.pools.smarthost_source() } else { &*site.source };
     let has_ipv4 = from.addresses.iter().any(IpAddr::is_ipv4);
     let (source_family, host_family) = if has_ipv4 { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
     format!(
@@ -267,12 +267,12 @@ async fn connect_host(
     // A smarthost is protected as the operator configured, not by its DNS records.
     let dane = match smarthost {
         Some(_) => Ok(DaneRecords::None),
-        None => agent.queues.routes.router.lookup_dane(site.route(), &host, address.port(), began_at).await,
+        None => agent.queues.routes.router.lookup_dane(&site.route, &host, address.port(), began_at).await,
     };
     let session = TlsSession::new(host, address.ip(), &dane);
     let (dialled, policy) = match dane {
         Ok(dane) => {
-            let (target, policy) = apply_tls_policy(target, dane, site.route().security);
+            let (target, policy) = apply_tls_policy(target, dane, site.route.security);
             (agent.dialer.connect(&target).await, policy)
         }
         Err(error) => {
@@ -307,7 +307,7 @@ fn dial_target(
     seed: u64,
 ) -> Option<DialTarget> {
     let CandidateHost { host, address, smarthost } = candidate;
-    let from = if smarthost.is_some() { agent.queues.pools.smarthost_source() } else { site.source() };
+    let from = if smarthost.is_some() { agent.queues.pools.smarthost_source() } else { &*site.source };
     let SourceAddresses { addresses: sources, helo, .. } = from;
     let fitting: Vec<_> = sources.iter().filter(|s| s.is_ipv4() == address.is_ipv4()).copied().collect();
     if fitting.is_empty() && !sources.is_empty() && !address.ip().is_loopback() {
@@ -316,8 +316,8 @@ fn dial_target(
     let count = u64::try_from(fitting.len()).unwrap_or(1).max(1);
     let source = usize::try_from(seed % count).ok().and_then(|n| fitting.get(n)).copied();
     let configured = smarthost.and_then(|smarthost| smarthost.tls).unwrap_or(agent.tls);
-    let protection = site.route().security;
-    let tls = match (site.tls(), protection.sts, configured) {
+    let protection = site.route.security;
+    let tls = match (site.tls, protection.sts, configured) {
         (TaskTlsRequirement::Verified, ..) | (_, Some(MtaStsMode::Enforce), _) => TlsSecurityLevel::Verified,
         (TaskTlsRequirement::Enforced, _, configured) if configured.allows_plaintext() => TlsSecurityLevel::Required,
         // A smarthost does not replace hosts that may have TLSA records without TLS.

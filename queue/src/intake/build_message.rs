@@ -31,7 +31,7 @@ pub(super) struct BuiltMessage {
 pub(super) fn build_message(id: EmailId, draft: &Draft, now: Timestamp) -> Result<BuiltMessage, SubmitError> {
     match &draft.content {
         DraftContent::Raw { message, received } => {
-            header::check_lines(message)?;
+            header::check_lines(message.bytes())?;
             let mut header = header::parse_header(message)?;
             let header_is_ascii = header.is_ascii;
             let sender_domains = std::mem::take(&mut header.sender_domains);

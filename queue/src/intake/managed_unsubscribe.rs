@@ -3,10 +3,9 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use message::address::Address;
 use message::compose::{Composition, CustomHeader};
-use message::header;
+use message::header::{self, SubmittedMessage};
 use model::draft::{Draft, DraftContent, DraftRecipient};
 use model::id::EmailId;
 use model::{rewrite, unsubscribe};
@@ -34,9 +33,9 @@ impl Intake {
         match &mut draft.content {
             DraftContent::Parts(parts) => insert_link(parts, &url)?,
             DraftContent::Raw { message, .. } => {
-                let old = message.clone();
+                let old = message.bytes().clone();
                 let put = url.clone();
-                let link = move || Bytes::from(rewrite::insert_unsubscribe_link(&old, &put));
+                let link = move || SubmittedMessage::new(rewrite::insert_unsubscribe_link(&old, &put));
                 // The MIME parts are decoded, whatever their size: off the async threads.
                 *message = tokio::task::spawn_blocking(link).await.map_err(|error| {
                     tracing::error!(%error, "cannot insert the unsubscribe link into a message");

@@ -15,7 +15,7 @@ use store::email::EmailWithRecipients;
 use store::engine::ReadError;
 
 use super::{QueueAdmin, QueueAdminError};
-use crate::ready_queue::SiteStanding;
+use crate::ready_queue::{ConnectionUsage, ReadyQueueStatus, ThrottleStatus};
 
 /// Largest number of attempts, and of events, listed for one email.
 const SHOWN_MAX: usize = 1_000;
@@ -262,8 +262,8 @@ impl QueueAdmin {
         let route = self.queues.routes.last_route(task);
         let destination = route.as_ref().map(|route| route.queue_name.clone());
         let site = route.as_ref().and_then(|route| self.queues.ready_queue_of(task, route));
-        let standing = site.as_ref().map(|site| site.status(now));
-        let (cause, until) = self.wait_cause(task, standing.as_ref(), now);
+        let status = site.as_ref().map(|site| site.status(now));
+        let (cause, until) = self.wait_cause(task, status.as_ref(), now);
         let position = match cause {
             WaitCause::Rate | WaitCause::WarmUp { .. } | WaitCause::Connections { .. } | WaitCause::Turn => {
                 site.and_then(|site| site.position(task))
@@ -277,7 +277,12 @@ impl QueueAdmin {
         Ok(WaitStatus { recipient, cause, destination, position, until, destination_error })
     }
 
-    fn wait_cause(&self, task: &Task, site: Option<&SiteStanding>, now: Timestamp) -> (WaitCause, Option<Timestamp>) {
+    fn wait_cause(
+        &self,
+        task: &Task,
+        site: Option<&ReadyQueueStatus>,
+        now: Timestamp,
+    ) -> (WaitCause, Option<Timestamp>) {
         let next = WaitCause::Schedule { attempt: task.attempts.saturating_add(1) };
         if task.held {
             return (WaitCause::Held, None);
@@ -301,35 +306,37 @@ impl QueueAdmin {
         if let Some((destination, suspension)) = self.queues.routes.suspension(task, route.as_deref()) {
             return (WaitCause::Suspended { destination, because: suspension.because }, suspension.until);
         }
-        if let Some((error, until)) = site.and_then(|site| site.backoff_description(now)) {
+        if let Some((error, until)) = site.and_then(|site| site.throttle.backoff_description(now)) {
             return (WaitCause::BackingOff { reason: error }, Some(until.max(task.due)));
         }
         if let Some(site) = site
-            && let Some(until) = site.dead_until.filter(|until| *until > now)
+            && let Some(until) = site.throttle.dead_until.filter(|until| *until > now)
         {
-            let error = site.last_error.clone().unwrap_or_default();
+            let error = site.throttle.last_error.clone().unwrap_or_default();
             return (WaitCause::Unreachable { reason: error }, Some(until.max(task.due)));
         }
         match (self.scheduler.in_flight.contains(task.id), site) {
             (false, _) if task.due > now => (next, Some(task.due)),
-            (_, Some(SiteStanding { warm_up: Some((until, per_day)), pool, .. })) => {
-                (WaitCause::WarmUp { pool: pool.clone(), per_day: *per_day }, Some(*until))
-            }
+            (
+                _,
+                Some(ReadyQueueStatus {
+                    throttle: ThrottleStatus { warm_up: Some((until, per_day)), .. }, pool, ..
+                }),
+            ) => (WaitCause::WarmUp { pool: pool.clone(), per_day: *per_day }, Some(*until)),
             (false, _) => (WaitCause::Memory, None),
             (true, _) if self.dispatcher.awaits_lookup(task) => (WaitCause::LookUp, None),
             (true, None) => (WaitCause::LookUp, None),
-            (true, Some(site)) if site.rate_until.is_some() => (WaitCause::Rate, site.rate_until),
-            (true, Some(SiteStanding { provider_busy: Some(max), .. })) => {
+            (true, Some(site)) if site.throttle.rate_until.is_some() => (WaitCause::Rate, site.throttle.rate_until),
+            (true, Some(ReadyQueueStatus { connections: ConnectionUsage { provider_busy: Some(max), .. }, .. })) => {
                 (WaitCause::Connections { max: *max, slowed: None }, None)
             }
             // Fewer than three dials failed in a row, and another one is in progress.
-            (true, Some(site)) if site.is_unreachable => {
-                let error = site.last_error.clone().unwrap_or_default();
+            (true, Some(site)) if site.throttle.is_unreachable => {
+                let error = site.throttle.last_error.clone().unwrap_or_default();
                 (WaitCause::Unreachable { reason: error }, None)
             }
-            (true, Some(site)) if site.connections >= site.connections_max => {
-                let slowed = site.slowed();
-                (WaitCause::Connections { max: site.connections_max, slowed }, None)
+            (true, Some(site)) if site.connections.is_at_limit() => {
+                (WaitCause::Connections { max: site.connections.max, slowed: site.connections.slowed() }, None)
             }
             (true, Some(_)) => (WaitCause::Turn, None),
         }

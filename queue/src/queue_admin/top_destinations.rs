@@ -21,7 +21,7 @@ use store::queue_walk::QueueWalk;
 use store::task::PARTITIONS;
 
 use super::QueueAdmin;
-use crate::ready_queue::SiteStanding;
+use crate::ready_queue::ReadyQueueStatus;
 use crate::routing::MailRoute;
 
 /// Rows that are read. A longer queue is counted in memory.
@@ -357,7 +357,7 @@ impl QueueAdmin {
         let site = route.as_ref().and_then(|route| self.queues.ready_queue_of(&count.sample, route));
         let site = site.map(|site| site.status(now));
         let last_reply = self.queues.last_error(&count.sample);
-        let slowed = site.as_ref().and_then(SiteStanding::slowed);
+        let slowed = site.as_ref().and_then(|site| site.connections.slowed());
         // Fall back to the stored response of the oldest recipient if no error was seen since the start.
         let stored_reply = || {
             let recipient = found.as_ref().map(|found| &found.recipient)?;
@@ -375,7 +375,7 @@ impl QueueAdmin {
             held: count.held,
             oldest,
             next_due: count.next_due,
-            connections: site.map_or(0, |site| site.open),
+            connections: site.map_or(0, |site| site.connections.open),
             limit,
             until,
             last_reply: last_reply.or_else(stored_reply),
@@ -386,7 +386,7 @@ impl QueueAdmin {
     fn limiting_factor(
         &self,
         count: &DestinationCount,
-        site: Option<&SiteStanding>,
+        site: Option<&ReadyQueueStatus>,
         now: Timestamp,
     ) -> (LimitingFactor, Option<Timestamp>) {
         if count.held == count.tasks || self.scheduler.holds.is_queue_held() {
@@ -399,7 +399,7 @@ impl QueueAdmin {
         if let Some((_, suspension)) = self.queues.routes.suspension(&count.sample, route.as_deref()) {
             return (LimitingFactor::Suspended, suspension.until);
         }
-        if let Some((_, until)) = site.and_then(|site| site.backoff_description(now)) {
+        if let Some((_, until)) = site.and_then(|site| site.throttle.backoff_description(now)) {
             return (LimitingFactor::BackingOff, Some(until));
         }
         let domain = count.sample.address.domain();
@@ -407,19 +407,22 @@ impl QueueAdmin {
             return (LimitingFactor::Dns, Some(count.next_due).filter(|due| *due > now));
         }
         match site {
-            Some(site) if site.dead_until.is_some_and(|until| until > now) => {
-                (LimitingFactor::Unreachable, site.dead_until)
+            Some(site) if site.throttle.dead_until.is_some_and(|until| until > now) => {
+                (LimitingFactor::Unreachable, site.throttle.dead_until)
             }
             // Too few failures in a row for suspension; each recipient waits for its own next attempt.
-            Some(site) if site.is_unreachable => {
+            Some(site) if site.throttle.is_unreachable => {
                 (LimitingFactor::Unreachable, Some(count.next_due).filter(|due| *due > now))
             }
-            Some(site) if site.ready > 0 && site.warm_up.is_some() => {
-                (LimitingFactor::WarmUp, site.warm_up.map(|(until, _)| until))
+            Some(site) if site.ready > 0 && site.throttle.warm_up.is_some() => {
+                (LimitingFactor::WarmUp, site.throttle.warm_up.map(|(until, _)| until))
             }
-            Some(site) if site.ready > 0 && site.rate_until.is_some() => (LimitingFactor::Rate, site.rate_until),
-            Some(site) if site.ready > 0 && site.provider_busy.is_some() => (LimitingFactor::Connections, None),
-            Some(site) if site.ready > 0 && site.connections >= site.connections_max => {
+            Some(site) if site.ready > 0 && site.throttle.rate_until.is_some() => {
+                (LimitingFactor::Rate, site.throttle.rate_until)
+            }
+            Some(site)
+                if site.ready > 0 && (site.connections.provider_busy.is_some() || site.connections.is_at_limit()) =>
+            {
                 (LimitingFactor::Connections, None)
             }
             _ if count.next_due > now => (LimitingFactor::Schedule, Some(count.next_due)),

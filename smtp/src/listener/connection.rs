@@ -106,7 +106,7 @@ impl<A: SessionHandler> ServerConnection<A> {
 
     fn update_time(&mut self) -> SessionAction {
         self.session.set_overloaded(self.permit.is_near_capacity());
-        let now = self.session.began().elapsed();
+        let now = self.session.times.began.elapsed();
         self.step(Input::Now(now))
     }
 
@@ -182,7 +182,7 @@ impl<A: SessionHandler> ServerConnection<A> {
         let Hook::Authenticate(credentials, from) = hook else {
             return self.listener.handler.handle(&mut self.context, hook).await;
         };
-        let (logins, peer) = (Arc::clone(self.listener.connections.logins()), self.session.peer());
+        let (logins, peer) = (Arc::clone(self.listener.connections.logins()), self.session.client.peer);
         let key = logins.credential_key(&credentials);
         let is_known = self.listener.handler.is_user_name(&credentials.username);
         let user = credentials.user_to_log(is_known).to_owned();
@@ -196,7 +196,7 @@ impl<A: SessionHandler> ServerConnection<A> {
                 metrics::counter!("postrider_smtp_auth_failures_total").increment(1);
                 let now = Instant::now();
                 if let Some(left_out) = logins.take_log_line(now) {
-                    let (session, by) = (self.session.id(), "smtp_password");
+                    let (session, by) = (self.session.id, "smtp_password");
                     let not_logged = (left_out > 0).then_some(left_out);
                     tracing::warn!(ip = %peer, by, user, not_logged, session.id = session, "authentication failed");
                 }
@@ -252,7 +252,7 @@ impl<A: SessionHandler> ServerConnection<A> {
 /// The session's deadline; a day ahead if it has none.
 fn deadline(session: &SmtpSession) -> Instant {
     const FAR_OFF: Duration = Duration::from_secs(24 * 3600);
-    let began = session.began();
+    let began = session.times.began;
     began + session.deadline().unwrap_or_else(|| began.elapsed() + FAR_OFF)
 }
 

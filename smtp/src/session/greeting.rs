@@ -22,8 +22,8 @@ pub(crate) fn handle_ehlo(
     };
     // RFC 5321 4.1.4: EHLO resets the session like RSET.
     session.transaction = None;
-    session.helo = Some((name.into(), true));
-    replies.push_wire(session.settings.capabilities(session.is_secured()).as_bytes());
+    session.client.set_helo(name, true);
+    replies.push_wire(session.settings.capabilities(session.client.is_secured()).as_bytes());
     SessionAction::Read
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn handle_helo(
         return session.refuse(replies::BAD_HELO, replies);
     };
     session.transaction = None;
-    session.helo = Some((name.into(), false));
+    session.client.set_helo(name, false);
     replies.push_reply(&SmtpReply::without_enhanced(250, session.settings.hostname().to_string()));
     SessionAction::Read
 }
@@ -113,19 +113,16 @@ pub(crate) fn handle_quit(
 }
 
 impl SmtpSession {
-    /// Starts anew under TLS: RFC 3207 4.2 requires that all data received in clear text is discarded.
+    /// Starts anew under TLS (RFC 3207 4.2).
     pub(super) fn handle_tls_established(&mut self, tls: SessionTls, replies: &mut ReplyBuffer) -> SessionAction {
         if let InputMode::Handshake { greets } = self.mode {
             if greets {
                 replies.push_wire(self.settings.greeting().as_bytes());
             }
-            self.active_at = self.now;
+            self.times.record_input();
             self.mode = InputMode::Command;
-            self.tls = Some(tls);
-            self.helo = None;
-            self.authenticated = false;
-            (self.account, self.reservation) = (None, None);
-            self.transaction = None;
+            self.client.restart_under_tls(tls);
+            (self.reservation, self.transaction) = (None, None);
         }
         SessionAction::Read
     }
@@ -138,7 +135,7 @@ impl SmtpSession {
                 SessionAction::Read
             }
             SaslProgress::Complete(credentials) => {
-                self.call_hook(PendingHook::Authenticate, Hook::Authenticate(credentials, self.peer))
+                self.call_hook(PendingHook::Authenticate, Hook::Authenticate(credentials, self.client.peer))
             }
             SaslProgress::Failed(reply) => self.refuse(reply, replies),
         }
@@ -148,9 +145,9 @@ impl SmtpSession {
         let account = if let HookVerdict::AuthenticatedAs(account) = answer { Some(account) } else { None };
         match answer.into_result() {
             Ok(reply) => {
-                self.authenticated = true;
+                self.client.authenticate(account);
                 // From now on the messages' memory counts against the account.
-                (self.account, self.reservation) = (account, None);
+                self.reservation = None;
                 match reply {
                     Some(reply) => replies.push_reply(&reply),
                     None => replies.push_fixed(replies::AUTHENTICATED),
@@ -160,11 +157,12 @@ impl SmtpSession {
             Err(reply) => {
                 // The reply of the handler is sent first, even for the last permitted attempt.
                 replies.push_reply(&reply);
-                self.counts.auth_failures += u32::from(reply.severity() == Severity::Permanent);
+                let is_permanent = reply.severity() == Severity::Permanent;
+                let is_last = self.counts.count_auth_failure(is_permanent, &self.settings.limits);
                 if reply.code == 421 {
                     return SessionAction::Close;
                 }
-                if self.counts.auth_failures >= self.settings.limits.auth_failures_max {
+                if is_last {
                     // RFC 5321 3.8: the server sends a reply before it closes a connection.
                     return self.close(replies::TOO_MANY_LOGINS, replies);
                 }

@@ -77,7 +77,7 @@ pub(crate) fn handle_mail(
     replies: &mut ReplyBuffer,
 ) -> SessionAction {
     let limits = &session.settings.limits;
-    if session.counts.mails >= limits.mails_max {
+    if session.counts.has_reached_mails_max(limits) {
         return session.close(replies::TOO_MANY_MAILS, replies);
     }
     let bytes_max = limits.message_bytes_max;
@@ -98,7 +98,7 @@ pub(crate) fn handle_mail(
         Err(error) => return session.refuse_reply(&error.reply(), replies),
     };
     // RFC 8689 2: REQUIRETLS is offered under TLS only.
-    if parameters.require_tls && !session.is_secured() {
+    if parameters.require_tls && !session.client.is_secured() {
         let unknown = parameter::ParameterError::Unknown("REQUIRETLS".to_owned());
         return session.refuse_reply(&unknown.reply(), replies);
     }
@@ -109,7 +109,7 @@ pub(crate) fn handle_mail(
     }
     let (size_bytes, release) = (parameters.size_bytes, parameters.release);
     if let Some(size) = size_bytes
-        && !session.reservation().has_available(usize::try_from(size).unwrap_or(usize::MAX), session.now)
+        && !session.reservation().has_available(usize::try_from(size).unwrap_or(usize::MAX), session.times.now)
     {
         replies.push_fixed(replies::INSUFFICIENT_MEMORY);
         return SessionAction::Read;
@@ -131,7 +131,7 @@ pub(crate) fn handle_mail(
         recipients: Vec::new(),
         chunks: None,
     });
-    let peer = session.peer();
+    let peer = session.client.peer;
     session.call_hook(PendingHook::MailFrom(transaction), Hook::MailFrom { reverse_path, size_bytes, release, peer })
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn handle_rcpt(
         Ok(cut) => cut,
         Err(error) => return session.refuse_reply(&error.reply(RCPT_FORM, 3), replies),
     };
-    if !matches!(session.helo, Some((_, true))) && !cut.parameters.trim_ascii().is_empty() {
+    if session.client.greeted_with_ehlo() != Some(true) && !cut.parameters.trim_ascii().is_empty() {
         return session.refuse(replies::PARAMETERS_NEED_EHLO, replies);
     }
     let address = match path::parse_forward_path(cut.text, smtputf8, session.settings.hostname()) {
@@ -207,7 +207,7 @@ pub(crate) fn handle_data(
     }
     replies.push_fixed(replies::START_CONTENT);
     session.mode =
-        InputMode::Data(Box::new(DataContent { content, receiver: DotReceiver::default(), began: session.now }));
+        InputMode::Data(Box::new(DataContent { content, receiver: DotReceiver::default(), began: session.times.now }));
     SessionAction::Read
 }
 
@@ -231,7 +231,7 @@ pub(crate) fn handle_bdat(
         (Some(_), state::MAIL) => Some(replies::NO_RECIPIENTS),
         _ => None,
     };
-    let (now, declared) = (session.now, session.transaction.as_ref().and_then(|t| t.size_bytes));
+    let (now, declared) = (session.times.now, session.transaction.as_ref().and_then(|t| t.size_bytes));
     let begins = refusal.is_none() && session.transaction.as_ref().is_some_and(|t| t.chunks.is_none());
     let content = begins.then(|| session.begin_content(declared.or(Some(size_bytes))));
     match &mut session.transaction {
@@ -263,7 +263,7 @@ fn parse_bdat(text: &[u8]) -> Option<(u64, bool)> {
 impl SmtpSession {
     fn begin_content(&mut self, declared: Option<u64>) -> ContentBuffer {
         let reservation = self.reservation();
-        reservation.begin_message(self.now);
+        reservation.begin_message(self.times.now);
         ContentBuffer::new(self.settings.limits.message_bytes_max, declared, MessageMemory::new(&reservation))
     }
 
@@ -323,9 +323,9 @@ impl SmtpSession {
 
     /// Processes content, up to its end at most. Returns the number of bytes used.
     pub(super) fn handle_content(&mut self, bytes: &[u8], replies: &mut ReplyBuffer) -> (usize, SessionAction) {
-        self.active_at = self.now;
+        self.times.record_input();
         if let Some(reservation) = &self.reservation {
-            reservation.record_received(bytes.len(), self.now);
+            reservation.record_received(bytes.len(), self.times.now);
         }
         match std::mem::replace(&mut self.mode, InputMode::Command) {
             InputMode::Data(mut receiving) => match receiving.receiver.push(bytes, &mut receiving.content) {
@@ -399,7 +399,7 @@ impl SmtpSession {
                     recipients: transaction.recipients,
                     content,
                     binary: transaction.binary,
-                    trace: self.trace(),
+                    trace: self.client.trace(self.id, self.settings.hostname()),
                     memory,
                 };
                 self.call_hook(PendingHook::Submit, Hook::Submit(Box::new(message)))
@@ -414,9 +414,8 @@ impl SmtpSession {
     pub(super) fn complete_submit(&mut self, answer: HookVerdict, replies: &mut ReplyBuffer) -> SessionAction {
         match answer.into_result() {
             Ok(reply) => {
-                self.counts.mails += 1;
-                self.last_message_at = self.now;
-                (self.counts.errors, self.counts.junk) = (0, 0);
+                self.counts.count_mail();
+                self.times.record_message();
                 match reply {
                     Some(reply) => replies.push_reply(&reply),
                     None => replies.push_fixed(replies::MESSAGE_ACCEPTED),
