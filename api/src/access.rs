@@ -53,7 +53,6 @@ pub enum Principal {
 
 impl Principal {
     /// The tenant; `None` for an anonymous request.
-    #[must_use]
     pub fn tenant(&self) -> Option<&Tenant> {
         match self {
             Self::Anonymous => None,
@@ -63,7 +62,6 @@ impl Principal {
     }
 
     /// Consumes the principal and returns its tenant.
-    #[must_use]
     pub fn into_tenant(self) -> Option<Tenant> {
         match self {
             Self::Anonymous => None,
@@ -74,14 +72,12 @@ impl Principal {
 }
 
 /// The client's IP address; `None` if the connection's address is unknown.
-#[must_use]
 pub fn client_ip(head: &Parts) -> Option<IpAddr> {
     head.extensions.get::<PeerAddress>().map(|peer| peer.0)
 }
 
 /// The way by which the request came. A service of this process that calls operations for its own clients says it in an
 /// extension of the request, which no client can set.
-#[must_use]
 pub fn surface(head: &Parts) -> RequestSurface {
     head.extensions.get::<RequestSurface>().copied().unwrap_or(RequestSurface::Api)
 }

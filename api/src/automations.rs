@@ -48,7 +48,6 @@ use self::view::{AutomationList, AutomationResponse, AutomationVersionList, Auto
 /// Retries of a change after a concurrent change.
 const TRIES_MAX: usize = 10;
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
     let entry = |method, path, id, summary| operation(method, path, id).about("automations", summary);

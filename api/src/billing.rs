@@ -24,7 +24,6 @@ use crate::state::AppState;
 
 const EVENT_BYTES_MAX: usize = 1 << 20;
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     vec![
         operation(Method::POST, "/billing/stripe", "hear_billing")

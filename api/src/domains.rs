@@ -36,7 +36,6 @@ use crate::state::AppState;
 /// Errors of adding a domain.
 const LIMITS: &[ErrorCode] = &[ErrorCode::PLAN_FULL, ErrorCode::DOMAIN_CLAIMED, ErrorCode::CONFLICT];
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let mut all = domain_operations();
     all.extend(claim_operations());

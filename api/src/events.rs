@@ -32,7 +32,6 @@ use crate::state::AppState;
 
 use self::view::{ProductEventList, ProductEventResponse, ProductEventView};
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let entry = |method, path, id, summary| operation(method, path, id).about("events", summary);
     let get = |path, id, summary| entry(Method::GET, path, id, summary);

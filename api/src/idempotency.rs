@@ -40,7 +40,6 @@ const QUOTA_MONTHLY: HeaderName = HeaderName::from_static("x-quota-monthly-remai
 const IN_PROGRESS_RETRY_S: u32 = 1;
 
 /// The header parameter of operations that accept a key.
-#[must_use]
 pub fn header_parameter() -> Value {
     schema::header_parameter(
         "Idempotency-Key",
@@ -105,14 +104,12 @@ pub async fn is_replay(
 }
 
 /// Returns the trimmed key if it is valid.
-#[must_use]
 pub fn validate_key(text: &str) -> Option<String> {
     let key = text.trim();
     check_key(key).is_ok().then(|| key.to_owned())
 }
 
 /// The problem for an invalid key in the header or field `name`.
-#[must_use]
 pub fn invalid_key(name: &str) -> Problem {
     let text = format!("`{name}` must be a single value of 1 to {KEY_CHARS_MAX} printable characters");
     Problem::new(ErrorCode::INVALID_IDEMPOTENCY_KEY, text)
@@ -196,7 +193,6 @@ pub fn store_unconfirmed(state: &AppState, batch: Batch, holds: Vec<InProgressHo
 }
 
 /// The outcome to store for a response.
-#[must_use]
 pub fn stored_outcome(response: &impl serde::Serialize) -> IdempotentResult {
     // JSON serialization of plain structs into memory cannot fail.
     IdempotentResult::Done(serde_json::to_string(response).unwrap_or_default())
@@ -221,7 +217,6 @@ impl<T: IntoResponse> IdempotentResponse<T> {
     }
 
     /// A stored response.
-    #[must_use]
     pub fn replay(body: Bytes) -> Self {
         Self { body, replayed: true, headers: Vec::new(), kind: PhantomData }
     }

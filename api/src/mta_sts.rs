@@ -22,7 +22,6 @@ use serde_json::{Value, json};
 use crate::operation::{Operation, operation};
 use crate::state::AppState;
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let description = "Get the MTA-STS policy of the domain in the `Host` header";
     vec![

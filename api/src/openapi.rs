@@ -93,13 +93,11 @@ pub async fn get(state: Arc<AppState>, _: NoInput) -> Result<OpenApiDocument, Pr
 }
 
 /// The document as JSON text.
-#[must_use]
 pub fn render(operations: &[Operation], base_url: &str) -> String {
     serde_json::to_string_pretty(&document(operations, base_url)).unwrap_or_default() + "\n"
 }
 
 /// Builds the document.
-#[must_use]
 pub fn document(operations: &[Operation], base_url: &str) -> Value {
     let (mut schemas, mut shared) = (Schemas::default(), SharedResponses::default());
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();

@@ -16,7 +16,6 @@ use crate::{
 };
 
 /// Builds the table.
-#[must_use]
 pub fn operation_table() -> Vec<Operation> {
     let mut table: Vec<Operation> = [
         service_operations(),

@@ -33,7 +33,6 @@ const BODY_BYTES_MAX: usize = 16 << 10;
 /// Categories that recipients can opt out of.
 const CATEGORY_WORDS: &[&str] = &["product", "newsletter"];
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let entry = |method, path, id, summary| operation(method, path, id).about("category_opt_outs", summary);
     vec![

@@ -63,7 +63,6 @@ use self::request::{FORMS, PAGES};
 /// The cookie by which the browser script recognises a browser.
 const VISITOR_COOKIE: &str = "stx_vid";
 /// The operations of the portal.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let define = |method, path, id, summary| -> OperationBuilder {
         operation(method, path, id).about("portal", summary).errors(&[

@@ -40,7 +40,6 @@ use crate::suppressions::commit_error::commit_error_problem;
 const TRIES_MAX: usize = 20;
 
 /// The operations on received emails.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let define =
         |method, path, id, summary| operation(method, path, id).about("received_emails", summary).domain_scoped();

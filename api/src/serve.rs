@@ -37,7 +37,6 @@ pub use self::acme_challenges::serve_acme_challenges;
 pub use self::ops::serve_ops;
 
 /// The ALPN protocols of the API's TLS configuration (RFC 7301): HTTP/2, then HTTP/1.1.
-#[must_use]
 pub fn alpn_protocols() -> Vec<Vec<u8>> {
     vec![b"h2".to_vec(), b"http/1.1".to_vec()]
 }

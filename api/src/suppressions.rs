@@ -41,7 +41,6 @@ use self::view::{SuppressionList, SuppressionResponse, SuppressionView};
 const TRIES_MAX: usize = 20;
 
 /// The operations on suppressions.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let define = |method, path, id, summary| operation(method, path, id).about("suppressions", summary);
     let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);

@@ -40,7 +40,6 @@ use self::storage::{TRIES_MAX, commit, conflict_problem, find, find_with_bodies,
 use self::view::{TemplateList, TemplateResponse, TemplateView};
 
 /// The operations on templates.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
     let define = |method, path, id, summary| operation(method, path, id).about("templates", summary);

@@ -48,7 +48,6 @@ fn no_such_link_page() -> RenderedPage {
 const TOKEN: &str = "token";
 
 /// The public operations of tracking.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let get = |path, id, summary| operation(Method::GET, path, id).about("tracking", summary);
     vec![

@@ -46,7 +46,6 @@ const TOKEN: &str = "token";
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// The public operations of unsubscribing.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let define = |method, path, id, summary| operation(method, path, id).about("unsubscribe", summary);
     vec![

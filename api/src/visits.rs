@@ -56,7 +56,6 @@ const ROWS_MAX: usize = 10_000;
 const TIME_SINCE_DELIVERY: Duration = Duration::from_secs(3600);
 
 /// The operations on visits.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let define = |method, path, id, summary| operation(method, path, id).about("visits", summary);
     vec![

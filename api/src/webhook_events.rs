@@ -37,7 +37,6 @@ const CHUNKS_FIRST: usize = 1;
 const CHUNKS_GROWTH: usize = 8;
 
 /// The operations on the event stream.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     vec![
         operation(Method::GET, "/webhook-events", "list_webhook_events")

@@ -30,7 +30,6 @@ use crate::sdk::Risk;
 use crate::state::AppState;
 
 /// The operations on webhook endpoints.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
     let define = |method, path, id, summary| operation(method, path, id).about("webhooks", summary);

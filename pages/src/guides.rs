@@ -64,7 +64,6 @@ pub struct Guides {
 
 impl Guides {
     /// Parses the embedded files.
-    #[must_use]
     pub fn new() -> Self {
         let groups: Vec<GuideGroup> = parse_summary(SUMMARY).iter().map(GuideGroup::parse).collect();
         Self { index: index_page(&groups), groups }
@@ -76,7 +75,6 @@ impl Guides {
     }
 
     /// The groups of the navigation.
-    #[must_use]
     pub fn navigation(&self) -> Vec<DocNavigation> {
         let documentation = DocNavigation {
             title: "Documentation",

@@ -18,7 +18,6 @@ pub enum CodeLanguage {
 
 impl CodeLanguage {
     /// The name after a fence of Markdown.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -35,7 +34,6 @@ impl CodeLanguage {
     }
 
     /// The language of a fence of Markdown, with its name for readers.
-    #[must_use]
     pub fn of_fence(fence: &str) -> (Self, &'static str) {
         match fence.split(',').next().unwrap_or_default() {
             "json" => (Self::Json, "JSON"),
@@ -122,7 +120,6 @@ pub enum TokenRole {
 
 impl TokenRole {
     /// The class, `None` for plain code.
-    #[must_use]
     pub const fn class(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
@@ -136,7 +133,6 @@ impl TokenRole {
 }
 
 /// Splits code into pieces, which together are the code.
-#[must_use]
 pub fn tokens(language: CodeLanguage, code: &str) -> Vec<(TokenRole, &str)> {
     let mut pieces: Vec<(TokenRole, &str)> = Vec::new();
     let (mut plain_start, mut position) = (0, 0);

@@ -46,7 +46,6 @@ pub enum ProseElement {
 }
 
 /// Parses Markdown.
-#[must_use]
 pub fn parse_prose(markdown: &str) -> Vec<ProseNode> {
     let mut open: Vec<(ProseElement, Vec<ProseNode>)> = vec![(ProseElement::Plain, Vec::new())];
     // The language of the code block that is open.
@@ -107,7 +106,6 @@ fn element(tag: Tag<'_>) -> ProseElement {
 }
 
 /// The text of nodes without marks.
-#[must_use]
 pub fn prose_text(nodes: &[ProseNode]) -> String {
     let mut text = String::new();
     write_text(nodes, &mut text);
@@ -131,7 +129,6 @@ fn write_text(nodes: &[ProseNode], text: &mut String) {
 }
 
 /// The anchor of a heading, as GitHub and mdBook write it.
-#[must_use]
 pub fn anchor(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|one| one.is_alphanumeric() || matches!(one, ' ' | '-' | '_'));
     kept.flat_map(char::to_lowercase).map(|one| if one == ' ' { '-' } else { one }).collect()

@@ -34,7 +34,6 @@ pub struct Reference {
 
 impl Reference {
     /// Writes the pages for an API at a base URL.
-    #[must_use]
     pub fn new(base_url: &str) -> Self {
         let table = ApiTable::load();
         let base_url = display_text(base_url.trim_end_matches('/')).into_owned();
@@ -58,7 +57,6 @@ impl Reference {
     }
 
     /// The groups of the navigation.
-    #[must_use]
     pub fn navigation(&self) -> &[DocNavigation] {
         &self.navigation
     }
@@ -76,13 +74,11 @@ impl Reference {
 }
 
 /// The path of a page.
-#[must_use]
 pub fn page_path(slug: &str) -> String {
     if slug.is_empty() { PATH.to_owned() } else { format!("{PATH}/{slug}") }
 }
 
 /// The path of a page as Markdown.
-#[must_use]
 pub fn markdown_path(slug: &str) -> String {
     let slug = if slug.is_empty() { "index" } else { slug };
     format!("{PATH}/{slug}.md")

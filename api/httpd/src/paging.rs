@@ -91,7 +91,6 @@ impl PageParameters {
     }
 
     /// The OpenAPI description of both parameters.
-    #[must_use]
     pub fn parameters() -> Vec<Value> {
         vec![
             schema::query_parameter(
@@ -221,68 +220,57 @@ impl PageParameters {
 }
 
 /// The cursor of a page whose last entry is this email.
-#[must_use]
 pub fn after_email(id: EmailId) -> String {
     encode_cursor(KIND_EMAIL, &id.to_bytes())
 }
 
 /// The cursor of a page that ends at this position.
-#[must_use]
 pub fn after_bytes(kind: u8, position: &[u8]) -> String {
     encode_cursor(kind, position)
 }
 
 /// The cursor of a page whose last entry has this id.
-#[must_use]
 pub fn after_id(kind: u8, id: [u8; 16]) -> String {
     encode_cursor(kind, &id)
 }
 
 /// The cursor of a page whose last entry has this number.
-#[must_use]
 pub fn after_number(kind: u8, number: u64) -> String {
     encode_cursor(kind, &number.to_be_bytes())
 }
 
 /// The cursor of a page whose last entry has this time and text.
-#[must_use]
 pub fn after_time(kind: u8, time: Timestamp, text: &str) -> String {
     encode_cursor(kind, &[&time.as_microsecond().to_be_bytes()[..], text.as_bytes()].concat())
 }
 
 /// The number in a cursor of this kind; `None` for an invalid cursor.
-#[must_use]
 pub fn decode_number(kind: u8, cursor: &str) -> Option<u64> {
     let page = PageParameters { limit: 1, cursor: Some(cursor.to_owned()) };
     page.cursor_number(kind).ok().flatten()
 }
 
 /// The cursor of a page whose last entry is this suppression.
-#[must_use]
 pub fn after_suppression(id: SuppressionId) -> String {
     encode_cursor(KIND_SUPPRESSION, &id.to_bytes())
 }
 
 /// The cursor of a page whose last entry is this domain.
-#[must_use]
 pub fn after_domain(id: DomainId) -> String {
     encode_cursor(KIND_DOMAIN, &id.to_bytes())
 }
 
 /// The cursor of a page whose last entry is this opt-out.
-#[must_use]
 pub fn after_opt_out(id: OptOutId) -> String {
     encode_cursor(KIND_OPT_OUT, &id.to_bytes())
 }
 
 /// The cursor of a page whose last entry is this template.
-#[must_use]
 pub fn after_template(id: TemplateId) -> String {
     encode_cursor(KIND_TEMPLATE, &id.to_bytes())
 }
 
 /// The cursor of a page whose last entry is this version of a template.
-#[must_use]
 pub fn after_template_version(number: u32) -> String {
     encode_cursor(KIND_TEMPLATE_VERSION, &number.to_be_bytes())
 }

@@ -46,14 +46,12 @@ pub struct Request {
 
 impl Request {
     /// The raw path parameter; empty if the path has none of that name.
-    #[must_use]
     pub fn path_parameter(&self, name: &str) -> &str {
         self.path.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
     }
 
     /// True if nobody sees the response yet: a HEAD request, or a header field marks a prefetch, preview or prerender.
     /// Such a request counts as no open, click or visit, and uses no link up.
-    #[must_use]
     pub fn is_prefetch(&self) -> bool {
         let is_marked = |value: &HeaderValue| {
             let value = value.as_bytes().to_ascii_lowercase();
@@ -65,7 +63,6 @@ impl Request {
     }
 
     /// The path parameter, percent-decoded (RFC 3986 2.1); `None` if it is not UTF-8.
-    #[must_use]
     pub fn path_text(&self, name: &str) -> Option<String> {
         paging::percent_decode(self.path_parameter(name), false)
     }
@@ -131,7 +128,6 @@ pub enum Media {
 
 impl Media {
     /// The media types for the OpenAPI document.
-    #[must_use]
     pub fn media_types(self) -> &'static [&'static str] {
         match self {
             Self::Json | Self::OptionalJson | Self::Signed => &["application/json"],
@@ -155,12 +151,10 @@ pub struct RequestSpec {
 
 impl RequestSpec {
     /// Returns whether a parameter with this name is at a location of the request (`path`, `query`, `header`).
-    #[must_use]
     pub fn has_parameter(&self, location: &str, name: &str) -> bool {
         self.parameters.iter().any(|parameter| parameter["in"] == location && parameter["name"] == name)
     }
 
-    #[must_use]
     pub fn takes_idempotency_key(&self) -> bool {
         self.has_parameter("header", "Idempotency-Key")
     }

@@ -49,7 +49,6 @@ use crate::state::AppState;
 const PREFLIGHT_MAX_AGE_S: &str = "86400";
 
 /// The operations for browsers.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let entry = |method, path, id, summary| -> OperationBuilder {
         operation(method, path, id).about("affiliate_visits", summary)

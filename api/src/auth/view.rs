@@ -33,7 +33,6 @@ pub struct UserView {
 }
 
 impl UserView {
-    #[must_use]
     pub fn from_user(user: &User) -> Self {
         Self {
             id: user.id,

@@ -98,7 +98,6 @@ pub struct AutomationEdit {
 
 impl AutomationEdit {
     /// The trigger and steps of a definition that is not stored.
-    #[must_use]
     pub fn unsaved(trigger: Option<Value>, steps: Option<Value>) -> Self {
         Self { name: None, trigger, steps }
     }

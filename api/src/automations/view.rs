@@ -62,7 +62,6 @@ impl RunCountsView {
 }
 
 impl AutomationView {
-    #[must_use]
     pub fn from_automation(automation: &Automation, definition: &AutomationDefinition, counts: RunCounts) -> Self {
         let mut json = definition.to_json();
         Self {
@@ -123,7 +122,6 @@ pub struct AutomationVersionView {
 }
 
 impl AutomationVersionView {
-    #[must_use]
     pub fn from_version(version: &AutomationVersion) -> Self {
         let mut json = version.definition.to_json();
         let (trigger, steps) = (json["trigger"].take(), json["steps"].take());
@@ -217,13 +215,11 @@ pub struct AutomationRunView {
 
 impl AutomationRunView {
     /// The view of a run that was started by an event.
-    #[must_use]
     pub fn from_run(run: &AutomationRun) -> Self {
         Self::from_run_in_mode(run, RunMode::Live)
     }
 
     /// The view of a run in the given mode; a dry run passes its own mode.
-    #[must_use]
     pub fn from_run_in_mode(run: &AutomationRun, mode: RunMode) -> Self {
         let steps = run.steps.iter().enumerate().map(|(index, step)| RunStepView {
             index,
@@ -312,7 +308,6 @@ fn event_name_schema(description: &str) -> Value {
 }
 
 /// Schema of a trigger.
-#[must_use]
 pub fn trigger_schema(schemas: &mut Schemas) -> Value {
     let condition = condition_schema(schemas);
     schemas.component("AutomationTrigger", |_| {
@@ -345,7 +340,6 @@ pub fn trigger_schema(schemas: &mut Schemas) -> Value {
 }
 
 /// Schema of the list of steps.
-#[must_use]
 pub fn steps_schema(schemas: &mut Schemas) -> Value {
     let step = schemas.component("AutomationStep", |_| {
         let mut step = schema::object_with(

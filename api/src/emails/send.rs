@@ -110,7 +110,6 @@ pub struct SendResponse {
 
 impl SendResponse {
     /// Builds the response from the intake's receipt and the warnings.
-    #[must_use]
     pub fn from_accepted(accepted: &SubmitReceipt, warnings: &[String]) -> Self {
         let skipped = |address| format!("{address} is suppressed and was skipped");
         let warnings = warnings.iter().cloned().chain(accepted.skipped.iter().map(skipped)).collect();

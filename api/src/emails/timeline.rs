@@ -35,7 +35,6 @@ pub struct EmailEventView {
 }
 
 impl EmailEventView {
-    #[must_use]
     pub fn from_event(event: Event) -> Self {
         Self {
             id: event.id,
@@ -117,7 +116,6 @@ impl AttemptTlsView {
 
 impl DeliveryAttemptView {
     /// The view of an attempt; `recipients` are those of its email.
-    #[must_use]
     pub fn from_attempt(attempt: Attempt, recipients: &[Recipient]) -> Self {
         let recipient = recipients.iter().find(|r| r.index == attempt.recipient);
         let smtp_reply = attempt.reply.as_ref();

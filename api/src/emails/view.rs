@@ -74,7 +74,6 @@ fn mailbox_texts(mailboxes: &[Mailbox]) -> Vec<String> {
 
 impl EmailView {
     /// The view of an email with its tracking counters.
-    #[must_use]
     pub fn from_email(found: &EmailWithRecipients, tally: &TrackingCounters) -> Self {
         Self::from_rollup(found, EmailRollup::from_recipients(&found.recipients), tally)
     }
@@ -414,7 +413,6 @@ impl RecipientWaitView {
 
 impl RecipientView {
     /// The view of a recipient with its tracking counters and what it waits for.
-    #[must_use]
     pub fn from_recipient(
         recipient: &Recipient,
         tally: Option<&TrackingCounters>,

@@ -90,7 +90,6 @@ pub struct EventCountsView {
 }
 
 impl EventCountsView {
-    #[must_use]
     pub fn from_counts(counts: ProductEventCounts) -> Self {
         let ProductEventCounts { count, seats, excluded, sign_ups, subscriptions, visitors } = counts;
         Self { count, seats, excluded, sign_ups, subscriptions, visitors }

@@ -35,7 +35,6 @@ pub struct ProductEventView {
 }
 
 impl ProductEventView {
-    #[must_use]
     pub fn from_event(event: ProductEvent) -> Self {
         let ProductEvent { id, account: _, name, user_id, email, data, source, created_at } = event;
         Self { id, name, user_id, email, data, source, created_at: JsonTimestamp(created_at) }
@@ -78,7 +77,6 @@ pub struct SendEventResponse {
 
 impl SendEventResponse {
     /// The response for an ingested event, with its effects on automations.
-    #[must_use]
     pub fn from_accepted_event(accepted: &IngestedProductEvent) -> Self {
         Self {
             event: ProductEventView::from_event(accepted.event.clone()),
@@ -90,7 +88,6 @@ impl SendEventResponse {
     }
 
     /// The response for a dry run, with its run.
-    #[must_use]
     pub fn from_dry_run(event: &ProductEvent, run: AutomationRunView) -> Self {
         let event = ProductEventView::from_event(event.redacted());
         Self { event, matched_automations: 1, resumed_runs: 0, cancelled_runs: 0, run: Some(run) }

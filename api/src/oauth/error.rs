@@ -35,7 +35,6 @@ pub enum OAuthErrorCode {
 }
 
 impl OAuthErrorCode {
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::InvalidRequest => "invalid_request",
@@ -64,13 +63,11 @@ pub struct OAuthError {
 }
 
 impl OAuthError {
-    #[must_use]
     pub fn new(code: OAuthErrorCode, description: impl Into<String>) -> Self {
         Self { code, description: description.into() }
     }
 
     /// `invalid_request`.
-    #[must_use]
     pub fn request(description: impl Into<String>) -> Self {
         Self::new(OAuthErrorCode::InvalidRequest, description)
     }
@@ -125,7 +122,6 @@ impl<T> OAuthResponse<T> {
     }
 
     /// A success response.
-    #[must_use]
     pub fn success(content: T) -> Self {
         Self(Ok(content))
     }

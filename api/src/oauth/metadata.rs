@@ -69,7 +69,6 @@ pub(super) fn resource_uri(base_url: &str, resource: OAuthResource) -> String {
 }
 
 /// The URL of a resource's metadata, for `WWW-Authenticate` (RFC 9728 5.1).
-#[must_use]
 pub fn resource_metadata_url(base_url: &str, resource: OAuthResource) -> String {
     let suffix = match resource {
         OAuthResource::Api => "",

@@ -111,7 +111,6 @@ pub struct ReceivedEmailView {
 
 impl ReceivedEmailView {
     /// The view of lists; the same fields as in the webhook event.
-    #[must_use]
     pub fn from_received(received: &ReceivedEmail) -> Self {
         let AuthenticationResults { spf, dkim, dmarc, .. } = received.auth;
         let attachments = received.heading.attachments.iter().cloned();
@@ -213,7 +212,6 @@ pub struct ReceivedEmailDetail {
 
 impl ReceivedEmailDetail {
     /// Builds the view; `inline` includes the attachments' bytes.
-    #[must_use]
     pub fn from_received(received: &ReceivedEmail, content: ParsedReceivedEmail, inline: bool) -> Self {
         let AuthenticationResults { spf, dkim, dmarc, arc } = received.auth;
         let files = content.attachments.into_iter().enumerate();

@@ -43,7 +43,6 @@ pub struct SuppressionView {
 }
 
 impl SuppressionView {
-    #[must_use]
     pub fn from_suppression(suppression: &Suppression) -> Self {
         Self {
             id: suppression.id,
@@ -83,7 +82,6 @@ pub struct SuppressionResponse {
 }
 
 impl SuppressionResponse {
-    #[must_use]
     pub fn from_suppression(suppression: &Suppression) -> Self {
         Self { suppression: SuppressionView::from_suppression(suppression) }
     }

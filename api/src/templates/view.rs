@@ -117,13 +117,11 @@ impl TemplateSettingsView {
 
 impl TemplateView {
     /// The view of one template, with its bodies.
-    #[must_use]
     pub fn with_bodies(template: &Template, bodies: TemplateBodies) -> Self {
         Self::from_template(template, Some(bodies))
     }
 
     /// The view of a template in a list.
-    #[must_use]
     pub fn without_bodies(template: &Template) -> Self {
         Self::from_template(template, None)
     }
@@ -182,7 +180,6 @@ pub struct TemplateVersionView {
 }
 
 impl TemplateVersionView {
-    #[must_use]
     pub fn from_version(version: &TemplateVersion) -> Self {
         Self {
             number: version.number,
@@ -203,7 +200,6 @@ pub struct TemplateVersionDetail {
 }
 
 impl TemplateVersionDetail {
-    #[must_use]
     pub fn from_version(version: &TemplateVersion, bodies: TemplateBodies) -> Self {
         let settings = TemplateSettingsView::from_settings(&version.settings, Some(bodies));
         Self { version: TemplateVersionView::from_version(version), settings }

@@ -43,7 +43,6 @@ pub struct WebhookView {
 }
 
 impl WebhookView {
-    #[must_use]
     pub fn from_webhook(webhook: &Webhook) -> Self {
         Self {
             id: webhook.id,
@@ -123,7 +122,6 @@ pub struct WebhookDeliveryView {
 }
 
 impl WebhookDeliveryView {
-    #[must_use]
     pub fn from_delivery(delivery: &WebhookDelivery) -> Self {
         Self {
             id: delivery.id,

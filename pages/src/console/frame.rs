@@ -33,7 +33,6 @@ pub struct ConsoleFrame<'f> {
 
 impl ConsoleFrame<'_> {
     /// Renders the page to HTML. Characters that make a text look like another one are replaced.
-    #[must_use]
     pub fn render(&self) -> String {
         let html = render(self);
         display_text(&html).into_owned()
@@ -170,7 +169,6 @@ impl Renderable for SameCommands<'_> {
 }
 
 /// A page that says why there is no other.
-#[must_use]
 pub fn failure_page(failure: &Failure) -> Page {
     let title = match failure.status {
         404 => "Not found",

@@ -29,7 +29,6 @@ impl From<PageAnswer> for ConsoleAnswer {
 }
 
 /// Returns whether a path belongs to the console.
-#[must_use]
 pub fn is_console(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

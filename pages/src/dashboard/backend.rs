@@ -50,7 +50,6 @@ pub enum CallBody {
 }
 
 impl Call {
-    #[must_use]
     pub fn new(operation: &'static str) -> Self {
         Self { operation, ..Self::default() }
     }
@@ -130,7 +129,6 @@ pub struct Failure {
 
 impl Failure {
     /// A failure of this program. `cause` is for the log of the server and is not shown.
-    #[must_use]
     pub fn internal(cause: String) -> Self {
         Self {
             status: 500,
@@ -142,18 +140,15 @@ impl Failure {
     }
 
     /// A form that was sent to look at its effect: the page is shown again with what was entered, without an error.
-    #[must_use]
     pub fn preview() -> Self {
         Self { status: 200, code: "preview".into(), ..Self::default() }
     }
 
-    #[must_use]
     pub fn not_found() -> Self {
         Self { status: 404, code: "not_found".into(), message: "There is no such page".into(), ..Self::default() }
     }
 
     /// A field of a form is wrong.
-    #[must_use]
     pub fn field(name: &str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {

@@ -37,7 +37,6 @@ pub struct RefusedForm {
 }
 
 impl RefusedForm {
-    #[must_use]
     pub fn new(name: impl Into<String>, failure: Failure) -> Self {
         Self { name: name.into(), failure, is_shown: AtomicBool::new(false) }
     }
@@ -45,33 +44,27 @@ impl RefusedForm {
 
 impl Context<'_> {
     /// A path parameter, decoded; empty if the path has none of that name.
-    #[must_use]
     pub fn parameter(&self, name: &str) -> &str {
         self.parameters.iter().find(|(other, _)| other == name).map_or("", |(_, value)| value)
     }
 
     /// The path parameter `id`.
-    #[must_use]
     pub fn id(&self) -> &str {
         self.parameter("id")
     }
 
-    #[must_use]
     pub fn query(&self) -> &Fields {
         &self.request.query
     }
 
-    #[must_use]
     pub fn form(&self) -> &Fields {
         &self.request.form
     }
 
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         self.backend.now()
     }
 
-    #[must_use]
     pub fn allows(&self, operation: &str) -> bool {
         self.backend.allows(operation)
     }
@@ -119,7 +112,6 @@ impl Context<'_> {
     }
 
     /// The failure of a form, when its page is shown again.
-    #[must_use]
     pub fn failure_of(&self, form: &str) -> Option<&Failure> {
         self.refused.as_ref().filter(|refused| refused.name == form).map(|refused| &refused.failure)
     }
@@ -132,20 +124,17 @@ impl Context<'_> {
     }
 
     /// The failure of a form that the rendered page does not show: of a button, or of a form that is gone.
-    #[must_use]
     pub fn stray_failure(&self) -> Option<&Failure> {
         let refused = self.refused.as_ref().filter(|refused| !refused.is_shown.load(Ordering::Relaxed))?;
         Some(&refused.failure).filter(|failure| !failure.message.is_empty())
     }
 
     /// True if a form was sent to look at its effect only.
-    #[must_use]
     pub fn is_preview(&self) -> bool {
         self.refused.as_ref().is_some_and(|refused| refused.failure.status == 200)
     }
 
     /// The CSRF token of the session; empty without one.
-    #[must_use]
     pub fn csrf(&self) -> &str {
         self.viewer.map_or("", |viewer| &viewer.csrf)
     }

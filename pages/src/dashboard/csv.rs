@@ -52,19 +52,16 @@ pub struct CsvText {
 
 impl CsvText {
     /// A file with its header row.
-    #[must_use]
     pub fn new(columns: &[&str]) -> Self {
         Self { text: columns.join(",") + "\r\n", rows: 0 }
     }
 
     /// The number of rows without the header.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// True if the file has reached its longest size: no further page is read.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.text.len() >= BYTES_MAX
     }
@@ -99,7 +96,6 @@ impl CsvText {
     }
 
     /// The file of a page: `emails-2026-11-26.csv`; `part` stands after the day.
-    #[must_use]
     pub fn into_file(self, context: &Context<'_>, name: &str, part: &str) -> View {
         let file_name = format!("{name}-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
         View::File { media_type: "text/csv; charset=utf-8", file_name, content: self.text }

@@ -34,7 +34,6 @@ pub struct Form<'a> {
 }
 
 impl<'a> Form<'a> {
-    #[must_use]
     pub fn new(name: &'a str, submit: &'a str, fields: Vec<Field>) -> Self {
         Self { name, submit, fields, danger: false, secondary: false, multipart: false, preview: None }
     }
@@ -52,7 +51,6 @@ impl<'a> Form<'a> {
     }
 
     /// The form in a context: with the values and errors of the last attempt.
-    #[must_use]
     pub fn within<'c>(&'c self, context: &'c Context<'c>) -> FormView<'c> {
         FormView { form: self, context }
     }
@@ -200,7 +198,6 @@ pub fn belongs_to(error: &str, field: &str) -> bool {
 }
 
 /// A message of the API without its marks of code.
-#[must_use]
 pub fn plain(message: &str) -> String {
     message.replace('`', "")
 }

@@ -86,7 +86,6 @@ pub struct Frame<'f> {
 
 impl Frame<'_> {
     /// Renders the page to HTML. Characters that make a text look like another one are replaced.
-    #[must_use]
     pub fn render(&self) -> String {
         let html = render(self);
         display_text(&html).into_owned()
@@ -231,7 +230,6 @@ impl Renderable for TitleBar<'_> {
 }
 
 /// A page that says why there is no other.
-#[must_use]
 pub fn failure_page(failure: &Failure) -> Page {
     let title = match failure.status {
         403 => "Not allowed",

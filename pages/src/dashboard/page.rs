@@ -26,7 +26,6 @@ pub struct Page {
 }
 
 impl Page {
-    #[must_use]
     pub fn new(title: impl Into<String>, body: impl Renderable) -> Self {
         Self { title: title.into(), body: render(body), ..Self::default() }
     }

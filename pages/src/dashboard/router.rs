@@ -20,7 +20,6 @@ pub const SIGN_IN: &str = "/dashboard/sign-in";
 const RECOVERY_CODE_CHARS: usize = 16;
 
 /// Returns whether a path belongs to the dashboard. The API has operations below `/dashboard/api`.
-#[must_use]
 pub fn is_dashboard(path: &str) -> bool {
     path.strip_prefix(PATH)
         .is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && rest != "/api" && !rest.starts_with("/api/")))
@@ -137,7 +136,6 @@ fn confirm_page(context: &Context<'_>) -> Page {
 }
 
 /// The form that every page accepts: it proves the user's identity and leads back to the page.
-#[must_use]
 pub fn confirm_form() -> Form<'static> {
     Form::new(REAUTHENTICATE, "Go on", vec![proof()])
 }

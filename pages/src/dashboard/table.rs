@@ -87,7 +87,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// Goes to a page that says what was done: a code of [`notice`](super::kit::notice).
-    #[must_use]
     pub fn done(path: impl AsRef<str>, notice: &str) -> Self {
         let path = path.as_ref();
         let mark = if path.contains('?') { '&' } else { '?' };
@@ -101,7 +100,6 @@ pub fn pages() -> impl Iterator<Item = &'static PageRow> {
 }
 
 /// Finds a page by its path below `/dashboard`, with its parameters. A path without parameters is preferred.
-#[must_use]
 pub fn find(path: &str) -> Option<(&'static PageRow, Vec<(String, String)>)> {
     find_in(pages(), path)
 }

@@ -13,7 +13,6 @@ pub enum LinkTarget {
 }
 
 /// Resolves the destination of a link in a file of `docs/`.
-#[must_use]
 pub fn resolve_link(file: &str, destination: &str) -> LinkTarget {
     if destination.starts_with("https://") || destination.starts_with('#') {
         return LinkTarget::Address(destination.to_owned());

@@ -125,13 +125,11 @@ pub struct ApiErrorCode {
 
 impl ApiOperation {
     /// The resource at the top: `emails` of `emails.events`.
-    #[must_use]
     pub fn top_resource(&self) -> &str {
         self.resource.split('.').next().unwrap_or(&self.resource)
     }
 
     /// The anchor of the operation.
-    #[must_use]
     pub fn anchor(&self) -> String {
         self.id.replace('_', "-")
     }
@@ -142,7 +140,6 @@ impl ApiTable {
     ///
     /// # Panics
     /// Never: a test reads the files.
-    #[must_use]
     pub fn load() -> &'static Self {
         static TABLE: LazyLock<ApiTable> = LazyLock::new(|| {
             ApiTable::parse().unwrap_or_else(|error| panic!("a file of sdk/ has another form: {error}"))
@@ -163,13 +160,11 @@ impl ApiTable {
     }
 
     /// The operation with an id.
-    #[must_use]
     pub fn operation(&self, id: &str) -> Option<&ApiOperation> {
         self.operations.iter().find(|operation| operation.id == id)
     }
 
     /// The errors by name, in the order of their status.
-    #[must_use]
     pub fn errors(&self) -> Vec<(&str, ApiErrorCode)> {
         let parsed = self.error_codes.iter().filter_map(|(name, code)| {
             let code = ApiErrorCode::deserialize(code).ok()?;
@@ -181,7 +176,6 @@ impl ApiTable {
     }
 
     /// The schema that a reference names.
-    #[must_use]
     pub fn referenced<'t>(&'t self, schema: &Value) -> Option<(&'t str, &'t Value)> {
         let name = schema.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")?;
         self.schemas.get_key_value(name).map(|(name, schema)| (name.as_str(), schema))
@@ -189,7 +183,6 @@ impl ApiTable {
 }
 
 /// Replaces `{{email_id}}` by `EMAIL_ID`. `{{name}}`, a variable of templates, stays.
-#[must_use]
 pub fn name_placeholders(code: &str) -> String {
     let (mut named, mut rest) = (String::new(), code);
     while let Some((before, after)) = rest.split_once("{{") {

@@ -18,7 +18,6 @@ pub struct Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    #[must_use]
     pub fn new(label: &'a str, text: &'a str) -> Self {
         Self { text, label, is_wrapped: false }
     }

@@ -30,20 +30,17 @@ pub enum FilterControl {
 }
 
 impl Filter {
-    #[must_use]
     pub fn text(name: &'static str, label: &'static str, placeholder: &'static str) -> Self {
         Self { name, label, control: FilterControl::Text { placeholder } }
     }
 
     /// One of these words of the API, or all.
-    #[must_use]
     pub fn words(name: &'static str, label: &'static str, words: &[&str]) -> Self {
         let all = (String::new(), "All".to_owned());
         let choices = words.iter().map(|word| ((*word).to_owned(), super::text::sentence_case(word)));
         Self { name, label, control: FilterControl::Select(std::iter::once(all).chain(choices).collect()) }
     }
 
-    #[must_use]
     pub fn date(name: &'static str, label: &'static str) -> Self {
         Self { name, label, control: FilterControl::Date }
     }
@@ -58,7 +55,6 @@ pub struct FilterBar<'c> {
 
 impl FilterBar<'_> {
     /// True if a filter is set.
-    #[must_use]
     pub fn is_active(&self) -> bool {
         self.filters.iter().any(|filter| !self.context.query().get(filter.name).is_empty())
     }

@@ -26,7 +26,6 @@ pub enum SnippetLanguage {
 impl SnippetLanguage {
     pub const ALL: [Self; 4] = [Self::Curl, Self::Cli, Self::Node, Self::Python];
 
-    #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
             Self::Curl => "curl",
@@ -36,7 +35,6 @@ impl SnippetLanguage {
         }
     }
 
-    #[must_use]
     pub const fn code_language(self) -> CodeLanguage {
         match self {
             Self::Curl | Self::Cli => CodeLanguage::Shell,
@@ -47,7 +45,6 @@ impl SnippetLanguage {
 }
 
 /// Writes a call in a language; `None` if the operation accepts no API keys, so that no other client has it.
-#[must_use]
 pub fn snippet(call: &Call, language: SnippetLanguage, base_url: &str) -> Option<String> {
     let table = ApiTable::load();
     let operation = table.operation(call.operation)?;

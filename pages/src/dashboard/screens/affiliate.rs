@@ -115,12 +115,10 @@ impl PartnerNames {
     }
 
     /// A link to a partner.
-    #[must_use]
     pub fn link<'n>(&'n self, id: &'n str) -> PartnerLabel<'n> {
         PartnerLabel { id, name: self.0.get(id).map_or(id, String::as_str) }
     }
 
-    #[must_use]
     pub fn name<'n>(&'n self, id: &'n str) -> &'n str {
         self.0.get(id).map_or(id, String::as_str)
     }
@@ -140,13 +138,11 @@ impl Renderable for PartnerLabel<'_> {
 }
 
 /// Choices of a select from values with their labels.
-#[must_use]
 pub fn labelled(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(value, label)| ((*value).to_owned(), (*label).to_owned())).collect()
 }
 
 /// The name of a payout method.
-#[must_use]
 pub fn method_name(method: &str) -> String {
     match method {
         "paypal" => "PayPal".into(),
@@ -157,19 +153,16 @@ pub fn method_name(method: &str) -> String {
 }
 
 /// The payout methods with their names.
-#[must_use]
 pub fn method_choices() -> Vec<(String, String)> {
     ["paypal", "wise", "bank", "other", "stripe"].map(|word| (word.to_owned(), method_name(word))).into()
 }
 
 /// The start of a day for a filter by time: the control gives a date.
-#[must_use]
 pub fn start_of_day(date: &str) -> String {
     if date.len() == 10 { format!("{date}T00:00:00Z") } else { date.to_owned() }
 }
 
 /// The fields of a CSV upload: a file, or pasted text.
-#[must_use]
 pub fn csv_fields(pasted_help: &'static str) -> Vec<Field> {
     vec![
         Field::new("file", "CSV file", Control::File { accept: ".csv,text/csv" }),
@@ -198,7 +191,6 @@ pub fn read_csv(context: &Context<'_>) -> Result<String, Failure> {
 }
 
 /// Shows an error of an uploaded file beside the field for its rows.
-#[must_use]
 pub fn at_csv(mut failure: Failure) -> Failure {
     if failure.status == 400 {
         let message = failure.fields.remove("body").unwrap_or_else(|| failure.message.clone());
@@ -209,7 +201,6 @@ pub fn at_csv(mut failure: Failure) -> Failure {
 }
 
 /// Shows an error without a field of the form as the message of the form.
-#[must_use]
 pub fn without_field(mut failure: Failure, name: &str) -> Failure {
     if let Some(message) = failure.fields.remove(name) {
         failure.message = sentence(&message);
@@ -218,7 +209,6 @@ pub fn without_field(mut failure: Failure, name: &str) -> Failure {
 }
 
 /// Shows a conflict beside a field.
-#[must_use]
 pub fn conflict_at(mut failure: Failure, name: &str) -> Failure {
     if failure.status == 409 && failure.fields.is_empty() {
         failure.fields.insert(name.to_owned(), failure.message.clone());
@@ -227,19 +217,16 @@ pub fn conflict_at(mut failure: Failure, name: &str) -> Failure {
 }
 
 /// A number of days: `1 day`, `30 days`.
-#[must_use]
 pub fn days_text(days: i64) -> String {
     if days == 1 { "1 day".into() } else { format!("{days} days") }
 }
 
 /// The trimmed value of a field, unless it is empty.
-#[must_use]
 pub fn filled(fields: &Fields, name: &str) -> Option<String> {
     fields.find(name).map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
 /// A message of the API as a sentence.
-#[must_use]
 pub fn sentence(message: &str) -> String {
     let mut chars = message.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
@@ -248,7 +235,6 @@ pub fn sentence(message: &str) -> String {
 }
 
 /// A JSON object from pairs.
-#[must_use]
 pub fn object<const N: usize>(pairs: [(&str, Value); N]) -> Value {
     Value::Object(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }

@@ -269,7 +269,6 @@ impl Renderable for TemplateTabs<'_> {
 }
 
 /// `aria-current` of a tab: `page` on its page, `true` on a page below it.
-#[must_use]
 pub fn current_tab(target: &str, base: &str, current: &str) -> Option<&'static str> {
     if target == current {
         return Some("page");

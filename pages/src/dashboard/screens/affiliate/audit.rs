@@ -59,7 +59,6 @@ pub enum AuditVerdict {
 }
 
 impl AuditResult {
-    #[must_use]
     pub fn verdict(&self) -> AuditVerdict {
         match (self.status.as_str(), self.ok, self.complete) {
             ("done", true, true) => AuditVerdict::Holds,

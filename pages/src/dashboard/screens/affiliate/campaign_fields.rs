@@ -18,7 +18,6 @@ fn unless_zero(number: i64, text: impl Fn(i64) -> String) -> String {
 }
 
 /// The fields, with the values of a campaign.
-#[must_use]
 pub fn campaign_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
     let mut fields = rate_fields(currency, campaign);
     fields.extend(time_fields(campaign));

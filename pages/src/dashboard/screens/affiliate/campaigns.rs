@@ -99,7 +99,6 @@ pub async fn load_campaigns(context: &Context<'_>) -> CampaignsById {
 }
 
 /// Choices of campaigns that take partners, and the one that is chosen now.
-#[must_use]
 pub fn campaign_choices(campaigns: &CampaignsById, chosen: Option<&str>) -> Vec<(String, String)> {
     let open = campaigns.values().filter(|one| one.archived_at.is_none() || Some(one.id.as_str()) == chosen);
     let name = |one: &Campaign| if one.is_default { format!("{} (default)", one.name) } else { one.name.clone() };

@@ -161,7 +161,6 @@ impl Renderable for CalculationCard<'_> {
 
 impl CommissionRow {
     /// The amount with its currency.
-    #[must_use]
     pub fn money(&self) -> Money<'_> {
         Money { amount: self.amount_cents, currency: &self.currency }
     }
@@ -172,7 +171,6 @@ impl CommissionRow {
 
     /// The computation of the amount: `49.00 USD × 20 % = 9.80 USD`. An amount that is no share of the sale is flat,
     /// capped, or of several rates.
-    #[must_use]
     pub fn formula(&self) -> String {
         let total = self.money().text();
         if self.sale_amount_cents == 0 {
@@ -213,7 +211,6 @@ impl Renderable for StatusTime<'_> {
 }
 
 /// The table of commissions; `by_referral` links each line to its referral.
-#[must_use]
 pub fn commission_table(lines: &[CommissionRow], partners: &PartnerNames, by_referral: bool) -> Table {
     let columns = ["Amount", "Formula", "Partner", "Status", "For", "Written"];
     let mut table = Table::new("Commissions", &columns);

@@ -232,7 +232,6 @@ impl ProgramOverview<'_> {
 }
 
 /// The rule by which a visit gets the credit.
-#[must_use]
 pub fn attribution_text(word: &str) -> &'static str {
     if word == "last_click" { "The last link that the visitor used" } else { "The first link that the visitor used" }
 }

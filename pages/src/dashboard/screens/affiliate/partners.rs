@@ -89,7 +89,6 @@ pub struct OnePartner {
 
 impl PartnerRow {
     /// The name, or else the email address.
-    #[must_use]
     pub fn name(&self) -> String {
         let parts = [self.first_name.as_deref(), self.last_name.as_deref()];
         let name = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -97,14 +96,12 @@ impl PartnerRow {
     }
 
     /// The path of its page.
-    #[must_use]
     pub fn path(&self) -> String {
         partner_path(&self.id)
     }
 }
 
 /// The path of a partner's page.
-#[must_use]
 pub fn partner_path(id: &str) -> String {
     format!("{PARTNERS_PATH}/{}", encode(id))
 }

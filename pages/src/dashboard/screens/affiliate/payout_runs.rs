@@ -83,13 +83,11 @@ pub struct SkippedPartner {
 }
 
 /// The path of a run's page.
-#[must_use]
 pub fn run_path(id: &str) -> String {
     format!("{PAYOUTS_PATH}/runs/{}", encode(id))
 }
 
 /// The status of a run with its badge.
-#[must_use]
 pub fn run_badge(run: &PayoutRun) -> Badge {
     match (run.status.as_str(), run.partial) {
         ("draft", _) => Badge::new("Draft: waits for approval", Tone::Warning),

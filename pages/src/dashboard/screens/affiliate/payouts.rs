@@ -87,7 +87,6 @@ struct PayoutAnswer {
 
 impl PayoutRow {
     /// The amount with its currency.
-    #[must_use]
     pub fn money(&self) -> Money<'_> {
         Money { amount: self.amount_cents, currency: &self.currency }
     }
@@ -119,7 +118,6 @@ fn payout_path(id: &str) -> String {
 }
 
 /// The table of payouts. Payouts of one run show their destination, others their time.
-#[must_use]
 pub fn payout_table(payouts: &[PayoutRow], partners: &PartnerNames, of_run: bool) -> Table {
     let last = if of_run { "Destination" } else { "Drafted" };
     let mut table = Table::new("Payouts", &["Amount", "Partner", "Method", "Status", "Reference or reason", last]);

@@ -72,7 +72,6 @@ struct OneCampaign {
 }
 
 /// The call that reads the program.
-#[must_use]
 pub fn program_call() -> Call {
     Call::new("get_affiliate_program")
 }
@@ -143,7 +142,6 @@ const QUEUE: &str = r#"<script>
 
 impl InstallSnippet<'_> {
     /// The two tags.
-    #[must_use]
     pub fn text(&self) -> String {
         let (base, key) = (self.base_url, self.publishable_key);
         format!("{QUEUE}\n<script async src=\"{base}/stx.js\" data-key=\"{key}\"></script>")

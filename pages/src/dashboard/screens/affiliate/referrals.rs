@@ -82,20 +82,17 @@ pub struct ReferralAnswer {
 
 impl ReferralRow {
     /// The email address, or else the customer's or the referral's id.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.email.as_deref().or(self.processor_customer_id.as_deref()).unwrap_or(&self.id)
     }
 
     /// The revenue, if there was a payment.
-    #[must_use]
     pub fn revenue(&self) -> Option<Money<'_>> {
         self.currency.as_deref().map(|currency| Money { amount: self.revenue_cents, currency })
     }
 }
 
 /// The path of a referral's page.
-#[must_use]
 pub fn referral_path(id: &str) -> String {
     format!("{REFERRALS_PATH}/{}", encode(id))
 }

@@ -59,7 +59,6 @@ pub const PAGES: &[PageRow] = &[
 pub type SumsByMethod = BTreeMap<(String, String), (u64, i64)>;
 
 /// Sums payouts by method and currency.
-#[must_use]
 pub fn sums_by_method(payouts: &[PayoutRow]) -> SumsByMethod {
     let mut sums = SumsByMethod::new();
     for payout in payouts {

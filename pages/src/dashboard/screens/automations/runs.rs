@@ -79,7 +79,6 @@ struct OneRun {
 
 impl RunDetail {
     /// The person: email address, or user id.
-    #[must_use]
     pub fn person(&self) -> &str {
         self.email.as_deref().or(self.user_id.as_deref()).unwrap_or("nobody")
     }
@@ -108,13 +107,11 @@ impl RunDetail {
 }
 
 /// The label of a step's kind.
-#[must_use]
 pub fn step_label(word: &str) -> &str {
     StepKind::from_word(word).map_or(word, |kind| kind.label())
 }
 
 /// The badge of a run's or step's status.
-#[must_use]
 pub fn run_badge(status: &str) -> Badge {
     match status {
         "cancelled" => Badge::new("Canceled", Tone::Neutral),

@@ -24,7 +24,6 @@ pub struct StepCounts {
 }
 
 /// A step in a line.
-#[must_use]
 pub fn summary(kind: StepKind, step: &Pairs) -> String {
     let value = |name: &str| find(step, name).trim();
     match kind {
@@ -106,7 +105,6 @@ pub struct CardContext<'e> {
 
 impl CardContext<'_> {
     /// A field with its value and error.
-    #[must_use]
     pub fn field<'f>(&'f self, field: &'f Field) -> FieldView<'f> {
         FieldView { form: super::editor::FORM, field, entered: Some(self.fields), failure: self.failure }
     }

@@ -37,7 +37,6 @@ pub struct PastEvent {
 
 impl PastEvent {
     /// The person: email address, or user id.
-    #[must_use]
     pub fn person(&self) -> &str {
         self.email.as_deref().or(self.user_id.as_deref()).unwrap_or("nobody")
     }
