@@ -118,17 +118,11 @@ fn resource(head: &Parts) -> OAuthResource {
 }
 
 /// Authenticates the API key or the access token of a program's request.
-///
-/// # Errors
-/// As [`authenticate`].
 pub(crate) async fn authenticate_program(state: &AppState, head: &Parts) -> Result<Tenant, Problem> {
     authenticate_bearer(state, &head.headers, client_ip(head), resource(head)).await
 }
 
 /// Authenticates the API key or the access token of a request. The token must be for this resource; a key is for all.
-///
-/// # Errors
-/// As [`authenticate`].
 pub async fn authenticate_bearer(
     state: &AppState,
     headers: &HeaderMap,

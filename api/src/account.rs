@@ -121,9 +121,6 @@ pub struct AccountResponse {
 }
 
 /// `GET /account`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<AccountResponse, Problem> {
     let account = tenant.account();
     let store = &state.services.store;
@@ -164,9 +161,6 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<Acc
 }
 
 /// Loads the usage of the current month and day (UTC).
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn load_usage(state: &AppState, tenant: &Tenant, domains: u32) -> Result<UsageView, Problem> {
     let now = state.services.clock.now();
     let (month, day) = (UsagePeriod::month(now), UsagePeriod::day(now));

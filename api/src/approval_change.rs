@@ -31,9 +31,6 @@ fn sends_nothing(state: &ApprovalState) -> bool {
 
 /// Commits a change of an approval that was read as `before`; `content` replaces its encrypted content. Gives the
 /// reserved sends of `after` back if it sends nothing. Returns false if it was changed at the same time.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub(crate) async fn commit(
     state: &AppState,
     before: &Approval,
@@ -62,9 +59,6 @@ pub(crate) async fn commit(
 }
 
 /// Ends pending approvals whose time for a decision is over, and deletes contents that are no longer needed.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub(crate) async fn end_contents(state: &Arc<AppState>) -> Result<(), Problem> {
     let store = &state.services.store;
     loop {

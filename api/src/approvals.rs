@@ -169,9 +169,6 @@ fn restricted_to(tenant: &Tenant) -> Option<CredentialId> {
 }
 
 /// `GET /approvals`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 async fn list(state: Arc<AppState>, tenant: Tenant, query: ListApprovals) -> Result<ApprovalList, Problem> {
     let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     let before = query.page.before_id(KIND_APPROVAL)?.map(ApprovalId::from_bytes);
@@ -198,9 +195,6 @@ async fn list(state: Arc<AppState>, tenant: Tenant, query: ListApprovals) -> Res
 }
 
 /// `GET /approvals/{id}`.
-///
-/// # Errors
-/// The approval does not exist; the store cannot be read.
 async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -292,9 +286,6 @@ async fn wait_for_end(state: &AppState, approved: Approval) -> Result<Approval, 
 }
 
 /// `POST /approvals/{id}/reject`.
-///
-/// # Errors
-/// As [`approve`].
 async fn reject(
     state: Arc<AppState>,
     user: SignedInUser,

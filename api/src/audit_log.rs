@@ -185,9 +185,6 @@ impl FromRequest for ListAuditLog {
 }
 
 /// `GET /audit-log`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 async fn list(state: Arc<AppState>, tenant: Tenant, query: ListAuditLog) -> Result<AuditLog, Problem> {
     let (store, account) = (&state.services.store, tenant.account().id);
     state.request_log.flush(store).await;

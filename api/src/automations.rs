@@ -234,9 +234,6 @@ impl FromRequest for ListAutomations {
 }
 
 /// `GET /automations`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListAutomations) -> Result<AutomationList, Problem> {
     let before = input.page.before_id(KIND_AUTOMATION)?.map(AutomationId::from_bytes);
     let passes = |automation: &Automation| input.statuses.is_empty() || input.statuses.contains(&automation.status);
@@ -255,9 +252,6 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListAutomations) 
 }
 
 /// `GET /automations/{id}`.
-///
-/// # Errors
-/// The automation does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> Result<AutomationResponse, Problem> {
     let found = find(&state, &tenant, path).await?;
     let version = current_version(&state, &found.automation).await?;
@@ -377,9 +371,6 @@ async fn apply_edit(
 }
 
 /// `DELETE /automations/{id}`.
-///
-/// # Errors
-/// The automation does not exist; the store cannot be written.
 pub async fn delete(state: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> Result<OkResponse, Problem> {
     for _ in 0..TRIES_MAX {
         let found = find(&state, &tenant, path).await?;
@@ -443,9 +434,6 @@ impl FromRequestAt<AutomationPath> for ListAutomationVersions {
 }
 
 /// `GET /automations/{id}/versions`.
-///
-/// # Errors
-/// The automation does not exist; the cursor is invalid.
 pub async fn list_versions(
     state: Arc<AppState>,
     tenant: Tenant,

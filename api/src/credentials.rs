@@ -205,9 +205,6 @@ pub async fn create<K: CredentialKind>(
 }
 
 /// `GET /api-keys`, `GET /smtp-credentials`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list<K: CredentialKind>(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -240,9 +237,6 @@ async fn credential_response<K: CredentialKind>(
 }
 
 /// `GET /api-keys/{id}`, `GET /smtp-credentials/{id}`.
-///
-/// # Errors
-/// The credential does not exist; the store cannot be read.
 pub async fn get<K: CredentialKind>(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -308,9 +302,6 @@ pub async fn update<K: CredentialKind>(
 
 /// `POST /api-keys/{id}/rotate`, `POST /smtp-credentials/{id}/rotate`: the previous secret stays valid for the grace
 /// period.
-///
-/// # Errors
-/// The credential does not exist; the store cannot be read or written.
 pub async fn rotate<K: CredentialKind>(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -330,9 +321,6 @@ pub async fn rotate<K: CredentialKind>(
 }
 
 /// `DELETE /api-keys/{id}`, `DELETE /smtp-credentials/{id}`.
-///
-/// # Errors
-/// The credential does not exist; the store cannot be read or written.
 pub async fn delete<K: CredentialKind>(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -196,9 +196,6 @@ fn check_name_available(state: &AppState, name: &DomainName) -> Result<(), Probl
 }
 
 /// `GET /domains`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDomains) -> Result<DomainList, Problem> {
     let before = input.page.before_domain()?;
     let (store, account) = (&state.services.store, tenant.account().id);
@@ -214,9 +211,6 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDomains) -> R
 }
 
 /// `GET /domains/{id_or_name}`.
-///
-/// # Errors
-/// The domain does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -232,9 +226,6 @@ async fn load_domain(state: &AppState, tenant: &Tenant, domain_key: &DomainKey) 
 }
 
 /// `PATCH /domains/{id_or_name}`.
-///
-/// # Errors
-/// The domain does not exist; the input is invalid; the store cannot be used.
 pub async fn update(state: Arc<AppState>, tenant: Tenant, input: UpdateDomain) -> Result<DomainResponse, Problem> {
     let domain = find(&state, &tenant, &input.domain_key).await?;
     if let Some(problem) = input.find_mismatch(&domain.name) {
@@ -264,9 +255,6 @@ pub async fn delete(state: Arc<AppState>, tenant: Tenant, input: DeleteDomain) -
 }
 
 /// `GET /domains/{id_or_name}/zone-file`.
-///
-/// # Errors
-/// The domain does not exist; the store cannot be read.
 pub async fn get_zone_file(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -294,9 +282,6 @@ pub async fn verify(
 }
 
 /// `POST /domains/{id_or_name}/dkim/rotate`.
-///
-/// # Errors
-/// The domain does not exist; the store cannot be used.
 pub async fn rotate_dkim(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -309,9 +294,6 @@ pub async fn rotate_dkim(
 }
 
 /// `DELETE /domains/{id_or_name}/dkim/rotate`. Does nothing if no rotation is pending.
-///
-/// # Errors
-/// The domain does not exist; the store cannot be used.
 pub async fn cancel_dkim_rotation(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -88,18 +88,12 @@ impl FromRequest for EmailTimelineQuery {
 }
 
 /// `GET /emails/{id}`.
-///
-/// # Errors
-/// The email does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, EmailPath(id): EmailPath) -> Result<EmailResponse, Problem> {
     let found = find(&state, &tenant, id).await?;
     Ok(EmailResponse { email: EmailDetail::load(&state, &tenant, &found).await? })
 }
 
 /// `GET /emails/{id}/events`.
-///
-/// # Errors
-/// The email does not exist; the cursor is invalid; the store cannot be read.
 pub async fn events(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -116,9 +110,6 @@ pub async fn events(
 }
 
 /// `GET /emails/{id}/attempts`.
-///
-/// # Errors
-/// The email does not exist; the cursor is invalid; the store cannot be read.
 pub async fn attempts(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -112,9 +112,6 @@ pub(crate) fn first_id_at_or_after(time: Timestamp) -> ProductEventId {
 }
 
 /// `GET /events`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -150,9 +147,6 @@ impl FromRequest for ProductEventPath {
 }
 
 /// `GET /events/{id}`.
-///
-/// # Errors
-/// The event does not exist; the store cannot be read.
 pub async fn get_event(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -37,9 +37,6 @@ pub async fn check(app_state: Arc<AppState>, _: NoInput) -> Result<HealthRespons
 }
 
 /// The detailed reason why the store is unhealthy, for the operator's listener.
-///
-/// # Errors
-/// The reason.
 pub fn unhealthy_reason(health: &Health) -> Result<(), String> {
     match &health.state {
         StoreState::Healthy => Ok(()),

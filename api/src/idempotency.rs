@@ -88,9 +88,6 @@ pub(crate) fn request_fingerprint(call: &Request) -> RequestFingerprint {
 
 /// Returns whether the request's key was completed before for this operation. Such a request is replayed even if the
 /// storage quota is exhausted. Keys of other operations do not count.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn is_replay(
     state: &AppState,
     tenant: &Tenant,
@@ -155,9 +152,6 @@ pub async fn begin(
 }
 
 /// Converts the result to a response. If another node completed the same key first, its response is replayed.
-///
-/// # Errors
-/// The intake's error.
 pub async fn finish<T: IntoResponse>(
     guard: Option<&IdempotencyGuard>,
     state: &AppState,
@@ -209,9 +203,6 @@ pub struct IdempotentResponse<T> {
 
 impl<T: IntoResponse> IdempotentResponse<T> {
     /// The response of a request that was carried out now.
-    ///
-    /// # Errors
-    /// An internal error.
     pub fn fresh(reply: T) -> Result<Self, Problem> {
         Ok(Self { body: reply.into_body()?, replayed: false, headers: Vec::new(), kind: PhantomData })
     }

@@ -199,9 +199,6 @@ impl FromRequest for ListLogs {
 }
 
 /// `GET /logs`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Result<LogList, Problem> {
     let store = &state.services.store;
     state.request_log.flush(store).await;
@@ -241,9 +238,6 @@ impl FromRequest for LoggedRequestPath {
 }
 
 /// `GET /logs/{id}`.
-///
-/// # Errors
-/// The request does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

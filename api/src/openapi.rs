@@ -85,9 +85,6 @@ impl IntoResponse for OpenApiDocument {
 }
 
 /// `GET /openapi.json`.
-///
-/// # Errors
-/// None.
 pub async fn get(state: Arc<AppState>, _: NoInput) -> Result<OpenApiDocument, Problem> {
     Ok(OpenApiDocument(state.openapi()))
 }

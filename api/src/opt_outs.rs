@@ -145,9 +145,6 @@ impl FromRequest for ListOptOuts {
 }
 
 /// `GET /category-opt-outs`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> Result<OptOutList, Problem> {
     let ListOptOuts { page, email, categories } = input;
     let (store, account, before) = (&state.services.store, tenant.account().id, page.before_opt_out()?);
@@ -260,9 +257,6 @@ impl FromRequest for OptOutPath {
 }
 
 /// `DELETE /category-opt-outs/{id}`.
-///
-/// # Errors
-/// The opt-out does not exist; the store cannot be used.
 pub async fn delete(state: Arc<AppState>, tenant: Tenant, OptOutPath(id): OptOutPath) -> Result<OkResponse, Problem> {
     let store = &state.services.store;
     let found = store::opt_out::find_by_id(store, tenant.account().id, id).await?.ok_or_else(opt_out_not_found)?;

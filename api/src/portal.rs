@@ -138,17 +138,11 @@ fn expired_link_page() -> PortalPage {
 }
 
 /// `GET /portal`.
-///
-/// # Errors
-/// Never fails.
 pub async fn index(_: Arc<AppState>, _: PortalIndex) -> Result<PortalPage, Problem> {
     PortalPage::redirect(StatusCode::FOUND, "portal/home")
 }
 
 /// `GET /portal/{page}`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn page(state: Arc<AppState>, PortalPagePath(request): PortalPagePath) -> Result<PortalPage, Problem> {
     match request.path_segment.as_str() {
         "style.css" => return Ok(PortalPage::style_sheet()),
@@ -166,9 +160,6 @@ pub async fn page(state: Arc<AppState>, PortalPagePath(request): PortalPagePath)
 }
 
 /// `GET /portal/payouts/{id}`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn payout(state: Arc<AppState>, PortalPayoutPath(request): PortalPayoutPath) -> Result<PortalPage, Problem> {
     let (partner_session, token) = match require_partner_session(&state, &request).await? {
         Ok(signed_in) => signed_in,
@@ -181,9 +172,6 @@ pub async fn payout(state: Arc<AppState>, PortalPayoutPath(request): PortalPayou
 }
 
 /// `POST /portal/{page}`.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn submit_form(state: Arc<AppState>, PortalFormPath(request): PortalFormPath) -> Result<PortalPage, Problem> {
     match request.path_segment.as_str() {
         name if !FORMS.contains(&name) => return Ok(not_found_page("")),
@@ -251,9 +239,6 @@ fn refused_link(state: &AppState, request: &PortalRequest) -> PortalPage {
 
 /// `GET /portal/enter/{token}`: the program's server created the link and redirected the browser here. A prefetch
 /// does not use up the link.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn enter_by_link(
     state: Arc<AppState>,
     PortalLinkPath(request): PortalLinkPath,
@@ -284,9 +269,6 @@ pub async fn enter_by_link(
 }
 
 /// `GET /portal/link/{token}`: a page with a button. Showing it does not use up the link.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn show_link(state: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     let found = state
@@ -303,9 +285,6 @@ pub async fn show_link(state: Arc<AppState>, PortalLinkPath(request): PortalLink
 }
 
 /// `POST /portal/link/{token}`.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn use_link(state: Arc<AppState>, UsePortalLink(request): UsePortalLink) -> Result<PortalPage, Problem> {
     if request.is_cross_site {
         return Ok(forged_form_page(PARENT_PATH));
@@ -315,9 +294,6 @@ pub async fn use_link(state: Arc<AppState>, UsePortalLink(request): UsePortalLin
 }
 
 /// `GET /portal/payout/{token}`: a page with a button. Showing it changes nothing.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn show_payout(state: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     let change = state
@@ -334,9 +310,6 @@ pub async fn show_payout(state: Arc<AppState>, PortalLinkPath(request): PortalLi
 }
 
 /// `POST /portal/payout/{token}`.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn confirm_payout(
     state: Arc<AppState>,
     UsePortalLink(request): UsePortalLink,

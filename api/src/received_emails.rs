@@ -215,9 +215,6 @@ pub async fn attachment(
 }
 
 /// `DELETE /received-emails/{id}`.
-///
-/// # Errors
-/// The email does not exist; the store cannot be read or written.
 pub async fn delete(
     state: Arc<AppState>,
     tenant: Tenant,

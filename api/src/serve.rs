@@ -46,9 +46,6 @@ pub fn alpn_protocols() -> Vec<Vec<u8>> {
 const HSTS_VALUE: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// Serves the API on a listener until `stop`, then waits for requests in progress.
-///
-/// # Errors
-/// The listener cannot be used.
 pub fn serve_api(
     listener: TcpListener,
     tls: Option<TlsConfigReceiver>,

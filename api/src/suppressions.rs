@@ -87,9 +87,6 @@ pub fn operations() -> Vec<Operation> {
 }
 
 /// `GET /suppressions`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListSuppressions) -> Result<SuppressionList, Problem> {
     let ListSuppressions { page, selection } = input;
     let before = page.before_suppression()?;
@@ -153,9 +150,6 @@ async fn find(state: &AppState, tenant: &Tenant, named: &SuppressionPath) -> Res
 }
 
 /// `GET /suppressions/{id_or_email}`.
-///
-/// # Errors
-/// The suppression does not exist; the store cannot be read.
 pub async fn get_suppression(
     state: Arc<AppState>,
     tenant: Tenant,

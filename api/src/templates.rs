@@ -155,9 +155,6 @@ impl FromRequest for ListTemplates {
 }
 
 /// `GET /templates`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListTemplates) -> Result<TemplateList, Problem> {
     let before = input.page.before_template()?;
     let passes = |template: &Template| {
@@ -171,9 +168,6 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListTemplates) ->
 }
 
 /// `GET /templates/{id_or_alias}`.
-///
-/// # Errors
-/// The template does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -227,9 +221,6 @@ pub async fn update(
 }
 
 /// `DELETE /templates/{id_or_alias}`.
-///
-/// # Errors
-/// The template does not exist; the store cannot be written.
 pub async fn delete(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -215,9 +215,6 @@ fn html_page(page: RenderedPage) -> UnsubscribePage {
 }
 
 /// `GET /u/{token}`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn confirm_page(
     state: Arc<AppState>,
     UnsubscribeTokenPath(token): UnsubscribeTokenPath,
@@ -228,9 +225,6 @@ pub async fn confirm_page(
 }
 
 /// `POST /u/{token}`.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn unsubscribe(
     state: Arc<AppState>,
     OneClickUnsubscribe(token): OneClickUnsubscribe,
@@ -244,9 +238,6 @@ pub async fn unsubscribe(
 }
 
 /// `GET /u/{token}/preferences`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn preferences_page(
     state: Arc<AppState>,
     UnsubscribeTokenPath(token): UnsubscribeTokenPath,

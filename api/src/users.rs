@@ -149,9 +149,6 @@ impl FromRequest for UpdateUserRole {
 }
 
 /// `GET /users`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<UserList, Problem> {
     let found = store::user::list(&state.services.store, user.tenant().account().id).await?;
     let users = found.iter().rev().map(UserView::from_user).collect();

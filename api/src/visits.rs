@@ -96,9 +96,6 @@ impl IntoResponse for VisitScript {
 }
 
 /// `GET /visits.js`.
-///
-/// # Errors
-/// Never fails.
 pub async fn get_script(_: Arc<AppState>, _: NoInput) -> Result<VisitScript, Problem> {
     Ok(VisitScript)
 }

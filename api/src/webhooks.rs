@@ -158,9 +158,6 @@ pub async fn create(
 }
 
 /// `GET /webhooks`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListWebhooks) -> Result<WebhookList, Problem> {
     let before = input.0.before_id(paging::KIND_WEBHOOK)?.map(WebhookId::from_bytes);
     let mut all = store::webhook::list(&state.services.store, tenant.account().id).await?;
@@ -177,9 +174,6 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListWebhooks) -> 
 }
 
 /// `GET /webhooks/{id}`.
-///
-/// # Errors
-/// The endpoint does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -190,9 +184,6 @@ pub async fn get(
 }
 
 /// `PATCH /webhooks/{id}`.
-///
-/// # Errors
-/// The endpoint does not exist; a field is invalid; the store cannot be written.
 pub async fn update(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -236,9 +227,6 @@ pub async fn update(
 }
 
 /// `DELETE /webhooks/{id}`.
-///
-/// # Errors
-/// The endpoint does not exist; the store cannot be written.
 pub async fn delete(state: Arc<AppState>, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<OkResponse, Problem> {
     let deleted = state.accounts.webhooks.delete_webhook(tenant.account().id, id).await;
     deleted.map_err(|error| webhook_error_problem(error, &state))?;
@@ -246,9 +234,6 @@ pub async fn delete(state: Arc<AppState>, tenant: Tenant, WebhookPath(id): Webho
 }
 
 /// `POST /webhooks/{id}/rotate-secret`.
-///
-/// # Errors
-/// The endpoint does not exist; the store cannot be written.
 pub async fn rotate_secret(
     state: Arc<AppState>,
     tenant: Tenant,

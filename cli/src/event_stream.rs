@@ -79,9 +79,6 @@ impl<'a> EventStream<'a> {
     }
 
     /// Events from a time on, then new ones.
-    ///
-    /// # Errors
-    /// The list cannot be read.
     pub async fn since(client: &'a ApiClient, types: Vec<String>, time: jiff::Timestamp) -> Result<Self, CliError> {
         let mut stream = Self { not_before: Some(time), ..Self::new(client, types, None) };
         let mut trail = CursorTrail::default();
@@ -120,9 +117,6 @@ impl<'a> EventStream<'a> {
     }
 
     /// Notes the newest event, so that events from now on are not lost.
-    ///
-    /// # Errors
-    /// The list cannot be read.
     pub async fn begin(&mut self) -> Result<(), CliError> {
         self.find_position().await
     }

@@ -39,17 +39,11 @@ impl Format {
 }
 
 /// Prints a line.
-///
-/// # Errors
-/// Standard output cannot be written.
 pub fn print(text: &str) -> Result<(), CliError> {
     write(format!("{text}\n").as_bytes())
 }
 
 /// Writes to standard output. A reader that has left (`| head`) ends the program quietly.
-///
-/// # Errors
-/// Standard output cannot be written.
 pub fn write(content: &[u8]) -> Result<(), CliError> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(content).and_then(|()| stdout.flush()) {
@@ -60,9 +54,6 @@ pub fn write(content: &[u8]) -> Result<(), CliError> {
 }
 
 /// Prints a JSON value: on several lines on a terminal.
-///
-/// # Errors
-/// Standard output cannot be written.
 pub fn print_json(value: &Value) -> Result<(), CliError> {
     if std::io::stdout().is_terminal() {
         return print(&escaped_json(&serde_json::to_string_pretty(value).unwrap_or_default()));
@@ -71,9 +62,6 @@ pub fn print_json(value: &Value) -> Result<(), CliError> {
 }
 
 /// Prints a JSON value in one line.
-///
-/// # Errors
-/// Standard output cannot be written.
 pub fn print_json_line(value: &Value) -> Result<(), CliError> {
     print(&json_line(value))
 }
@@ -99,9 +87,6 @@ fn escaped_json(json: &str) -> String {
 }
 
 /// Prints one object for people.
-///
-/// # Errors
-/// Standard output cannot be written.
 pub fn print_object(value: &Value) -> Result<(), CliError> {
     // `{email: {…}}` is shown as the email.
     let inner = value.as_object().and_then(|object| match object.iter().collect::<Vec<_>>().as_slice() {

@@ -17,9 +17,6 @@ pub trait Backend: Send + Sync {
     fn perform(&self, call: OperationCall) -> BoxFuture<'_, Result<Reply, NoReply>>;
 
     /// Returns what the credentials allow, as far as it is known.
-    ///
-    /// # Errors
-    /// There is no answer.
     fn caller_rights(&self) -> BoxFuture<'_, Result<CallerRights, NoReply>> {
         Box::pin(async move {
             let reply = self.perform(OperationCall::get("get_account", "/account")).await?;

@@ -188,9 +188,6 @@ impl JsonKind {
 }
 
 /// Parses an optional body; an empty body is an object without fields.
-///
-/// # Errors
-/// As [`parse_body`].
 pub fn parse_optional_body(body: &[u8]) -> Result<JsonObject<'_>, Problem> {
     if body.trim_ascii().is_empty() { Ok(JsonObject(Vec::new())) } else { self::parse_body(body) }
 }

@@ -103,33 +103,21 @@ impl PageParameters {
     }
 
     /// Position of the cursor in a list of emails; the page begins after it.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_email(&self) -> Result<Option<EmailId>, Problem> {
         self.cursor_bytes::<16>(KIND_EMAIL).map(|position| position.map(EmailId::from_bytes))
     }
 
     /// The id in a cursor of this kind; the page begins after it.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_id(&self, kind: u8) -> Result<Option<[u8; 16]>, Problem> {
         self.cursor_bytes::<16>(kind)
     }
 
     /// The number in a cursor of this kind. The caller decides whether the page begins after or before it.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn cursor_number(&self, kind: u8) -> Result<Option<u64>, Problem> {
         self.cursor_bytes::<8>(kind).map(|position| position.map(u64::from_be_bytes))
     }
 
     /// The time in a cursor of this kind, and the text that orders entries of the same time.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn cursor_time(&self, kind: u8) -> Result<Option<(Timestamp, String)>, Problem> {
         let Some(position) = self.decode_cursor(kind)? else { return Ok(None) };
         let (time, text) = position.split_first_chunk::<8>().ok_or_else(invalid_cursor)?;
@@ -139,49 +127,31 @@ impl PageParameters {
     }
 
     /// Position of the cursor in a list of suppressions.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_suppression(&self) -> Result<Option<SuppressionId>, Problem> {
         self.cursor_bytes::<16>(KIND_SUPPRESSION).map(|position| position.map(SuppressionId::from_bytes))
     }
 
     /// Position of the cursor in a list of domains.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_domain(&self) -> Result<Option<DomainId>, Problem> {
         self.cursor_bytes::<16>(KIND_DOMAIN).map(|position| position.map(DomainId::from_bytes))
     }
 
     /// Position of the cursor in a list of opt-outs.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_opt_out(&self) -> Result<Option<OptOutId>, Problem> {
         self.cursor_bytes::<16>(KIND_OPT_OUT).map(|position| position.map(OptOutId::from_bytes))
     }
 
     /// Position of the cursor in a list of templates.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_template(&self) -> Result<Option<TemplateId>, Problem> {
         self.cursor_bytes::<16>(KIND_TEMPLATE).map(|position| position.map(TemplateId::from_bytes))
     }
 
     /// Position of the cursor in a list of a template's versions.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_template_version(&self) -> Result<Option<u32>, Problem> {
         self.cursor_bytes::<4>(KIND_TEMPLATE_VERSION).map(|position| position.map(u32::from_be_bytes))
     }
 
     /// Cuts a page out of a list that is wholly in memory. The list is oldest first, the page newest first.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn paginate<T>(&self, mut entries: Vec<T>) -> Result<(Vec<T>, Option<String>), Problem> {
         if let Some(position) = self.cursor_bytes::<4>(KIND_OFFSET)? {
             let position = usize::try_from(u32::from_be_bytes(position)).unwrap_or(usize::MAX);
@@ -198,9 +168,6 @@ impl PageParameters {
     }
 
     /// The position in a cursor of this kind that [`after_bytes`] made.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn bytes_after(&self, kind: u8) -> Result<Option<Vec<u8>>, Problem> {
         self.decode_cursor(kind)
     }

@@ -171,9 +171,6 @@ pub trait FromRequest: Sized + Send + 'static {
     fn describe(schemas: &mut Schemas) -> RequestSpec;
 
     /// Parses the input.
-    ///
-    /// # Errors
-    /// The problem response for an invalid request.
     fn read(call: &Request) -> Result<Self, Problem>;
 
     /// An error that the handler reports later, because others take precedence.
@@ -193,9 +190,6 @@ pub trait FromRequestAt<P>: Sized + Send + 'static {
     fn describe(schemas: &mut Schemas) -> RequestSpec;
 
     /// Parses path and input.
-    ///
-    /// # Errors
-    /// The problem response for an invalid request.
     fn read(call: &Request) -> Result<(P, Self), Problem>;
 }
 

@@ -73,15 +73,9 @@ pub trait IntoResponse: Send + 'static {
     fn describe(schemas: &mut Schemas) -> Value;
 
     /// Renders the body.
-    ///
-    /// # Errors
-    /// An internal error.
     fn into_body(self) -> Result<Bytes, Problem>;
 
     /// Renders the complete response.
-    ///
-    /// # Errors
-    /// An internal error.
     fn into_response(self) -> Result<Response, Problem>
     where
         Self: Sized,

@@ -46,9 +46,6 @@ impl FromRequest for AuditQuery {
 }
 
 /// `GET …/audit`.
-///
-/// # Errors
-/// There is no program; the store cannot be read.
 pub async fn get(state: Arc<AppState>, owner: Owner, request: ReadRequest<AuditQuery>) -> Result<AuditReport, Problem> {
     let request = request.require_program(&state, owner.tenant()).await?;
     let report = state

@@ -137,9 +137,6 @@ impl FromRequest for ListBackfills {
 }
 
 /// `GET …/backfill`.
-///
-/// # Errors
-/// The cursor is invalid; there is no program.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
@@ -198,9 +195,6 @@ fn start_response(backfill: &Backfill) -> VersionedResponse<StartBackfillRespons
 }
 
 /// `GET …/backfill/{id}`.
-///
-/// # Errors
-/// The backfill or the program does not exist.
 pub async fn get(
     state: Arc<AppState>,
     owner: Owner,

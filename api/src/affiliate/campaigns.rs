@@ -60,9 +60,6 @@ impl FromRequest for ListCampaigns {
 }
 
 /// `GET /affiliate-campaigns`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -83,9 +80,6 @@ pub async fn list(
 }
 
 /// `GET /affiliate-campaigns/{id}`.
-///
-/// # Errors
-/// The campaign does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -79,9 +79,6 @@ impl FromRequest for ListCommissions {
 }
 
 /// `GET /affiliate-commissions`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -106,9 +103,6 @@ fn commission_response(line: &Commission) -> VersionedResponse<CommissionRespons
 }
 
 /// `GET /affiliate-commissions/{id}`.
-///
-/// # Errors
-/// The commission does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -102,9 +102,6 @@ impl EarnedSums {
 }
 
 /// `GET …/partners/{id}/ledger`.
-///
-/// # Errors
-/// The partner does not exist; the cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,

@@ -45,9 +45,6 @@ impl FromRequest for ListPartnerLinks {
 }
 
 /// `GET /affiliates/{id}/links`.
-///
-/// # Errors
-/// The partner does not exist; the cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -30,9 +30,6 @@ fn partner_response(view: &PartnerView) -> VersionedResponse<PartnerResponse> {
 }
 
 /// `GET …/partners/{id}`.
-///
-/// # Errors
-/// The partner does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     owner: Owner,
@@ -120,9 +117,6 @@ impl FromRequest for SetPayoutMethod {
 }
 
 /// `PUT …/partners/{id}/payout-method`.
-///
-/// # Errors
-/// The input is invalid; the partner does not exist.
 pub async fn set_payout_method(
     state: Arc<AppState>,
     owner: Owner,

@@ -82,9 +82,6 @@ impl FromRequest for ListPartners {
 }
 
 /// `GET /affiliates`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -99,9 +96,6 @@ pub async fn list(
 }
 
 /// `GET /affiliates/{id}`.
-///
-/// # Errors
-/// The partner does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -359,9 +359,6 @@ impl FromRequest for ListPayoutRuns {
 }
 
 /// `GET …/payout-runs`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
@@ -375,9 +372,6 @@ pub async fn list(
 }
 
 /// `GET …/payout-runs/{id}`.
-///
-/// # Errors
-/// The run does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     owner: Owner,

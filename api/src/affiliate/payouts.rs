@@ -64,9 +64,6 @@ impl FromRequest for ListPayouts {
 }
 
 /// `GET /affiliate-payouts`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -84,9 +81,6 @@ fn payout_response(view: &PayoutView) -> VersionedResponse<PayoutResponse> {
 }
 
 /// `GET /affiliate-payouts/{id}`.
-///
-/// # Errors
-/// The payout does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -81,9 +81,6 @@ impl FromRequest for ListPostbacks {
 }
 
 /// `GET …/partners/{id}/postbacks`.
-///
-/// # Errors
-/// The cursor is invalid; the program or the partner does not exist.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,

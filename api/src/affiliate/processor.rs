@@ -152,9 +152,6 @@ impl FromRequest for ListProcessorEvents {
 }
 
 /// `GET …/processor/events`.
-///
-/// # Errors
-/// The cursor is invalid; there is no program.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
@@ -195,9 +192,6 @@ pub struct ProcessorEventResponse {
 }
 
 /// `POST …/processor/events/{id}/replay`: retries a failed event. An event that did not fail is not changed.
-///
-/// # Errors
-/// The event or the program does not exist.
 pub async fn replay(
     state: Arc<AppState>,
     owner: Owner,

@@ -96,9 +96,6 @@ pub async fn enable(
 }
 
 /// `GET /dashboard/api/affiliate-program`.
-///
-/// # Errors
-/// There is no program; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     owner: Owner,

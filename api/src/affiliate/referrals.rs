@@ -75,9 +75,6 @@ impl FromRequest for ListReferrals {
 }
 
 /// `GET /affiliate-referrals`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -92,9 +89,6 @@ pub async fn list(
 }
 
 /// `GET /affiliate-referrals/{id}`.
-///
-/// # Errors
-/// The referral does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

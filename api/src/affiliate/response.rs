@@ -151,9 +151,6 @@ pub async fn begin_for_tenant<S: ResponseObject>(
 }
 
 /// Like [`begin_for_tenant`], for an owner's operation. There a key belongs to one operation, named by `id`.
-///
-/// # Errors
-/// As [`begin_for_tenant`].
 pub async fn begin_for_owner<S: ResponseObject>(
     state: &AppState,
     owner: &Owner,

@@ -81,9 +81,6 @@ impl FromRequest for ListReviews {
 }
 
 /// `GET …/reviews`.
-///
-/// # Errors
-/// The cursor is invalid; there is no program.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
@@ -141,9 +138,6 @@ pub async fn allow(
 }
 
 /// `POST …/reviews/{id}/reject`.
-///
-/// # Errors
-/// As [`allow`].
 pub async fn reject(
     state: Arc<AppState>,
     owner: Owner,

@@ -246,9 +246,6 @@ impl IntoResponse for PreflightResponse {
 }
 
 /// `OPTIONS /affiliate/…`.
-///
-/// # Errors
-/// None.
 pub async fn answer_preflight(
     _: Arc<AppState>,
     CorsPreflight(caller): CorsPreflight,

@@ -140,9 +140,6 @@ impl FromRequest for ChallengePath {
 }
 
 /// `GET /auth/code/{challenge}`: a page with a form for the code. It reads and changes nothing.
-///
-/// # Errors
-/// None.
 pub async fn show_page(_: Arc<AppState>, _: ChallengePath) -> Result<LoginPage, Problem> {
     Ok(LoginPage::Code { is_wrong: false })
 }

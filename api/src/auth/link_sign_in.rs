@@ -112,9 +112,6 @@ impl FromRequest for LoginLinkPath {
 }
 
 /// `GET /auth/link/{token}`: a page with a button. It reads and changes nothing.
-///
-/// # Errors
-/// None.
 pub async fn show_link(_: Arc<AppState>, _: LoginLinkPath) -> Result<LoginPage, Problem> {
     Ok(LoginPage::Link)
 }

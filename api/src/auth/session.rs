@@ -34,9 +34,6 @@ pub(super) async fn begin_session(
 }
 
 /// `POST /auth/sign-out`.
-///
-/// # Errors
-/// The store cannot be written.
 pub async fn sign_out(
     state: Arc<AppState>,
     user: SignedInUser,
@@ -49,9 +46,6 @@ pub async fn sign_out(
 }
 
 /// `GET /auth/session`.
-///
-/// # Errors
-/// None.
 pub async fn get(_: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<SessionResponse, Problem> {
     Ok(SessionResponse { session: SessionView::from_session(user.session(), user.user(), user.token()) })
 }
@@ -105,9 +99,6 @@ pub struct SessionList {
 }
 
 /// `GET /auth/sessions`: newest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) -> Result<SessionList, Problem> {
     let (user, now) = (signed_in.user(), state.services.clock.now());
     let found = store::session::list_by_user(&state.services.store, user.account, user.id).await?;
@@ -161,9 +152,6 @@ pub struct EndSessionsResponse {
 }
 
 /// `DELETE /auth/sessions`: ends all sessions of the user except the current one.
-///
-/// # Errors
-/// The store cannot be written.
 pub async fn end_others(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<EndSessionsResponse, Problem> {
     let ended = UserService::new(&state.services).end_other_sessions(user.user(), user.session().id).await;
     Ok(EndSessionsResponse { ok: true, sessions_ended: ended.map_err(user_error_problem)? })

@@ -39,9 +39,6 @@ pub(super) struct UnsavedDefinition {
 
 impl UnsavedDefinition {
     /// The automation, and its definition with these changes.
-    ///
-    /// # Errors
-    /// The automation does not exist; the definition is invalid.
     pub(super) async fn load(
         self,
         state: &AppState,
@@ -89,9 +86,6 @@ impl FromRequestAt<AutomationPath> for DryRunAutomation {
 }
 
 /// `POST /automations/{id}/dry-run`.
-///
-/// # Errors
-/// The automation does not exist; the definition is invalid.
 pub async fn dry_run(
     state: Arc<AppState>,
     tenant: Tenant,

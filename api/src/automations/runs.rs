@@ -56,9 +56,6 @@ impl FromRequestAt<AutomationPath> for ListAutomationRuns {
 }
 
 /// `GET /automations/{id}/runs`.
-///
-/// # Errors
-/// The automation does not exist; the cursor is invalid.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -96,9 +93,6 @@ fn run_not_found() -> Problem {
 }
 
 /// `GET /automations/{id}/runs/{run}`.
-///
-/// # Errors
-/// The automation or the run does not exist.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -111,9 +105,6 @@ pub async fn get(
 }
 
 /// `POST /automations/{id}/runs/{run}/cancel`. A run that has ended is not changed.
-///
-/// # Errors
-/// The automation or the run does not exist; the store cannot be written.
 pub async fn cancel(
     state: Arc<AppState>,
     tenant: Tenant,

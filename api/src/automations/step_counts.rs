@@ -109,9 +109,6 @@ fn add_run(steps: &mut Vec<StepCount>, run: &AutomationRun) {
 }
 
 /// `GET /automations/{id}/step-counts`.
-///
-/// # Errors
-/// The automation does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -188,9 +188,6 @@ pub async fn create(
 }
 
 /// `GET /domains/claims`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, ListClaims(page): ListClaims) -> Result<ClaimList, Problem> {
     let before = page.before_id(KIND_CLAIM)?.map(ClaimId::from_bytes);
     let account = tenant.account().id;
@@ -213,9 +210,6 @@ pub async fn cancel(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPa
 }
 
 /// `GET /domains/claims/{id}`.
-///
-/// # Errors
-/// The claim does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
     let found = store::domain_claim::get(&state.services.store, tenant.account().id, id).await?;
     Ok(ClaimResponse::from_claim(&state, found.ok_or_else(claim_not_found)?, None))

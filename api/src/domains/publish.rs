@@ -335,9 +335,6 @@ pub struct DnsCredentialsList {
 }
 
 /// `GET /dns-credentials`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_credentials(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<DnsCredentialsList, Problem> {
     let stored = store::dns_credential::list(&state.services.store, tenant.account().id).await?;
     let view = |(provider, saved_at)| DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) };

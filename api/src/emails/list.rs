@@ -131,9 +131,6 @@ impl FromRequest for ListEmails {
 }
 
 /// `GET /emails`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Result<EmailList, Problem> {
     let ListEmails { page, mut filter, mut domains } = input;
     // A sending-only key sees only emails that it sent.

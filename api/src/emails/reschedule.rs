@@ -97,9 +97,6 @@ pub async fn reschedule(
 }
 
 /// `POST /emails/{id}/cancel`.
-///
-/// # Errors
-/// As [`reschedule`].
 pub async fn cancel(state: Arc<AppState>, tenant: Tenant, email: EmailPath) -> Result<EmailResponse, Problem> {
     reschedule(state, tenant, RescheduleEmail { email, change: ScheduleChange::Cancel }).await
 }

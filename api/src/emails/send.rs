@@ -30,9 +30,6 @@ pub struct SendRequest {
 
 impl SendRequest {
     /// Parses a body.
-    ///
-    /// # Errors
-    /// All errors of the body.
     pub fn from_json(body: &[u8]) -> Result<Self, Problem> {
         Self::from_parts(body, &HeaderMap::new())
     }

@@ -108,9 +108,6 @@ impl SendEmail {
     }
 
     /// Converts the request to a draft without rendering a template.
-    ///
-    /// # Errors
-    /// A required field is missing.
     pub fn into_draft_without_template(self) -> Result<Draft, Problem> {
         let needed = |name: &str| Problem::field(name, "is required: the template has none");
         let from = self.from.ok_or_else(|| needed("from"))?;

@@ -117,9 +117,6 @@ pub struct QueuedTestDelivery {
 }
 
 /// `POST /emails/test`.
-///
-/// # Errors
-/// The email does not exist; the store cannot be read.
 pub async fn send_test_event(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -182,9 +182,6 @@ pub struct EmailDetail {
 
 impl EmailDetail {
     /// Loads the complete view. The content is included while the message is stored and the tenant may read it.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn load(state: &AppState, tenant: &Tenant, found: &EmailWithRecipients) -> Result<Self, Problem> {
         let email = &found.email;
         let raw = match tenant.scope() {

@@ -173,9 +173,6 @@ pub struct ConversionList {
 }
 
 /// `GET /conversions`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListConversions) -> Result<ConversionList, Problem> {
     let cursor = query.page.before_id(KIND_CONVERSION)?.map(ProductEventId::from_bytes);
     super::aggregation::wait_until_counted(&state).await;

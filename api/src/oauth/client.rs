@@ -61,9 +61,6 @@ pub async fn resolve(state: &AppState, client_id: &str) -> Result<ResolvedClient
 
 /// Extends the life of a registered client, because a grant of it is created or refreshed. The commit conflicts if the
 /// client was changed meanwhile.
-///
-/// # Errors
-/// The store cannot be read.
 pub(super) async fn note_use(
     state: &AppState,
     batch: &mut Batch,

@@ -110,9 +110,6 @@ pub struct OAuthResponse<T>(Result<T, OAuthError>);
 
 impl<T> OAuthResponse<T> {
     /// Separates refusals, which the client gets in the form of OAuth, from problems.
-    ///
-    /// # Errors
-    /// The problem.
     pub fn from_result(result: Result<T, OAuthFailure>) -> Result<Self, Problem> {
         match result {
             Ok(content) => Ok(Self(Ok(content))),

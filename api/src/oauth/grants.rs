@@ -120,9 +120,6 @@ impl FromRequest for GrantPath {
 }
 
 /// `GET /grants`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, ListGrants(page): ListGrants) -> Result<GrantList, Problem> {
     let (account, now) = (tenant.account().id, state.services.clock.now());
     let before = page.before_id(KIND_GRANT)?.map(GrantId::from_bytes);
@@ -144,9 +141,6 @@ async fn find(state: &AppState, tenant: &Tenant, id: GrantId) -> Result<OAuthGra
 }
 
 /// `GET /grants/{id}`.
-///
-/// # Errors
-/// The grant does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, GrantPath(id): GrantPath) -> Result<GrantResponse, Problem> {
     let grant = find(&state, &tenant, id).await?;
     let used = state.accounts.credentials.last_used(tenant.account().id, &[id.to_bytes()]).await?;
@@ -162,9 +156,6 @@ async fn end(state: &AppState, grant: &OAuthGrant) -> Result<OkResponse, Problem
 }
 
 /// `DELETE /grants/{id}`.
-///
-/// # Errors
-/// The grant does not exist; the store cannot be read or written.
 pub async fn revoke(state: Arc<AppState>, tenant: Tenant, GrantPath(id): GrantPath) -> Result<OkResponse, Problem> {
     end(&state, &find(&state, &tenant, id).await?).await
 }

@@ -78,9 +78,6 @@ pub fn resource_metadata_url(base_url: &str, resource: OAuthResource) -> String 
 }
 
 /// `GET /.well-known/oauth-authorization-server`.
-///
-/// # Errors
-/// None.
 pub async fn authorization_server(state: Arc<AppState>, _: NoInput) -> Result<OAuthResponse<ServerMetadata>, Problem> {
     let base = &state.options.base_url;
     let at = |path: &str| format!("{base}{path}");
@@ -118,17 +115,11 @@ fn resource(state: &AppState, resource: OAuthResource, resource_name: &'static s
 }
 
 /// `GET /.well-known/oauth-protected-resource`.
-///
-/// # Errors
-/// None.
 pub async fn api_resource(state: Arc<AppState>, _: NoInput) -> Result<OAuthResponse<ResourceMetadata>, Problem> {
     Ok(resource(&state, OAuthResource::Api, "postrider API"))
 }
 
 /// `GET /.well-known/oauth-protected-resource/mcp`.
-///
-/// # Errors
-/// None.
 pub async fn mcp_resource(state: Arc<AppState>, _: NoInput) -> Result<OAuthResponse<ResourceMetadata>, Problem> {
     Ok(resource(&state, OAuthResource::Mcp, "postrider MCP server"))
 }

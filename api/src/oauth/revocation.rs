@@ -34,9 +34,6 @@ impl OAuthFields for RevocationFields {
 pub struct RevocationResponse {}
 
 /// `POST /oauth/revoke`. The response is the same for unknown tokens (RFC 7009 2.2).
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn revoke(
     state: Arc<AppState>,
     form: OAuthForm<RevocationFields>,

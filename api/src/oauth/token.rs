@@ -45,9 +45,6 @@ impl OAuthFields for TokenFields {
 }
 
 /// `POST /oauth/token`.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn exchange(
     state: Arc<AppState>,
     form: OAuthForm<TokenFields>,

@@ -109,9 +109,6 @@ impl FromRequest for ListReceivedEmails {
 }
 
 /// `GET /received-emails`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -173,9 +173,6 @@ impl ToSchema for AddSuppressionsResponse {
 }
 
 /// `POST /suppressions`.
-///
-/// # Errors
-/// A field is invalid; the store cannot be read or written.
 pub async fn add(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -111,9 +111,6 @@ pub struct CheckSuppressionsResponse {
 }
 
 /// `POST /suppressions/check`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn check(
     state: Arc<AppState>,
     tenant: Tenant,

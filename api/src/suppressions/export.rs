@@ -79,9 +79,6 @@ impl IntoResponse for SuppressionsCsv {
 }
 
 /// `GET /suppressions/export`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn export(
     state: Arc<AppState>,
     tenant: Tenant,

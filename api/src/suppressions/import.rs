@@ -176,9 +176,6 @@ impl FromRequest for ListImports {
 }
 
 /// `GET /suppressions/import`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -242,9 +239,6 @@ impl FromRequest for ImportPath {
 }
 
 /// `GET /suppressions/import/{id}`.
-///
-/// # Errors
-/// The import does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, ImportPath(id): ImportPath) -> Result<ImportResponse, Problem> {
     let found = store::suppression_import::get(&state.services.store, tenant.account().id, id).await?;
     let found = found.ok_or_else(|| Problem::not_found("import"))?;

@@ -239,9 +239,6 @@ fn content_warnings(program: &ParsedTemplate, rendered: &RenderedTemplate) -> Ve
 }
 
 /// `POST /templates/{id_or_alias}/preview`.
-///
-/// # Errors
-/// The template or version does not exist.
 pub async fn preview(
     state: Arc<AppState>,
     tenant: Tenant,

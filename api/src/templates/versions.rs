@@ -175,9 +175,6 @@ impl FromRequest for ListTemplateVersions {
 }
 
 /// `GET /templates/{id_or_alias}/versions`.
-///
-/// # Errors
-/// The template does not exist; the cursor is invalid.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -216,9 +213,6 @@ impl FromRequest for TemplateVersionPath {
 }
 
 /// `GET /templates/{id_or_alias}/versions/{number}`.
-///
-/// # Errors
-/// The template or version does not exist.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

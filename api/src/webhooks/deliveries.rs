@@ -85,9 +85,6 @@ pub(crate) fn parse_event_name(word: &str) -> Option<String> {
 }
 
 /// `GET /webhooks/{id}/deliveries`.
-///
-/// # Errors
-/// The endpoint does not exist; the cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDeliveries) -> Result<WebhookDeliveryList, Problem> {
     let account = tenant.account().id;
     let found = state.accounts.webhooks.webhook(account, input.webhook).await;
@@ -136,9 +133,6 @@ impl FromRequest for WebhookDeliveryPath {
 }
 
 /// `GET /webhooks/{id}/deliveries/{delivery_id}`.
-///
-/// # Errors
-/// The delivery does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

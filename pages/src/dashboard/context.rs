@@ -70,17 +70,11 @@ impl Context<'_> {
     }
 
     /// Calls an operation.
-    ///
-    /// # Errors
-    /// The operation refused or failed.
     pub async fn perform(&self, call: &Call) -> Result<Reply, Failure> {
         self.backend.perform(call).await
     }
 
     /// Calls an operation and reads its answer.
-    ///
-    /// # Errors
-    /// The operation refused or failed.
     pub async fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Failure> {
         self.perform(call).await?.read()
     }
@@ -88,9 +82,6 @@ impl Context<'_> {
     /// Reads a page of a list. With filters, an answer can have no entries though there are more, because a request looks
     /// at a bounded number: the search then goes on, for a bounded time and number of requests. `page_of` returns the
     /// number of entries and the next cursor of an answer.
-    ///
-    /// # Errors
-    /// The operation refused or failed.
     pub async fn read_page<T: DeserializeOwned>(
         &self,
         call: &Call,

@@ -15,9 +15,6 @@ const BYTES_MAX: usize = 8 << 20;
 
 /// A filtered list as a file, the newest rows first. `call` is the list's call; `rows` takes the rows of a page and the
 /// cursor of the next one.
-///
-/// # Errors
-/// A call failed.
 pub async fn export_list<L: DeserializeOwned, const N: usize>(
     context: &Context<'_>,
     name: &str,

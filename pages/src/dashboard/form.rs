@@ -65,9 +65,6 @@ impl<'a> Form<'a> {
 }
 
 /// Reads fields into a JSON object.
-///
-/// # Errors
-/// As [`Form::read`].
 pub fn read_fields(rows: &[Field], fields: &Fields) -> Result<Value, Failure> {
     let (mut body, mut failure) = (Map::new(), None::<Failure>);
     for field in rows.iter().filter(|field| field.empty != Empty::Ignored) {

@@ -53,9 +53,6 @@ impl Context<'_> {
     }
 
     /// Reads an object with its version; the version is empty if the operation has none.
-    ///
-    /// # Errors
-    /// The operation refused or failed.
     pub async fn read_version<T: DeserializeOwned>(&self, call: &Call) -> Result<(T, String), Failure> {
         let reply = self.perform(call).await?;
         Ok((reply.read()?, reply.etag.unwrap_or_default()))

@@ -84,9 +84,6 @@ impl IntoResponse for ReferralScript {
 }
 
 /// `GET /stx.js`.
-///
-/// # Errors
-/// None.
 pub async fn get(_: Arc<AppState>, request: GetReferralScript) -> Result<ReferralScript, Problem> {
     Ok(ReferralScript { not_modified: request.etag_matches })
 }

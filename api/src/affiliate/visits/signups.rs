@@ -121,9 +121,6 @@ pub async fn report_sign_up(state: Arc<AppState>, person: ReportPerson) -> Resul
 }
 
 /// `POST /affiliate/identify`.
-///
-/// # Errors
-/// As [`report_sign_up`].
 pub async fn report_identity(state: Arc<AppState>, person: ReportPerson) -> Result<ReportAccepted, Problem> {
     accept_report(state, person, PersonReportKind::Identify).await
 }

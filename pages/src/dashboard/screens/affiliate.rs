@@ -83,9 +83,6 @@ pub async fn read_list<T: DeserializeOwned>(
 }
 
 /// A page that says to set up the program first, if the failure is that there is none.
-///
-/// # Errors
-/// The failure is another one.
 pub fn set_up_first(title: &str, failure: Failure) -> Result<View, Failure> {
     if failure.status != 404 {
         return Err(failure);

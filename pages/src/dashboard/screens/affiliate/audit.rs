@@ -96,17 +96,11 @@ pub struct BrokenInvariant {
 }
 
 /// Audits the ledger, and waits for the result. A large ledger takes seconds.
-///
-/// # Errors
-/// There is no program, or the operation failed.
 pub async fn run_audit(context: &Context<'_>) -> Result<AuditResult, Failure> {
     context.read(&Call::new("audit_affiliate_program")).await
 }
 
 /// The last result, if it is some minutes old at most; without one, an audit is begun that has not ended.
-///
-/// # Errors
-/// There is no program, or the operation failed.
 pub async fn read_audit(context: &Context<'_>) -> Result<AuditResult, Failure> {
     context.read(&Call::new("audit_affiliate_program").query("wait", "false")).await
 }

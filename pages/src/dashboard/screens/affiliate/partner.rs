@@ -54,27 +54,18 @@ pub struct CommissionOverride {
 }
 
 /// Reads a partner.
-///
-/// # Errors
-/// There is none, or the operation failed.
 pub async fn load_partner(context: &Context<'_>, id: &str) -> Result<PartnerRow, Failure> {
     let found: OnePartner = context.read(&Call::new("get_affiliate").id(id)).await?;
     Ok(found.affiliate)
 }
 
 /// Reads a partner with its version, for forms that change it.
-///
-/// # Errors
-/// There is none, or the operation failed.
 pub async fn load_partner_version(context: &Context<'_>, id: &str) -> Result<(PartnerRow, String), Failure> {
     let (found, version): (OnePartner, _) = context.read_version(&Call::new("get_affiliate").id(id)).await?;
     Ok((found.affiliate, version))
 }
 
 /// Reads what only the owner may see; `None` if the role may not.
-///
-/// # Errors
-/// The operation failed.
 pub async fn load_inside(context: &Context<'_>, id: &str) -> Result<Option<PartnerInside>, Failure> {
     if !context.allows("get_affiliate_inside") {
         return Ok(None);

@@ -53,9 +53,6 @@ struct CountedReferral {
 
 impl PartnerTotals {
     /// Reads a partner's rows and sums them.
-    ///
-    /// # Errors
-    /// A list cannot be read.
     pub async fn load(context: &Context<'_>, partner: &str) -> Result<Self, Failure> {
         let mut totals = Self::default();
         let call = Call::new("list_affiliate_commissions").query("affiliate_id", partner);

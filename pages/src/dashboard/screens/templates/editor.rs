@@ -142,9 +142,6 @@ fn read_fallback(kind: &str, entered: &str) -> Result<Option<Value>, String> {
 }
 
 /// The entered content in place of the draft's content, and the sample data.
-///
-/// # Errors
-/// A field cannot be read.
 pub(super) fn read_entered(form: &Fields) -> Result<(Value, Value), Failure> {
     let mut changes = read_body(&without_gaps(form))?;
     if let Some(members) = changes.as_object_mut() {
