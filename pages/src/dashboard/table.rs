@@ -43,6 +43,39 @@ pub struct FormRow {
     pub submit: Submit,
 }
 
+/// Rows of the page table for signed-in people. Arguments in parentheses follow the context.
+///
+/// ```text
+/// "/webhooks/{id}" => detail::show, reads ["get_webhook"], forms {
+///     "enable" => detail::set_enabled(true), calls "update_webhook";
+/// };
+/// ```
+macro_rules! page_rows {
+    ($(
+        $path:expr => $($show:ident)::+ $(($($show_argument:expr),*))? $(, reads [$($read:expr),*])? $(, forms {$(
+            $name:expr => $($submit:ident)::+ $(($($argument:expr),*))?, calls $operation:expr;
+        )*})?;
+    )*) => {
+        &[$($crate::dashboard::table::PageRow {
+            path: $path,
+            access: $crate::dashboard::table::PageAccess::SignedIn,
+            reads: &[$($($read),*)?],
+            show: |context| Box::pin($($show)::+(context $($(, $show_argument)*)?)),
+            forms: &[$($($crate::dashboard::table::FormRow {
+                name: $name,
+                operation: $operation,
+                submit: |context| Box::pin($($submit)::+(context $($(, $argument)*)?)),
+            }),*)?],
+        }),*]
+    };
+}
+pub(crate) use page_rows;
+
+/// A form whose effect is only shown, by the page's frame.
+pub async fn preview(_: &Context<'_>) -> Result<Outcome, Failure> {
+    Err(Failure::preview())
+}
+
 /// The answer to GET.
 #[derive(Debug)]
 pub enum View {

@@ -17,28 +17,20 @@ use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 pub(super) const LIST: &str = "/console/accounts";
 const PAGE_SIZE: u64 = 50;
 const PLANS: &[&str] = &["free", "pro", "scale", "dedicated"];
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/accounts",
-        access: PageAccess::SignedIn,
-        reads: &["account_list"],
-        show: |context| Box::pin(show(context)),
-        forms: &[FormRow { name: "find", operation: "account_show", submit: |context| Box::pin(find(context)) }],
-    },
-    PageRow {
-        path: "/accounts/new",
-        access: PageAccess::SignedIn,
-        reads: &[],
-        show: |context| Box::pin(async move { Ok(show_new(context)) }),
-        forms: &[FormRow { name: "create", operation: "account_create", submit: |context| Box::pin(create(context)) }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/accounts" => show, reads ["account_list"], forms {
+        "find" => find, calls "account_show";
+    };
+    "/accounts/new" => show_new, forms {
+        "create" => create, calls "account_create";
+    };
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -142,7 +134,7 @@ fn new_form() -> Form<'static> {
     Form::new("create", "Create", fields)
 }
 
-fn show_new(context: &Context<'_>) -> View {
+async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let form = new_form();
     let body = maud_borrow! {
         div.card {
@@ -152,7 +144,7 @@ fn show_new(context: &Context<'_>) -> View {
     };
     let call =
         Call::new("account_create").json(json!({"email": "owner@example.com", "plan": "pro", "production": true}));
-    Page::new("Create an account", body).below(LIST, "Accounts").same_as(call).into()
+    Ok(Page::new("Create an account", body).below(LIST, "Accounts").same_as(call).into())
 }
 
 #[derive(Debug, Default, Deserialize)]

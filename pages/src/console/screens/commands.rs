@@ -16,26 +16,14 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const LIST: &str = "/console/commands";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/commands",
-        access: PageAccess::SignedIn,
-        reads: &["command_runs"],
-        show: |context| Box::pin(show_list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/commands/{number}",
-        access: PageAccess::SignedIn,
-        reads: &["command_run"],
-        show: |context| Box::pin(show(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/commands" => show_list, reads ["command_runs"];
+    "/commands/{number}" => show, reads ["command_run"];
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -13,15 +13,11 @@ use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::page::Page;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/queue/{domain}",
-    access: PageAccess::SignedIn,
-    reads: &["queue_depth", "destination_list"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/queue/{domain}" => show, reads ["queue_depth", "destination_list"];
+};
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let domain = context.parameter("domain");

@@ -15,17 +15,15 @@ use crate::dashboard::kit::text::grouped;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 pub(super) const LIST: &str = "/console/destinations";
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/destinations",
-    access: PageAccess::SignedIn,
-    reads: &["destination_list", "queue_list"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow { name: "resume", operation: "destination", submit: |context| Box::pin(resume(context)) }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/destinations" => show, reads ["destination_list", "queue_list"], forms {
+        "resume" => resume, calls "destination";
+    };
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -12,17 +12,15 @@ use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::progress::Progress;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 pub(super) const LIST: &str = "/console/doctor";
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/doctor",
-    access: PageAccess::SignedIn,
-    reads: &["doctor_findings"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow { name: "run", operation: "doctor", submit: |context| Box::pin(run(context)) }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/doctor" => show, reads ["doctor_findings"], forms {
+        "run" => run, calls "doctor";
+    };
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -18,56 +18,26 @@ use crate::dashboard::kit::text::{address_cell, file_size, grouped, sentence_cas
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const LIST: &str = "/console/emails";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/emails/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["trace"],
-        show: |context| Box::pin(show(context)),
-        forms: &[
-            FormRow {
-                name: "retry",
-                operation: "queue",
-                submit: |context| Box::pin(change(context, "retry", "retried")),
-            },
-            FormRow { name: "hold", operation: "queue", submit: |context| Box::pin(change(context, "hold", "held")) },
-            FormRow {
-                name: "release",
-                operation: "queue",
-                submit: |context| Box::pin(change(context, "release", "released")),
-            },
-        ],
-    },
-    PageRow {
-        path: "/emails/{id}/fail",
-        access: PageAccess::SignedIn,
-        reads: &["trace"],
-        show: |context| Box::pin(show_end(context, &FAIL)),
-        forms: &[FormRow { name: "fail", operation: "queue", submit: |context| Box::pin(end_email(context, &FAIL)) }],
-    },
-    PageRow {
-        path: "/emails/{id}/drop",
-        access: PageAccess::SignedIn,
-        reads: &["trace"],
-        show: |context| Box::pin(show_end(context, &DROP)),
-        forms: &[FormRow { name: "drop", operation: "queue", submit: |context| Box::pin(end_email(context, &DROP)) }],
-    },
-    PageRow {
-        path: "/emails/{id}/reroute",
-        access: PageAccess::SignedIn,
-        reads: &["trace"],
-        show: |context| Box::pin(show_reroute(context)),
-        forms: &[FormRow {
-            name: "reroute",
-            operation: "queue",
-            submit: |context| Box::pin(change(context, "reroute", "rerouted")),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/emails/{id}" => show, reads ["trace"], forms {
+        "retry" => change("retry", "retried"), calls "queue";
+        "hold" => change("hold", "held"), calls "queue";
+        "release" => change("release", "released"), calls "queue";
+    };
+    "/emails/{id}/fail" => show_end(&FAIL), reads ["trace"], forms {
+        "fail" => end_email(&FAIL), calls "queue";
+    };
+    "/emails/{id}/drop" => show_end(&DROP), reads ["trace"], forms {
+        "drop" => end_email(&DROP), calls "queue";
+    };
+    "/emails/{id}/reroute" => show_reroute, reads ["trace"], forms {
+        "reroute" => change("reroute", "rerouted"), calls "queue";
+    };
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

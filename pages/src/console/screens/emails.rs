@@ -17,15 +17,11 @@ use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::request::Fields;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/emails",
-    access: PageAccess::SignedIn,
-    reads: &["email_list"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/emails" => show, reads ["email_list"];
+};
 
 const PAGE_SIZE: u64 = 50;
 const STATES: &[&str] = &["scheduled", "queued", "deferred", "delivered", "bounced", "failed", "cancelled"];

@@ -18,17 +18,13 @@ use crate::dashboard::kit::text::{address_cell, grouped, sentence_case};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
 pub(super) const LIST: &str = "/console/mail";
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/mail",
-    access: PageAccess::SignedIn,
-    reads: &["queue_list"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/mail" => show, reads ["queue_list"];
+};
 
 /// Recipients on a page.
 const PAGE_SIZE: u64 = 50;

@@ -13,15 +13,13 @@ use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::time::Time;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/mail/{order}",
-    access: PageAccess::SignedIn,
-    reads: &["queue_list", "queue_count"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow { name: "apply", operation: "queue_many", submit: |context| Box::pin(apply(context)) }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/mail/{order}" => show, reads ["queue_list", "queue_count"], forms {
+        "apply" => apply, calls "queue_many";
+    };
+};
 
 /// Recipients shown before the command.
 const SAMPLE: u64 = 10;

@@ -15,15 +15,11 @@ use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::text::{file_size, grouped};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "",
-    access: PageAccess::SignedIn,
-    reads: &["status", "queue_top", "queue_depth", "doctor_findings"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "" => show, reads ["status", "queue_top", "queue_depth", "doctor_findings"];
+};
 
 /// Destinations shown.
 const TOP_MAX: u64 = 5;

@@ -17,35 +17,21 @@ use crate::dashboard::kit::text::{grouped, sentence_case};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const LIST: &str = "/console/pools";
 /// Accounts and providers shown of one pool.
 const SHOWN_MAX: usize = 20;
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/pools",
-        access: PageAccess::SignedIn,
-        reads: &["pool_list"],
-        show: |context| Box::pin(show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/pools/assign",
-        access: PageAccess::SignedIn,
-        reads: &["pool_list"],
-        show: |context| Box::pin(show_assign(context)),
-        forms: &[FormRow { name: "assign", operation: "pool_assign", submit: |context| Box::pin(assign(context)) }],
-    },
-    PageRow {
-        path: "/pools/{name}/warm-up",
-        access: PageAccess::SignedIn,
-        reads: &["pool_list"],
-        show: |context| Box::pin(show_warm_up(context)),
-        forms: &[FormRow { name: "warm-up", operation: "pool_warm_up", submit: |context| Box::pin(warm_up(context)) }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/pools" => show, reads ["pool_list"];
+    "/pools/assign" => show_assign, reads ["pool_list"], forms {
+        "assign" => assign, calls "pool_assign";
+    };
+    "/pools/{name}/warm-up" => show_warm_up, reads ["pool_list"], forms {
+        "warm-up" => warm_up, calls "pool_warm_up";
+    };
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -17,15 +17,11 @@ use crate::dashboard::kit::text::grouped;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/queue",
-    access: PageAccess::SignedIn,
-    reads: &["queue_top"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/queue" => show, reads ["queue_top"];
+};
 
 /// Destinations shown.
 const SHOWN_MAX: u64 = 100;

@@ -10,15 +10,11 @@ use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::filter::{Filter, FilterBar};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/replies",
-    access: PageAccess::SignedIn,
-    reads: &[],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/replies" => show;
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -28,7 +28,7 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const LIST: &str = "/dashboard/approvals";
 const STATUSES: &[&str] =
@@ -41,40 +41,14 @@ const INTERRUPTED: &str = "The request was interrupted while it was carried out:
 const ATTACHMENTS_NOTE: &str = "The contents of attachments are not shown. Compare the SHA-256 with that of the file you \
                                 expect.";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/approvals",
-        access: PageAccess::SignedIn,
-        reads: &["list_approvals"],
-        show: |context| Box::pin(show_list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/approvals/{id}/html/{number}",
-        access: PageAccess::SignedIn,
-        reads: &["get_approval"],
-        show: |context| Box::pin(show_html(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/approvals/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_approval"],
-        show: |context| Box::pin(show(context)),
-        forms: &[
-            FormRow {
-                name: "approve",
-                operation: "approve_request",
-                submit: |context| Box::pin(decide(context, "approve_request")),
-            },
-            FormRow {
-                name: "reject",
-                operation: "reject_request",
-                submit: |context| Box::pin(decide(context, "reject_request")),
-            },
-        ],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/approvals" => show_list, reads ["list_approvals"];
+    "/approvals/{id}/html/{number}" => show_html, reads ["get_approval"];
+    "/approvals/{id}" => show, reads ["get_approval"], forms {
+        "approve" => decide("approve_request"), calls "approve_request";
+        "reject" => decide("reject_request"), calls "reject_request";
+    };
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -18,17 +18,13 @@ use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::screens::emails::day_start;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
 const LIST: &str = "/dashboard/audit-log";
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/audit-log",
-    access: PageAccess::SignedIn,
-    reads: &["list_audit_log"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/audit-log" => show, reads ["list_audit_log"];
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

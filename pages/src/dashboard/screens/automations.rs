@@ -31,144 +31,47 @@ use super::templates::current_tab;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, PageAccess, PageRow};
+use crate::dashboard::table::{PageRow, page_rows};
 
-const SIGNED_IN: PageAccess = PageAccess::SignedIn;
 const CHANGE: &str = "update_automation";
 
 /// The pages of automations.
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/automations",
-        access: SIGNED_IN,
-        reads: &["list_automations"],
-        show: |context| Box::pin(list::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/automations/new",
-        access: SIGNED_IN,
-        reads: &["create_automation"],
-        show: |context| Box::pin(async move { Ok(list::show_new(context)) }),
-        forms: &[FormRow {
-            name: "create",
-            operation: "create_automation",
-            submit: |context| Box::pin(list::create(context)),
-        }],
-    },
-    PageRow {
-        path: "/automations/{id}",
-        access: SIGNED_IN,
-        reads: &["get_automation"],
-        show: |context| Box::pin(editor::show(context)),
-        forms: &[
-            FormRow { name: editor::FORM, operation: CHANGE, submit: |context| Box::pin(editor::save(context)) },
-            FormRow { name: "activate", operation: CHANGE, submit: |context| Box::pin(manage::act(context)) },
-            FormRow { name: "pause", operation: CHANGE, submit: |context| Box::pin(manage::act(context)) },
-        ],
-    },
-    PageRow {
-        path: "/automations/{id}/test",
-        access: SIGNED_IN,
-        reads: &["get_automation", "send_event"],
-        show: |context| Box::pin(test_run::show(context)),
-        forms: &[
-            FormRow { name: "test", operation: "send_event", submit: |context| Box::pin(test_run::run(context)) },
-            FormRow {
-                name: editor::FORM,
-                operation: "dry_run_automation",
-                submit: |context| Box::pin(test_run::run_entered(context)),
-            },
-        ],
-    },
-    PageRow {
-        path: "/automations/{id}/mail",
-        access: SIGNED_IN,
-        reads: &["get_automation", "send_event"],
-        show: |context| Box::pin(test_run::show_mail(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/automations/{id}/replay",
-        access: SIGNED_IN,
-        reads: &["get_automation", "replay_automation"],
-        show: |context| Box::pin(replay::show(context)),
-        forms: &[
-            FormRow {
-                name: "saved",
-                operation: "replay_automation",
-                submit: |context| Box::pin(replay::replay_saved(context)),
-            },
-            FormRow {
-                name: editor::FORM,
-                operation: "replay_automation",
-                submit: |context| Box::pin(replay::replay_entered(context)),
-            },
-        ],
-    },
-    PageRow {
-        path: "/automations/{id}/runs",
-        access: SIGNED_IN,
-        reads: &["get_automation", "list_automation_runs"],
-        show: |context| Box::pin(runs::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/automations/{id}/runs/export",
-        access: SIGNED_IN,
-        reads: &["list_automation_runs"],
-        show: |context| Box::pin(runs::export(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/automations/{id}/runs/{run}",
-        access: SIGNED_IN,
-        reads: &["get_automation", "get_automation_run"],
-        show: |context| Box::pin(runs::show_run(context)),
-        forms: &[FormRow {
-            name: "cancel",
-            operation: "cancel_automation_run",
-            submit: |context| Box::pin(runs::cancel(context)),
-        }],
-    },
-    PageRow {
-        path: "/automations/{id}/versions",
-        access: SIGNED_IN,
-        reads: &["get_automation", "list_automation_versions"],
-        show: |context| Box::pin(versions::show(context)),
-        forms: &[FormRow {
-            name: "restore",
-            operation: CHANGE,
-            submit: |context| Box::pin(versions::restore(context)),
-        }],
-    },
-    PageRow {
-        path: "/automations/{id}/manage",
-        access: SIGNED_IN,
-        reads: &["get_automation"],
-        show: |context| Box::pin(manage::show(context)),
-        forms: &[
-            FormRow {
-                name: "duplicate",
-                operation: "duplicate_automation",
-                submit: |context| Box::pin(manage::duplicate(context)),
-            },
-            FormRow { name: "archive", operation: CHANGE, submit: |context| Box::pin(manage::act(context)) },
-            FormRow { name: "cancel_runs", operation: CHANGE, submit: |context| Box::pin(manage::act(context)) },
-        ],
-    },
-    PageRow {
-        path: "/automations/{id}/delete",
-        access: SIGNED_IN,
-        reads: &["get_automation"],
-        show: |context| Box::pin(manage::show_delete(context)),
-        forms: &[FormRow {
-            name: "delete",
-            operation: "delete_automation",
-            submit: |context| Box::pin(manage::delete(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/automations" => list::show, reads ["list_automations"];
+    "/automations/new" => list::show_new, reads ["create_automation"], forms {
+        "create" => list::create, calls "create_automation";
+    };
+    "/automations/{id}" => editor::show, reads ["get_automation"], forms {
+        editor::FORM => editor::save, calls CHANGE;
+        "activate" => manage::act, calls CHANGE;
+        "pause" => manage::act, calls CHANGE;
+    };
+    "/automations/{id}/test" => test_run::show, reads ["get_automation", "send_event"], forms {
+        "test" => test_run::run, calls "send_event";
+        editor::FORM => test_run::run_entered, calls "dry_run_automation";
+    };
+    "/automations/{id}/mail" => test_run::show_mail, reads ["get_automation", "send_event"];
+    "/automations/{id}/replay" => replay::show, reads ["get_automation", "replay_automation"], forms {
+        "saved" => replay::replay_saved, calls "replay_automation";
+        editor::FORM => replay::replay_entered, calls "replay_automation";
+    };
+    "/automations/{id}/runs" => runs::show, reads ["get_automation", "list_automation_runs"];
+    "/automations/{id}/runs/export" => runs::export, reads ["list_automation_runs"];
+    "/automations/{id}/runs/{run}" => runs::show_run, reads ["get_automation", "get_automation_run"], forms {
+        "cancel" => runs::cancel, calls "cancel_automation_run";
+    };
+    "/automations/{id}/versions" => versions::show, reads ["get_automation", "list_automation_versions"], forms {
+        "restore" => versions::restore, calls CHANGE;
+    };
+    "/automations/{id}/manage" => manage::show, reads ["get_automation"], forms {
+        "duplicate" => manage::duplicate, calls "duplicate_automation";
+        "archive" => manage::act, calls CHANGE;
+        "cancel_runs" => manage::act, calls CHANGE;
+    };
+    "/automations/{id}/delete" => manage::show_delete, reads ["get_automation"], forms {
+        "delete" => manage::delete, calls "delete_automation";
+    };
+};
 
 /// An automation.
 #[derive(Debug, Clone, Default, Deserialize)]

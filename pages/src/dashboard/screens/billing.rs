@@ -13,15 +13,11 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::{file_size, grouped, sentence_case};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/billing",
-    access: PageAccess::SignedIn,
-    reads: &["get_account"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/billing" => show, reads ["get_account"];
+};
 
 #[derive(Debug, Deserialize)]
 struct AccountReply {

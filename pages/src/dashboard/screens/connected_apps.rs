@@ -17,35 +17,19 @@ use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::{Page, render};
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const PATH: &str = "/dashboard/connected-apps";
 const TITLE: &str = "Connected apps";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/connected-apps",
-        access: PageAccess::SignedIn,
-        reads: &["list_grants", "list_users"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/connected-apps/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_grant", "list_users"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[
-            FormRow { name: "policy", operation: "update_grant", submit: |context| Box::pin(set_policy(context)) },
-            FormRow { name: "revoke", operation: "revoke_grant", submit: |context| Box::pin(revoke(context)) },
-            FormRow {
-                name: "revoke-own",
-                operation: "revoke_own_grant",
-                submit: |context| Box::pin(revoke_own(context)),
-            },
-        ],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/connected-apps" => list, reads ["list_grants", "list_users"];
+    "/connected-apps/{id}" => detail, reads ["get_grant", "list_users"], forms {
+        "policy" => set_policy, calls "update_grant";
+        "revoke" => revoke, calls "revoke_grant";
+        "revoke-own" => revoke_own, calls "revoke_own_grant";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct GrantList {

@@ -16,26 +16,14 @@ use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/authorize",
-    access: PageAccess::SignedIn,
-    reads: &["get_authorization_request"],
-    show: |context| Box::pin(show(context)),
-    forms: &[
-        FormRow {
-            name: "allow",
-            operation: "decide_authorization_request",
-            submit: |context| Box::pin(decide(context, true)),
-        },
-        FormRow {
-            name: "deny",
-            operation: "decide_authorization_request",
-            submit: |context| Box::pin(decide(context, false)),
-        },
-    ],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/authorize" => show, reads ["get_authorization_request"], forms {
+        "allow" => decide(true), calls "decide_authorization_request";
+        "deny" => decide(false), calls "decide_authorization_request";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct AuthorizationRequest {

@@ -24,98 +24,52 @@ use crate::dashboard::context::Context;
 use crate::dashboard::form::plain;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, page_rows};
 
 const PATH: &str = "/dashboard/domains";
 const TITLE: &str = "Domains";
 /// The name of the path parameter in the API.
 const KEY: &str = "id_or_name";
 
-/// A page without forms.
-macro_rules! page {
-    ($path:literal, $reads:expr, $show:path, $forms:expr) => {
-        PageRow {
-            path: $path,
-            access: PageAccess::SignedIn,
-            reads: &$reads,
-            show: |context| Box::pin($show(context)),
-            forms: &$forms,
-        }
+pub const PAGES: &[PageRow] = page_rows! {
+    "/domains" => list::show, reads ["list_domains"];
+    "/domains/new" => add::show, reads ["create_domain"], forms {
+        "add" => add::submit, calls "create_domain";
+        "claim" => claims::create, calls "create_domain_claim";
     };
-}
-
-macro_rules! form {
-    ($name:literal, $operation:literal, $submit:path) => {
-        FormRow { name: $name, operation: $operation, submit: |context| Box::pin($submit(context)) }
+    "/domains/claims" => claims::list, reads ["list_domain_claims"];
+    "/domains/claims/{id}" => claims::show, reads ["get_domain_claim"], forms {
+        "verify" => claims::verify, calls "verify_domain_claim";
+        "cancel" => claims::cancel, calls "cancel_domain_claim";
     };
-}
-
-pub const PAGES: &[PageRow] = &[
-    page!("/domains", ["list_domains"], list::show, []),
-    page!(
-        "/domains/new",
-        ["create_domain"],
-        add::show,
-        [form!("add", "create_domain", add::submit), form!("claim", "create_domain_claim", claims::create)]
-    ),
-    page!("/domains/claims", ["list_domain_claims"], claims::list, []),
-    page!(
-        "/domains/claims/{id}",
-        ["get_domain_claim"],
-        claims::show,
-        [
-            form!("verify", "verify_domain_claim", claims::verify),
-            form!("cancel", "cancel_domain_claim", claims::cancel)
-        ]
-    ),
-    page!("/domains/dns-credentials", ["list_dns_credentials"], saved::show, []),
-    page!(
-        "/domains/dns-credentials/new",
-        ["save_dns_credentials"],
-        saved::show_save,
-        [form!("save", "save_dns_credentials", saved::save)]
-    ),
-    page!(
-        "/domains/dns-credentials/{provider}/delete",
-        ["list_dns_credentials", "delete_dns_credentials"],
-        saved::show_delete,
-        [form!("delete", "delete_dns_credentials", saved::delete)]
-    ),
-    page!("/domains/{id}", ["get_domain"], records::show, [form!("verify", "verify_domain", records::verify)]),
-    page!("/domains/{id}/zone-file", ["get_domain", "get_domain_zone_file"], records::zone_file, []),
-    page!(
-        "/domains/{id}/publish",
-        ["get_domain", "apply_domain_dns"],
-        publish::show,
-        [
-            form!("apply", "apply_domain_dns", publish::apply),
-            form!("apply-saved", "apply_domain_dns", publish::apply),
-            form!("connect", "connect_domain_dns", publish::connect)
-        ]
-    ),
-    page!("/domains/{id}/dmarc", ["get_domain_dmarc"], dmarc::show, []),
-    page!(
-        "/domains/{id}/keys",
-        ["get_domain"],
-        dkim::show,
-        [
-            form!("rotate", "rotate_domain_dkim", dkim::rotate),
-            form!("cancel", "cancel_domain_dkim_rotation", dkim::cancel)
-        ]
-    ),
-    page!(
-        "/domains/{id}/settings",
-        ["get_domain", "update_domain"],
-        settings::show,
-        [form!("settings", "update_domain", settings::submit)]
-    ),
-    page!(
-        "/domains/{id}/delete",
-        ["get_domain", "delete_domain"],
-        delete::show,
-        [form!("delete", "delete_domain", delete::submit)]
-    ),
-];
+    "/domains/dns-credentials" => saved::show, reads ["list_dns_credentials"];
+    "/domains/dns-credentials/new" => saved::show_save, reads ["save_dns_credentials"], forms {
+        "save" => saved::save, calls "save_dns_credentials";
+    };
+    "/domains/dns-credentials/{provider}/delete" => saved::show_delete, reads ["list_dns_credentials", "delete_dns_credentials"], forms {
+        "delete" => saved::delete, calls "delete_dns_credentials";
+    };
+    "/domains/{id}" => records::show, reads ["get_domain"], forms {
+        "verify" => records::verify, calls "verify_domain";
+    };
+    "/domains/{id}/zone-file" => records::zone_file, reads ["get_domain", "get_domain_zone_file"];
+    "/domains/{id}/publish" => publish::show, reads ["get_domain", "apply_domain_dns"], forms {
+        "apply" => publish::apply, calls "apply_domain_dns";
+        "apply-saved" => publish::apply, calls "apply_domain_dns";
+        "connect" => publish::connect, calls "connect_domain_dns";
+    };
+    "/domains/{id}/dmarc" => dmarc::show, reads ["get_domain_dmarc"];
+    "/domains/{id}/keys" => dkim::show, reads ["get_domain"], forms {
+        "rotate" => dkim::rotate, calls "rotate_domain_dkim";
+        "cancel" => dkim::cancel, calls "cancel_domain_dkim_rotation";
+    };
+    "/domains/{id}/settings" => settings::show, reads ["get_domain", "update_domain"], forms {
+        "settings" => settings::submit, calls "update_domain";
+    };
+    "/domains/{id}/delete" => delete::show, reads ["get_domain", "delete_domain"], forms {
+        "delete" => delete::submit, calls "delete_domain";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct OneDomain {

@@ -15,7 +15,7 @@ use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::page::{Page, render};
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
 const PATH: &str = "/dashboard/funnels";
 /// Most steps of the API.
@@ -25,13 +25,9 @@ const USUAL: [&str; 4] = ["visit", "user.created", "user.activated", "subscripti
 /// Names that are offered as next steps.
 const OFFERED: usize = 12;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/funnels",
-    access: PageAccess::SignedIn,
-    reads: &["get_funnel", "count_events"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/funnels" => show, reads ["get_funnel", "count_events"];
+};
 
 #[derive(Debug, Deserialize)]
 struct FunnelAnswer {

@@ -21,32 +21,14 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 use crate::reference::operation::{ApiErrorCode, ApiTable};
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/logs",
-        access: PageAccess::SignedIn,
-        reads: &["list_logs"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/logs/export.csv",
-        access: PageAccess::SignedIn,
-        reads: &["list_logs"],
-        show: |context| Box::pin(export(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/logs/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_log"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/logs" => list, reads ["list_logs"];
+    "/logs/export.csv" => export, reads ["list_logs"];
+    "/logs/{id}" => detail, reads ["get_log"];
+};
 
 const PATH: &str = "/dashboard/logs";
 const EXPORT: &str = "/dashboard/logs/export.csv";

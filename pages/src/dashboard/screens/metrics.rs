@@ -27,26 +27,14 @@ use crate::dashboard::kit::filter::FilterBar;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::page::{Page, render};
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
 const PATH: &str = "/dashboard/metrics";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/metrics",
-        access: PageAccess::SignedIn,
-        reads: &["get_email_metrics"],
-        show: |context| Box::pin(show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/metrics/export.csv",
-        access: PageAccess::SignedIn,
-        reads: &["get_email_metrics"],
-        show: |context| Box::pin(export::show(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/metrics" => show, reads ["get_email_metrics"];
+    "/metrics/export.csv" => export::show, reads ["get_email_metrics"];
+};
 
 /// The figures of a range for the chosen emails, by period.
 struct PeriodFigures {

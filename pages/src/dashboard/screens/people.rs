@@ -5,23 +5,11 @@ mod person;
 #[cfg(test)]
 mod tests;
 
-use crate::dashboard::table::{PageAccess, PageRow};
+use crate::dashboard::table::{PageRow, page_rows};
 
 const LIST: &str = "/dashboard/people";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/people",
-        access: PageAccess::SignedIn,
-        reads: &["list_events"],
-        show: |context| Box::pin(list::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/people/person",
-        access: PageAccess::SignedIn,
-        reads: &["list_events"],
-        show: |context| Box::pin(person::show(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/people" => list::show, reads ["list_events"];
+    "/people/person" => person::show, reads ["list_events"];
+};

@@ -16,34 +16,22 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const PATH: &str = "/dashboard/security";
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/security",
-    access: PageAccess::SignedIn,
-    reads: &["get_session", "list_sessions"],
-    show: |context| Box::pin(show(context)),
-    forms: &[
-        FormRow { name: "password", operation: "set_password", submit: |context| Box::pin(set_password(context)) },
-        FormRow { name: "totp", operation: "begin_totp", submit: |context| Box::pin(begin_totp(context)) },
-        FormRow { name: "totp-code", operation: "confirm_totp", submit: |context| Box::pin(confirm_totp(context)) },
-        FormRow { name: "totp-off", operation: "disable_totp", submit: |context| Box::pin(disable_totp(context)) },
-        FormRow {
-            name: "recovery",
-            operation: "replace_recovery_codes",
-            submit: |context| Box::pin(replace_recovery_codes(context)),
-        },
-        FormRow { name: "end", operation: "end_session", submit: |context| Box::pin(end_session(context)) },
-        FormRow {
-            name: "end-others",
-            operation: "end_other_sessions",
-            submit: |context| Box::pin(end_others(context)),
-        },
-        FormRow { name: "sign-out", operation: "sign_out", submit: |context| Box::pin(sign_out(context)) },
-    ],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/security" => show, reads ["get_session", "list_sessions"], forms {
+        "password" => set_password, calls "set_password";
+        "totp" => begin_totp, calls "begin_totp";
+        "totp-code" => confirm_totp, calls "confirm_totp";
+        "totp-off" => disable_totp, calls "disable_totp";
+        "recovery" => replace_recovery_codes, calls "replace_recovery_codes";
+        "end" => end_session, calls "end_session";
+        "end-others" => end_others, calls "end_other_sessions";
+        "sign-out" => sign_out, calls "sign_out";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct SessionReply {

@@ -19,15 +19,11 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::{address_cell, grouped, sentence_case};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "",
-    access: PageAccess::SignedIn,
-    reads: &[],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "" => show;
+};
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let readings = StartReadings::read(context).await?;

@@ -14,30 +14,20 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const PATH: &str = "/dashboard/team";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/team",
-        access: PageAccess::SignedIn,
-        reads: &["list_users"],
-        show: |context| Box::pin(list(context)),
-        forms: &[FormRow { name: "invite", operation: "invite_user", submit: |context| Box::pin(invite(context)) }],
-    },
-    PageRow {
-        path: "/team/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["list_users", "update_user"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[
-            FormRow { name: "role", operation: "update_user", submit: |context| Box::pin(change_role(context)) },
-            FormRow { name: "remove", operation: "remove_user", submit: |context| Box::pin(remove(context)) },
-            FormRow { name: "invite", operation: "invite_user", submit: |context| Box::pin(invite(context)) },
-        ],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/team" => list, reads ["list_users"], forms {
+        "invite" => invite, calls "invite_user";
+    };
+    "/team/{id}" => detail, reads ["list_users", "update_user"], forms {
+        "role" => change_role, calls "update_user";
+        "remove" => remove, calls "remove_user";
+        "invite" => invite, calls "invite_user";
+    };
+};
 
 /// Roles from the least to the highest, with what they may do.
 const ROLES: [(&str, &str); 4] = [

@@ -27,145 +27,43 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, PageAccess, PageRow};
-
-const SIGNED_IN: PageAccess = PageAccess::SignedIn;
+use crate::dashboard::table::{PageRow, page_rows, preview};
 
 /// The pages of templates.
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/templates",
-        access: SIGNED_IN,
-        reads: &["list_templates"],
-        show: |context| Box::pin(list::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/templates/new",
-        access: SIGNED_IN,
-        reads: &["create_template"],
-        show: |context| Box::pin(async move { Ok(list::show_new(context)) }),
-        forms: &[FormRow {
-            name: "create",
-            operation: "create_template",
-            submit: |context| Box::pin(list::create(context)),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}",
-        access: SIGNED_IN,
-        reads: &["get_template"],
-        show: |context| Box::pin(editor::show(context)),
-        forms: &[FormRow {
-            name: editor::FORM,
-            operation: "update_template",
-            submit: |context| Box::pin(editor::save(context)),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}/frame",
-        access: SIGNED_IN,
-        reads: &["preview_template"],
-        show: |context| Box::pin(preview::show_frame(context)),
-        forms: &[FormRow {
-            name: editor::FORM,
-            operation: "preview_template",
-            submit: |_| Box::pin(async { Err(Failure::preview()) }),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}/compiled",
-        access: SIGNED_IN,
-        reads: &["get_template"],
-        show: |context| Box::pin(compiled::show(context)),
-        forms: &[FormRow {
-            name: "convert",
-            operation: "update_template",
-            submit: |context| Box::pin(compiled::convert(context)),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}/settings",
-        access: SIGNED_IN,
-        reads: &["get_template"],
-        show: |context| Box::pin(settings::show(context)),
-        forms: &[
-            FormRow {
-                name: "settings",
-                operation: "update_template",
-                submit: |context| Box::pin(settings::save(context)),
-            },
-            FormRow {
-                name: "duplicate",
-                operation: "duplicate_template",
-                submit: |context| Box::pin(settings::duplicate(context)),
-            },
-            FormRow {
-                name: "status",
-                operation: "update_template",
-                submit: |context| Box::pin(settings::set_status(context)),
-            },
-        ],
-    },
-    PageRow {
-        path: "/templates/{id}/delete",
-        access: SIGNED_IN,
-        reads: &["get_template"],
-        show: |context| Box::pin(settings::show_delete(context)),
-        forms: &[FormRow {
-            name: "delete",
-            operation: "delete_template",
-            submit: |context| Box::pin(settings::delete(context)),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}/publish",
-        access: SIGNED_IN,
-        reads: &["get_template"],
-        show: |context| Box::pin(versions::show_publish(context)),
-        forms: &[FormRow {
-            name: "publish",
-            operation: "publish_template",
-            submit: |context| Box::pin(versions::publish(context)),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}/versions",
-        access: SIGNED_IN,
-        reads: &["get_template", "list_template_versions"],
-        show: |context| Box::pin(versions::show_list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/templates/{id}/versions/{number}",
-        access: SIGNED_IN,
-        reads: &["get_template", "get_template_version"],
-        show: |context| Box::pin(versions::show_version(context)),
-        forms: &[FormRow {
-            name: "roll-back",
-            operation: "roll_back_template",
-            submit: |context| Box::pin(versions::roll_back(context)),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}/diff",
-        access: SIGNED_IN,
-        reads: &["get_template", "list_template_versions"],
-        show: |context| Box::pin(versions::show_diff(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/templates/{id}/test",
-        access: SIGNED_IN,
-        reads: &["get_template", "list_template_versions"],
-        show: |context| Box::pin(test_send::show(context)),
-        forms: &[FormRow {
-            name: "test",
-            operation: "test_template",
-            submit: |context| Box::pin(test_send::send(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/templates" => list::show, reads ["list_templates"];
+    "/templates/new" => list::show_new, reads ["create_template"], forms {
+        "create" => list::create, calls "create_template";
+    };
+    "/templates/{id}" => editor::show, reads ["get_template"], forms {
+        editor::FORM => editor::save, calls "update_template";
+    };
+    "/templates/{id}/frame" => preview::show_frame, reads ["preview_template"], forms {
+        editor::FORM => preview, calls "preview_template";
+    };
+    "/templates/{id}/compiled" => compiled::show, reads ["get_template"], forms {
+        "convert" => compiled::convert, calls "update_template";
+    };
+    "/templates/{id}/settings" => settings::show, reads ["get_template"], forms {
+        "settings" => settings::save, calls "update_template";
+        "duplicate" => settings::duplicate, calls "duplicate_template";
+        "status" => settings::set_status, calls "update_template";
+    };
+    "/templates/{id}/delete" => settings::show_delete, reads ["get_template"], forms {
+        "delete" => settings::delete, calls "delete_template";
+    };
+    "/templates/{id}/publish" => versions::show_publish, reads ["get_template"], forms {
+        "publish" => versions::publish, calls "publish_template";
+    };
+    "/templates/{id}/versions" => versions::show_list, reads ["get_template", "list_template_versions"];
+    "/templates/{id}/versions/{number}" => versions::show_version, reads ["get_template", "get_template_version"], forms {
+        "roll-back" => versions::roll_back, calls "roll_back_template";
+    };
+    "/templates/{id}/diff" => versions::show_diff, reads ["get_template", "list_template_versions"];
+    "/templates/{id}/test" => test_send::show, reads ["get_template", "list_template_versions"], forms {
+        "test" => test_send::send, calls "test_template";
+    };
+};
 
 /// A template: its draft, and what is published. Lists leave the bodies out; a version has the content alone.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

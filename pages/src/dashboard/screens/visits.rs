@@ -18,28 +18,16 @@ use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
 const PATH: &str = "/dashboard/visits";
 /// Sources in the table.
 const SOURCES_MAX: usize = 50;
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/visits",
-        access: PageAccess::SignedIn,
-        reads: &["count_visits"],
-        show: |context| Box::pin(show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/visits/export.csv",
-        access: PageAccess::SignedIn,
-        reads: &["count_visits"],
-        show: |context| Box::pin(export(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/visits" => show, reads ["count_visits"];
+    "/visits/export.csv" => export, reads ["count_visits"];
+};
 
 #[derive(Debug, Default, Deserialize)]
 struct VisitCounts {

@@ -12,18 +12,14 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
 /// Violations that are shown.
 const SHOWN_MAX: usize = 200;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/affiliate/audit",
-    access: PageAccess::SignedIn,
-    reads: &["audit_affiliate_program"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/audit" => show, reads ["audit_affiliate_program"];
+};
 
 /// The result of an audit.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -16,30 +16,16 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const BACKFILL_PATH: &str = "/dashboard/affiliate/backfill";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/backfill",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_program", "begin_affiliate_backfill"],
-        show: |context| Box::pin(new_page(context)),
-        forms: &[FormRow {
-            name: "begin",
-            operation: "begin_affiliate_backfill",
-            submit: |context| Box::pin(begin(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/backfill/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_backfill"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/backfill" => new_page, reads ["get_affiliate_program", "begin_affiliate_backfill"], forms {
+        "begin" => begin, calls "begin_affiliate_backfill";
+    };
+    "/affiliate/backfill/{id}" => detail, reads ["get_affiliate_backfill"];
+};
 
 /// A back-fill in the list.
 #[derive(Debug, Default, Deserialize)]

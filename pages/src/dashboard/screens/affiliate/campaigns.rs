@@ -22,64 +22,24 @@ use crate::dashboard::kit::text::{grouped, sentence_case};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::seen_version;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const CAMPAIGNS_PATH: &str = "/dashboard/affiliate/campaigns";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/campaigns",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_campaigns"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/campaigns/new",
-        access: PageAccess::SignedIn,
-        reads: &["create_affiliate_campaign"],
-        show: |context| Box::pin(new_page(context)),
-        forms: &[FormRow {
-            name: "create",
-            operation: "create_affiliate_campaign",
-            submit: |context| Box::pin(create(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/campaigns/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_campaign"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[
-            FormRow {
-                name: "archive",
-                operation: "update_affiliate_campaign",
-                submit: |context| Box::pin(change(context, json!({"archived_at": context.now().to_string()}))),
-            },
-            FormRow {
-                name: "restore",
-                operation: "update_affiliate_campaign",
-                submit: |context| Box::pin(change(context, json!({"archived_at": null}))),
-            },
-            FormRow {
-                name: "make-default",
-                operation: "update_affiliate_campaign",
-                submit: |context| Box::pin(change(context, json!({"make_default": true}))),
-            },
-        ],
-    },
-    PageRow {
-        path: "/affiliate/campaigns/{id}/edit",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_campaign", "update_affiliate_campaign"],
-        show: |context| Box::pin(edit_page(context)),
-        forms: &[FormRow {
-            name: "edit",
-            operation: "update_affiliate_campaign",
-            submit: |context| Box::pin(edit(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/campaigns" => list, reads ["list_affiliate_campaigns"];
+    "/affiliate/campaigns/new" => new_page, reads ["create_affiliate_campaign"], forms {
+        "create" => create, calls "create_affiliate_campaign";
+    };
+    "/affiliate/campaigns/{id}" => detail, reads ["get_affiliate_campaign"], forms {
+        "archive" => archive, calls "update_affiliate_campaign";
+        "restore" => change(json!({"archived_at": null})), calls "update_affiliate_campaign";
+        "make-default" => change(json!({"make_default": true})), calls "update_affiliate_campaign";
+    };
+    "/affiliate/campaigns/{id}/edit" => edit_page, reads ["get_affiliate_campaign", "update_affiliate_campaign"], forms {
+        "edit" => edit, calls "update_affiliate_campaign";
+    };
+};
 
 /// The answer with one campaign.
 #[derive(Debug, Deserialize)]
@@ -216,6 +176,10 @@ impl Renderable for CampaignActions<'_> {
         }
         .render_to(buffer);
     }
+}
+
+async fn archive(context: &Context<'_>) -> Result<Outcome, Failure> {
+    change(context, json!({"archived_at": context.now().to_string()})).await
 }
 
 async fn change(context: &Context<'_>, body: Value) -> Result<Outcome, Failure> {

@@ -17,49 +17,21 @@ use crate::dashboard::kit::money::{Money, percent_text, rate_of};
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::{TimeOrDash, time_or_dash};
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const COMMISSIONS_PATH: &str = "/dashboard/affiliate/commissions";
 const STATUSES: &[&str] = &["pending", "earned", "paid", "reversed"];
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/commissions",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_commissions"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/commissions/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_commission"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/commissions/{id}/reverse",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_commission", "reverse_affiliate_commission"],
-        show: |context| Box::pin(reverse_page(context)),
-        forms: &[FormRow {
-            name: "reverse",
-            operation: "reverse_affiliate_commission",
-            submit: |context| Box::pin(reverse(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/commissions/{id}/reinstate",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_commission", "reinstate_affiliate_commission"],
-        show: |context| Box::pin(reinstate_page(context)),
-        forms: &[FormRow {
-            name: "reinstate",
-            operation: "reinstate_affiliate_commission",
-            submit: |context| Box::pin(reinstate(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/commissions" => list, reads ["list_affiliate_commissions"];
+    "/affiliate/commissions/{id}" => detail, reads ["get_affiliate_commission"];
+    "/affiliate/commissions/{id}/reverse" => reverse_page, reads ["get_affiliate_commission", "reverse_affiliate_commission"], forms {
+        "reverse" => reverse, calls "reverse_affiliate_commission";
+    };
+    "/affiliate/commissions/{id}/reinstate" => reinstate_page, reads ["get_affiliate_commission", "reinstate_affiliate_commission"], forms {
+        "reinstate" => reinstate, calls "reinstate_affiliate_commission";
+    };
+};
 
 /// A commission of the API.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -15,15 +15,11 @@ use crate::dashboard::kit::money::Money;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/affiliate/partners/{id}/ledger",
-    access: PageAccess::SignedIn,
-    reads: &["get_affiliate", "list_affiliate_ledger"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/partners/{id}/ledger" => show, reads ["get_affiliate", "list_affiliate_ledger"];
+};
 
 #[derive(Debug, Deserialize)]
 struct LedgerLine {

@@ -16,61 +16,21 @@ use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_program"],
-        show: |context| Box::pin(show(context)),
-        forms: &[
-            FormRow {
-                name: "enable",
-                operation: "enable_affiliate_program",
-                submit: |context| Box::pin(setup::enable(context)),
-            },
-            FormRow {
-                name: "connect",
-                operation: "connect_affiliate_processor",
-                submit: |context| Box::pin(processor::connect(context, PATH)),
-            },
-            FormRow {
-                name: "test",
-                operation: "test_affiliate_processor",
-                submit: |context| Box::pin(processor::test(context)),
-            },
-            FormRow {
-                name: "campaign",
-                operation: "set_default_affiliate_campaign",
-                submit: |context| Box::pin(setup::set_campaign(context)),
-            },
-            FormRow {
-                name: "go-live",
-                operation: "start_affiliate_program",
-                submit: |context| Box::pin(go_live(context)),
-            },
-        ],
-    },
-    PageRow {
-        path: "/affiliate/pause",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_program"],
-        show: |context| Box::pin(async move { Ok(pause_page(context)) }),
-        forms: &[FormRow {
-            name: "pause",
-            operation: "pause_affiliate_program",
-            submit: |context| Box::pin(pause(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/install",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_program"],
-        show: |context| Box::pin(install(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate" => show, reads ["get_affiliate_program"], forms {
+        "enable" => setup::enable, calls "enable_affiliate_program";
+        "connect" => processor::connect(PATH), calls "connect_affiliate_processor";
+        "test" => processor::test, calls "test_affiliate_processor";
+        "campaign" => setup::set_campaign, calls "set_default_affiliate_campaign";
+        "go-live" => go_live, calls "start_affiliate_program";
+    };
+    "/affiliate/pause" => pause_page, reads ["get_affiliate_program"], forms {
+        "pause" => pause, calls "pause_affiliate_program";
+    };
+    "/affiliate/install" => install, reads ["get_affiliate_program"];
+};
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let state = match load_program(context).await {
@@ -287,7 +247,7 @@ async fn go_live(context: &Context<'_>) -> Result<Outcome, Failure> {
     }
 }
 
-fn pause_page(context: &Context<'_>) -> View {
+async fn pause_page(context: &Context<'_>) -> Result<View, Failure> {
     let form = button_form("pause", "Pause the program").danger();
     let body = maud! {
         div.card {
@@ -302,10 +262,10 @@ fn pause_page(context: &Context<'_>) -> View {
             (form.within(context))
         }
     };
-    Page::new("Pause the program", body)
+    Ok(Page::new("Pause the program", body)
         .below(PATH, "Affiliate program")
         .same_as(Call::new("pause_affiliate_program"))
-        .into()
+        .into())
 }
 
 async fn pause(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -21,19 +21,13 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/affiliate/partners/{id}",
-    access: PageAccess::SignedIn,
-    reads: &["get_affiliate"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow {
-        name: "login-link",
-        operation: "create_affiliate_login_link",
-        submit: |context| Box::pin(create_login_link(context)),
-    }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/partners/{id}" => show, reads ["get_affiliate"], forms {
+        "login-link" => create_login_link, calls "create_affiliate_login_link";
+    };
+};
 
 /// The owner's view of a partner.
 #[derive(Debug, Clone, Default, Deserialize)]

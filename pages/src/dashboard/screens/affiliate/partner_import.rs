@@ -13,21 +13,17 @@ use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 /// Rows of the report that are shown.
 const SHOWN_MAX: usize = 500;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/affiliate/partners/import",
-    access: PageAccess::SignedIn,
-    reads: &["import_affiliates"],
-    show: |context| Box::pin(async move { Ok(show(context)) }),
-    forms: &[
-        FormRow { name: "check", operation: "import_affiliates", submit: |context| Box::pin(check(context)) },
-        FormRow { name: "import", operation: "import_affiliates", submit: |context| Box::pin(import(context)) },
-    ],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/partners/import" => show, reads ["import_affiliates"], forms {
+        "check" => check, calls "import_affiliates";
+        "import" => import, calls "import_affiliates";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct ImportReport {
@@ -70,7 +66,7 @@ fn import_form(csv: &str, invites: bool) -> Form<'static> {
     Form::new("import", "Import these partners", vec![Field::hidden("csv", csv).ignored(), invites])
 }
 
-fn show(context: &Context<'_>) -> View {
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = check_form();
     let body = maud! {
         section.card {
@@ -85,7 +81,10 @@ fn show(context: &Context<'_>) -> View {
             p { "Column names of other programs work too, such as " code { "name" } " or " code { "referral code" } ". A file has at most 5 000 rows. Importing a file again adds only the partners that are missing." }
         }
     };
-    Page::new("Import partners", body).below(PARTNERS_PATH, "Partners").same_as(Call::new("import_affiliates")).into()
+    Ok(Page::new("Import partners", body)
+        .below(PARTNERS_PATH, "Partners")
+        .same_as(Call::new("import_affiliates"))
+        .into())
 }
 
 fn import_call(csv: String, dry_run: bool, invites: bool) -> Call {

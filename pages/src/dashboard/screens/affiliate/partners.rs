@@ -16,32 +16,18 @@ use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 /// The path of the list; partners are below it.
 pub const PARTNERS_PATH: &str = "/dashboard/affiliate/partners";
 const STATUSES: &[&str] = &["active", "pending", "invited", "suspended", "rejected"];
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/partners",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliates"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/partners/new",
-        access: PageAccess::SignedIn,
-        reads: &["create_affiliate"],
-        show: |context| Box::pin(new_page(context)),
-        forms: &[FormRow {
-            name: "create",
-            operation: "create_affiliate",
-            submit: |context| Box::pin(create(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/partners" => list, reads ["list_affiliates"];
+    "/affiliate/partners/new" => new_page, reads ["create_affiliate"], forms {
+        "create" => create, calls "create_affiliate";
+    };
+};
 
 /// A partner of the API.
 #[derive(Debug, Clone, Default, Deserialize)]

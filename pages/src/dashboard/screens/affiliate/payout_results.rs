@@ -14,19 +14,13 @@ use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/affiliate/payouts/runs/{id}/results",
-    access: PageAccess::SignedIn,
-    reads: &["get_affiliate_payout_run", "mark_affiliate_payouts"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow {
-        name: "results",
-        operation: "mark_affiliate_payouts",
-        submit: |context| Box::pin(mark(context)),
-    }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/payouts/runs/{id}/results" => show, reads ["get_affiliate_payout_run", "mark_affiliate_payouts"], forms {
+        "results" => mark, calls "mark_affiliate_payouts";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct ResultsReport {

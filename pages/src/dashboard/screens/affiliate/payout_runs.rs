@@ -19,31 +19,17 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::{grouped, sentence_case};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 /// The path of the list of runs.
 pub const PAYOUTS_PATH: &str = "/dashboard/affiliate/payouts";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/payouts",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_payout_runs"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/payouts/new",
-        access: PageAccess::SignedIn,
-        reads: &["draft_affiliate_payout_run"],
-        show: |context| Box::pin(async move { Ok(draft_page(context)) }),
-        forms: &[FormRow {
-            name: "draft",
-            operation: "draft_affiliate_payout_run",
-            submit: |context| Box::pin(draft(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/payouts" => list, reads ["list_affiliate_payout_runs"];
+    "/affiliate/payouts/new" => draft_page, reads ["draft_affiliate_payout_run"], forms {
+        "draft" => draft, calls "draft_affiliate_payout_run";
+    };
+};
 
 /// A payout run of the API.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -172,7 +158,7 @@ fn draft_form() -> Form<'static> {
     Form::new("draft", "Draft the run", vec![cutoff])
 }
 
-fn draft_page(context: &Context<'_>) -> View {
+async fn draft_page(context: &Context<'_>) -> Result<View, Failure> {
     let form = draft_form();
     let body = maud! {
         section.card {
@@ -187,7 +173,7 @@ fn draft_page(context: &Context<'_>) -> View {
         }
     };
     let call = Call::new("draft_affiliate_payout_run");
-    Page::new("Draft a payout run", body).below(PAYOUTS_PATH, "Payouts").same_as(call).into()
+    Ok(Page::new("Draft a payout run", body).below(PAYOUTS_PATH, "Payouts").same_as(call).into())
 }
 
 async fn draft(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -19,46 +19,18 @@ use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/payouts/all",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_payouts"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/payouts/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_payout"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/payouts/{id}/mark-paid",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_payout", "mark_affiliate_payout_paid"],
-        show: |context| Box::pin(paid_page(context)),
-        forms: &[FormRow {
-            name: "paid",
-            operation: "mark_affiliate_payout_paid",
-            submit: |context| Box::pin(mark(context, paid_form(), "mark_affiliate_payout_paid", "marked_paid")),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/payouts/{id}/fail",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_payout", "fail_affiliate_payout"],
-        show: |context| Box::pin(fail_page(context)),
-        forms: &[FormRow {
-            name: "fail",
-            operation: "fail_affiliate_payout",
-            submit: |context| Box::pin(mark(context, fail_form(), "fail_affiliate_payout", "marked_failed")),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/payouts/all" => list, reads ["list_affiliate_payouts"];
+    "/affiliate/payouts/{id}" => detail, reads ["get_affiliate_payout"];
+    "/affiliate/payouts/{id}/mark-paid" => paid_page, reads ["get_affiliate_payout", "mark_affiliate_payout_paid"], forms {
+        "paid" => mark(paid_form(), "mark_affiliate_payout_paid", "marked_paid"), calls "mark_affiliate_payout_paid";
+    };
+    "/affiliate/payouts/{id}/fail" => fail_page, reads ["get_affiliate_payout", "fail_affiliate_payout"], forms {
+        "fail" => mark(fail_form(), "fail_affiliate_payout", "marked_failed"), calls "fail_affiliate_payout";
+    };
+};
 
 /// A payout of the API.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -19,7 +19,7 @@ use crate::dashboard::kit::row_button::RowButton;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const PROCESSOR_PATH: &str = "/dashboard/affiliate/processor";
 const EVENTS_PATH: &str = "/dashboard/affiliate/processor/events";
@@ -31,30 +31,14 @@ const EVENT_TYPES: &str = "checkout.session.completed, checkout.session.async_pa
     refund.created, refund.updated, refund.failed, credit_note.created, credit_note.voided, charge.dispute.created, \
     charge.dispute.closed, transfer.reversed, account.updated";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/processor",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_program", "connect_affiliate_processor"],
-        show: |context| Box::pin(connect_page(context)),
-        forms: &[FormRow {
-            name: "connect",
-            operation: "connect_affiliate_processor",
-            submit: |context| Box::pin(connect(context, PATH)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/processor/events",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_processor_events"],
-        show: |context| Box::pin(events(context)),
-        forms: &[FormRow {
-            name: "replay",
-            operation: "replay_affiliate_processor_event",
-            submit: |context| Box::pin(replay(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/processor" => connect_page, reads ["get_affiliate_program", "connect_affiliate_processor"], forms {
+        "connect" => connect(PATH), calls "connect_affiliate_processor";
+    };
+    "/affiliate/processor/events" => events, reads ["list_affiliate_processor_events"], forms {
+        "replay" => replay, calls "replay_affiliate_processor_event";
+    };
+};
 
 /// The address for the processor's events, before it is connected.
 pub struct EventAddress<'p> {

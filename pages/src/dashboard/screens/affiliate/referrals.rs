@@ -19,39 +19,19 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const REFERRALS_PATH: &str = "/dashboard/affiliate/referrals";
 const STATUSES: &[&str] = &["lead", "trialing", "active", "cancelled", "refunded", "rejected"];
 const SOURCES: &[&str] = &["api", "signup", "checkout", "metadata"];
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/referrals",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_referrals"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/referrals/new",
-        access: PageAccess::SignedIn,
-        reads: &["create_affiliate_referral"],
-        show: |context| Box::pin(async move { Ok(new_page(context)) }),
-        forms: &[FormRow {
-            name: "create",
-            operation: "create_affiliate_referral",
-            submit: |context| Box::pin(create(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/referrals/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_referral"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/referrals" => list, reads ["list_affiliate_referrals"];
+    "/affiliate/referrals/new" => new_page, reads ["create_affiliate_referral"], forms {
+        "create" => create, calls "create_affiliate_referral";
+    };
+    "/affiliate/referrals/{id}" => detail, reads ["get_affiliate_referral"];
+};
 
 /// A referral of the API.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -272,7 +252,7 @@ fn create_form(context: &Context<'_>) -> Form<'static> {
     )
 }
 
-fn new_page(context: &Context<'_>) -> View {
+async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
     let form = create_form(context);
     let body = maud! {
         section.card {
@@ -280,10 +260,10 @@ fn new_page(context: &Context<'_>) -> View {
             (form.within(context))
         }
     };
-    Page::new("Add a referral", body)
+    Ok(Page::new("Add a referral", body)
         .below(REFERRALS_PATH, "Referrals")
         .same_as(Call::new("create_affiliate_referral"))
-        .into()
+        .into())
 }
 
 async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {

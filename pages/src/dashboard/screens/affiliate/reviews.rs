@@ -17,37 +17,17 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const REVIEWS_PATH: &str = "/dashboard/affiliate/reviews";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/reviews",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_reviews"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/reviews/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_review", "get_affiliate_referral"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[
-            FormRow {
-                name: "allow",
-                operation: "allow_affiliate_referral",
-                submit: |context| Box::pin(decide(context, "allow_affiliate_referral", "allowed")),
-            },
-            FormRow {
-                name: "reject",
-                operation: "reject_affiliate_referral",
-                submit: |context| Box::pin(decide(context, "reject_affiliate_referral", "rejected")),
-            },
-        ],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/reviews" => list, reads ["list_affiliate_reviews"];
+    "/affiliate/reviews/{id}" => detail, reads ["get_affiliate_review", "get_affiliate_referral"], forms {
+        "allow" => decide("allow_affiliate_referral", "allowed"), calls "allow_affiliate_referral";
+        "reject" => decide("reject_affiliate_referral", "rejected"), calls "reject_affiliate_referral";
+    };
+};
 
 #[derive(Debug, Clone, Deserialize)]
 struct ReviewRow {

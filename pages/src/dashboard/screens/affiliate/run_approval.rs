@@ -19,19 +19,13 @@ use crate::dashboard::kit::money::Money;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/affiliate/payouts/runs/{id}/approve",
-    access: PageAccess::SignedIn,
-    reads: &["get_affiliate_payout_run", "approve_affiliate_payout_run", "audit_affiliate_program"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow {
-        name: "approve",
-        operation: "approve_affiliate_payout_run",
-        submit: |context| Box::pin(approve(context)),
-    }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/payouts/runs/{id}/approve" => show, reads ["get_affiliate_payout_run", "approve_affiliate_payout_run", "audit_affiliate_program"], forms {
+        "approve" => approve, calls "approve_affiliate_payout_run";
+    };
+};
 
 /// The totals as one hidden field: `usd=67369,jpy=237600`.
 fn totals_text(totals: &BTreeMap<String, i64>) -> String {

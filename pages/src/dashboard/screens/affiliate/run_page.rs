@@ -22,38 +22,18 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 /// Payouts of a run that its page shows; the list of payouts has all.
 const SHOWN_MAX: usize = 200;
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/payouts/runs/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_payout_run"],
-        show: |context| Box::pin(show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/payouts/runs/{id}/file",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_payout_file"],
-        show: |context| Box::pin(async move { Ok(file(context)) }),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/payouts/runs/{id}/cancel",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_payout_run", "cancel_affiliate_payout_run"],
-        show: |context| Box::pin(cancel_page(context)),
-        forms: &[FormRow {
-            name: "cancel",
-            operation: "cancel_affiliate_payout_run",
-            submit: |context| Box::pin(cancel(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/payouts/runs/{id}" => show, reads ["get_affiliate_payout_run"];
+    "/affiliate/payouts/runs/{id}/file" => file, reads ["get_affiliate_payout_file"];
+    "/affiliate/payouts/runs/{id}/cancel" => cancel_page, reads ["get_affiliate_payout_run", "cancel_affiliate_payout_run"], forms {
+        "cancel" => cancel, calls "cancel_affiliate_payout_run";
+    };
+};
 
 /// Sums of payouts by method and currency: number and amount in minor units.
 pub type SumsByMethod = BTreeMap<(String, String), (u64, i64)>;
@@ -305,7 +285,7 @@ impl Renderable for FileTable<'_> {
     }
 }
 
-fn file(context: &Context<'_>) -> View {
+async fn file(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let call = ["method", "currency", "format", "part"]
         .iter()
@@ -313,7 +293,7 @@ fn file(context: &Context<'_>) -> View {
     let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
     let name: String = query.get("name").chars().filter(|one| is_plain(*one)).take(80).collect();
     let file_name = if name.is_empty() { "payouts.csv".to_owned() } else { name };
-    View::Download { call, file_name }
+    Ok(View::Download { call, file_name })
 }
 
 async fn cancel_page(context: &Context<'_>) -> Result<View, Failure> {

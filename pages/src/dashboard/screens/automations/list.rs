@@ -87,7 +87,7 @@ fn create_form() -> Form<'static> {
 }
 
 /// The form for a new automation.
-pub fn show_new(context: &Context<'_>) -> View {
+pub async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let form = create_form();
     let example = json!({"name": "Trial", "trigger": {"event": "user.created"}, "steps": []});
     let body = maud! {
@@ -96,10 +96,10 @@ pub fn show_new(context: &Context<'_>) -> View {
             (form.within(context))
         }
     };
-    Page::new("New automation", body)
+    Ok(Page::new("New automation", body)
         .below("/dashboard/automations", "Automations")
         .same_as(Call::new("create_automation").json(example))
-        .into()
+        .into())
 }
 
 /// Creates an automation.

@@ -50,7 +50,7 @@ fn form(context: &Context<'_>) -> Form<'static> {
     )
 }
 
-pub(super) fn show(context: &Context<'_>) -> View {
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = form(context);
     let body = maud! {
         div.notice.warning role="note" {
@@ -59,7 +59,7 @@ pub(super) fn show(context: &Context<'_>) -> View {
         div.card { (form.within(context)) }
     };
     let call = Call::new("send_event").json(serde_json::json!({"name": "user.created", "email": "grace@example.net"}));
-    Page::new("Send a test event", body).below(LIST, "Events").same_as(call).into()
+    Ok(Page::new("Send a test event", body).below(LIST, "Events").same_as(call).into())
 }
 
 pub(super) async fn send(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -55,12 +55,15 @@ fn form() -> Form<'static> {
     Form::new("add", "Add", fields)
 }
 
-pub(super) fn show(context: &Context<'_>) -> View {
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = form();
     let body = maud_borrow! { div.card { (form.within(context)) } };
     let example = json!({"email": "grace@example.net", "note": "Asked by phone"});
     let page = Page::new("Add suppressions", body).below(LIST, "Suppressions");
-    page.lead("Nothing more is sent to these addresses.").same_as(Call::new("create_suppression").json(example)).into()
+    Ok(page
+        .lead("Nothing more is sent to these addresses.")
+        .same_as(Call::new("create_suppression").json(example))
+        .into())
 }
 
 pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -69,8 +69,8 @@ fn page(context: &Context<'_>, entered: &str, results: Option<&Table>) -> Page {
         .same_as(example)
 }
 
-pub(super) fn show(context: &Context<'_>) -> View {
-    page(context, "", None).into()
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    Ok(page(context, "", None).into())
 }
 
 pub(super) async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -73,18 +73,18 @@ fn form() -> Form<'static> {
     Form::new("dry-run", "Show what would happen", fields)
 }
 
-pub(super) fn show(context: &Context<'_>) -> View {
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = form();
     let lists_imports = context.allows("list_suppression_imports");
     let body = maud_borrow! { div.card { (form.within(context)) } };
-    Page::new("Import suppressions", body)
+    Ok(Page::new("Import suppressions", body)
         .below(LIST, "Suppressions")
         .lead("Nothing is changed yet: the next page shows what would happen to each line.")
         .actions(maud! {
             @if lists_imports { a.button href={ (LIST) "/imports" } { "Earlier imports" } }
         })
         .same_as(Call::new("import_suppressions").json(json!({"csv": EXAMPLE})))
-        .into()
+        .into())
 }
 
 /// The list of the form: the file, or the text.

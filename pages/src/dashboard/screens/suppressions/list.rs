@@ -137,10 +137,10 @@ fn empty(context: &Context<'_>, is_filtered: bool) -> EmptyState<'static> {
     }
 }
 
-pub(super) fn export(context: &Context<'_>) -> View {
+pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
     let call = call("export_suppressions", context.query());
     let file_name = format!("suppressions-{}.csv", context.now().strftime("%Y-%m-%d"));
-    View::Download { call, file_name }
+    Ok(View::Download { call, file_name })
 }
 
 #[cfg(test)]

@@ -119,15 +119,15 @@ fn form() -> Form<'static> {
     Form::new("add", "Add", fields)
 }
 
-pub(super) fn show_new(context: &Context<'_>) -> View {
+pub(super) async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let form = form();
     let body = maud_borrow! { div.card { (form.within(context)) } };
     let example = json!({"email": "grace@example.net", "category": "newsletter"});
-    Page::new("Add an opt-out", body)
+    Ok(Page::new("Add an opt-out", body)
         .below(OPT_OUTS, "Opt-outs")
         .lead("The recipient gets no more mail of the category, but all other mail.")
         .same_as(Call::new("create_category_opt_out").json(example))
-        .into()
+        .into())
 }
 
 pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {

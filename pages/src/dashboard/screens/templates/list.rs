@@ -120,13 +120,13 @@ fn create_form() -> Form<'static> {
 }
 
 /// The form for a new template.
-pub fn show_new(context: &Context<'_>) -> View {
+pub async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let form = create_form();
     let body = maud! { div.card { (form.within(context)) } };
-    Page::new("New template", body)
+    Ok(Page::new("New template", body)
         .below("/dashboard/templates", "Templates")
         .same_as(Call::new("create_template").json(serde_json::json!({"name": "Welcome", "alias": "welcome"})))
-        .into()
+        .into())
 }
 
 /// Creates a template.
