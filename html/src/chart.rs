@@ -17,7 +17,7 @@ pub use self::coordinate::as_f64;
 pub use self::figures::Figures;
 pub use self::funnel::{FunnelChart, FunnelStep};
 pub use self::heat_map::HeatMap;
-pub use self::tile::{Change, Tile, Tiles};
+pub use self::tile::{Change, Tile, metric_tiles};
 pub use self::unit::{Unit, percent};
 
 use self::plot::Plot;
@@ -150,7 +150,7 @@ impl Renderable for Chart {
                 } @else {
                     (Plot(self))
                     @if self.series.len() > 1 || self.series.iter().any(|one| one.total.is_some()) {
-                        (Legend(&self.series))
+                        (chart_legend(&self.series))
                     }
                     (self.figures())
                 }
@@ -161,22 +161,17 @@ impl Renderable for Chart {
 }
 
 /// The labels of the series with their colours.
-struct Legend<'a>(&'a [Series]);
-
-impl Renderable for Legend<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            ul.legend.plain {
-                @for (n, series) in self.0.iter().enumerate() {
-                    li {
-                        span class={ "key s" (n % SERIES_MAX) } aria-hidden="true" {}
-                        (series.label)
-                        @if let Some(total) = &series.total { " " strong { (total) } }
-                    }
+fn chart_legend(all: &[Series]) -> impl Renderable {
+    maud! {
+        ul.legend.plain {
+            @for (n, series) in all.iter().enumerate() {
+                li {
+                    span class={ "key s" (n % SERIES_MAX) } aria-hidden="true" {}
+                    (series.label)
+                    @if let Some(total) = &series.total { " " strong { (total) } }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 

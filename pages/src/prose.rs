@@ -135,16 +135,8 @@ pub fn anchor(heading: &str) -> String {
 }
 
 /// Renders Markdown. `prefix` precedes paths.
-#[derive(Debug, Clone, Copy)]
-pub struct HtmlProse<'a> {
-    pub markdown: &'a str,
-    pub prefix: &'a str,
-}
-
-impl Renderable for HtmlProse<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        ProseNodes { nodes: &parse_prose(self.markdown), prefix: self.prefix, is_head: false }.render_to(buffer);
-    }
+pub fn html_prose(markdown: &str, prefix: &str) -> impl Renderable {
+    ProseNodes { nodes: &parse_prose(markdown), prefix: prefix, is_head: false }
 }
 
 struct ProseNodes<'a> {
@@ -237,7 +229,7 @@ mod tests {
     use super::*;
 
     fn html(markdown: &str) -> String {
-        HtmlProse { markdown, prefix: "/p" }.render().into_inner()
+        html_prose(markdown, "/p").render().into_inner()
     }
 
     #[test]

@@ -363,7 +363,7 @@ impl ControlView<'_> {
                 @for &(first, group) in &numbered {
                     div role="group" aria-labelledby={ (self.id) "-group-" (first) } {
                         p.choice-title id={ (self.id) "-group-" (first) } { (group.title) }
-                        (Choices { control: self, kind: "checkbox", choices: &group.choices, first })
+                        (choice_list(self, "checkbox", &group.choices, first))
                     }
                 }
             }
@@ -373,27 +373,16 @@ impl ControlView<'_> {
 }
 
 /// Choices of a control; their ids are numbered from `first`.
-struct Choices<'f> {
-    control: &'f ControlView<'f>,
-    kind: &'f str,
-    choices: &'f [(String, String)],
-    first: usize,
-}
-
-impl Renderable for Choices<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { control, kind, choices, first } = *self;
-        maud! {
-            @for (n, (choice, label)) in choices.iter().enumerate() {
-                @let n = n + first;
-                div.choice {
-                    input id={ (control.id) "-" (n) } type=(kind) name=(control.field.name) value=(choice)
-                        checked[control.is_chosen(choice)];
-                    label for={ (control.id) "-" (n) } { (label) }
-                }
+fn choice_list(control: &ControlView<'_>, kind: &str, choices: &[(String, String)], first: usize) -> impl Renderable {
+    maud! {
+        @for (n, (choice, label)) in choices.iter().enumerate() {
+            @let n = n + first;
+            div.choice {
+                input id={ (control.id) "-" (n) } type=(kind) name=(control.field.name) value=(choice)
+                    checked[control.is_chosen(choice)];
+                label for={ (control.id) "-" (n) } { (label) }
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -418,9 +407,9 @@ impl Renderable for ControlView<'_> {
                 }
             }
             .render_to(buffer),
-            Control::Radio(choices) => Choices { control: self, kind: "radio", choices, first: 0 }.render_to(buffer),
+            Control::Radio(choices) => choice_list(self, "radio", choices, 0).render_to(buffer),
             Control::Checkboxes(choices) => {
-                Choices { control: self, kind: "checkbox", choices, first: 0 }.render_to(buffer);
+                choice_list(self, "checkbox", choices, 0).render_to(buffer);
             }
             Control::CheckboxGroups(groups) => self.groups(groups, buffer),
             Control::Checkbox => maud! {

@@ -121,7 +121,7 @@ impl Renderable for Frame<'_> {
                         header.signed-out-head { a.brand href="/dashboard" { span.mark aria-hidden="true" {} "postrider" } }
                     }
                     main #content tabindex="-1" data-live=[page.live.then_some("/api/webhook-events")] {
-                        (TitleBar(self))
+                        (title_bar(self))
                         @if let Some(text) = notice::done_text(context.query().get("done")).filter(|_| !context.request.is_post) {
                             (Notice { tone: Tone::Good, text })
                         }
@@ -204,28 +204,23 @@ impl Renderable for Navigation<'_> {
     }
 }
 
-struct TitleBar<'f>(&'f Frame<'f>);
-
-impl Renderable for TitleBar<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let page = self.0.page;
-        maud! {
-            div.title {
-                @if !page.trail.is_empty() {
-                    nav.trail aria-label="Above this page" {
-                        ol { @for (path, title) in &page.trail { li { a href=(path) { (title) } } } }
-                    }
-                }
-                div.title-row {
-                    div.title-text {
-                        h1 { (page.title) }
-                        @if let Some(lead) = &page.lead { p.lead { (lead) } }
-                    }
-                    @if !page.actions.is_empty() { div.actions { (raw(&page.actions)) } }
+fn title_bar(frame: &Frame<'_>) -> impl Renderable {
+    let page = frame.page;
+    maud! {
+        div.title {
+            @if !page.trail.is_empty() {
+                nav.trail aria-label="Above this page" {
+                    ol { @for (path, title) in &page.trail { li { a href=(path) { (title) } } } }
                 }
             }
+            div.title-row {
+                div.title-text {
+                    h1 { (page.title) }
+                    @if let Some(lead) = &page.lead { p.lead { (lead) } }
+                }
+                @if !page.actions.is_empty() { div.actions { (raw(&page.actions)) } }
+            }
         }
-        .render_to(buffer);
     }
 }
 

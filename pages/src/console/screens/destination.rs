@@ -3,7 +3,7 @@
 use hypertext::{maud_borrow, prelude::*};
 use serde_json::json;
 
-use super::depth::{DepthSection, QueueDepth};
+use super::depth::{QueueDepth, depth_section};
 use super::destinations::Override;
 use super::queue::destination_page;
 use crate::console::PATH;
@@ -33,7 +33,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (path, name) = (destination_page(domain), encode(domain));
     let body = maud_borrow! {
         div.card { (facts) }
-        (DepthSection { depth: &depth, path: &path })
+        (depth_section(&depth, &path))
         p.soft.small { "A minute in which the domain was not among the twenty with the longest queues has no figure." }
     };
     let actions = maud_borrow! {

@@ -133,8 +133,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let overrides: Overrides = context.read(&Call::new("destination_list")).await?;
     let queues: ReadyQueues = context.read(&Call::new("queue_list").json(json!({"limit": 1}))).await?;
     let body = maud_borrow! {
-        (OverrideSection { overrides: &overrides.destinations, context })
-        (ReadySection(&queues))
+        (override_section(&overrides.destinations, context))
+        (ready_section(&queues))
     };
     let actions = maud! {
         a.button.primary href="/console/destinations/suspend" { "Suspend" }
@@ -148,39 +148,31 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.into())
 }
 
-struct OverrideSection<'a> {
-    overrides: &'a [Override],
-    context: &'a Context<'a>,
-}
-
-impl Renderable for OverrideSection<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("Overrides", &["Destination", "Delivery", "Limits", "Route", ""]);
-        for one in self.overrides {
-            table.push(
-                Row::new()
-                    .cell(one.name())
-                    .cell(SuspensionView(one.suspended.as_ref()))
-                    .cell(one.pace())
-                    .cell(one.route.as_deref().unwrap_or("–"))
-                    .cell(OverrideActions { one, context: self.context }),
-            );
-        }
-        maud_borrow! {
-            section {
-                h2 { "Overrides" }
-                @if table.is_empty() {
-                    (EmptyState {
-                        title: "No overrides",
-                        text: "Suspend a destination whose operator asks you to stop, or limit and reroute its mail. An override holds until you remove it, on all nodes.",
-                        action: None,
-                    })
-                } @else {
-                    (table)
-                }
+fn override_section(overrides: &[Override], context: &Context<'_>) -> impl Renderable {
+    let mut table = Table::new("Overrides", &["Destination", "Delivery", "Limits", "Route", ""]);
+    for one in overrides {
+        table.push(
+            Row::new()
+                .cell(one.name())
+                .cell(SuspensionView(one.suspended.as_ref()))
+                .cell(one.pace())
+                .cell(one.route.as_deref().unwrap_or("–"))
+                .cell(OverrideActions { one, context: context }),
+        );
+    }
+    maud! {
+        section {
+            h2 { "Overrides" }
+            @if table.is_empty() {
+                (EmptyState {
+                    title: "No overrides",
+                    text: "Suspend a destination whose operator asks you to stop, or limit and reroute its mail. An override holds until you remove it, on all nodes.",
+                    action: None,
+                })
+            } @else {
+                (table)
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -248,33 +240,27 @@ impl ReadyQueue {
     }
 }
 
-struct ReadySection<'a>(&'a ReadyQueues);
-
-impl Renderable for ReadySection<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let queues = self.0;
-        let columns = ["Mail hosts", "Pool", "Ready", "Connections", "Rate", "What limits it"];
-        let mut table = Table::new("Destinations in memory", &columns).numbers(&["Ready"]);
-        for queue in &queues.sites {
-            let rate = queue.messages_per_second.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.3} a second"));
-            table.push(
-                Row::new()
-                    .cell(&queue.name)
-                    .cell(&queue.pool)
-                    .cell(grouped(queue.ready))
-                    .cell(format!("{} of {}", queue.connections, queue.connections_max))
-                    .cell(rate)
-                    .cell(Obstacles(queue)),
-            );
+fn ready_section(queues: &ReadyQueues) -> impl Renderable {
+    let columns = ["Mail hosts", "Pool", "Ready", "Connections", "Rate", "What limits it"];
+    let mut table = Table::new("Destinations in memory", &columns).numbers(&["Ready"]);
+    for queue in &queues.sites {
+        let rate = queue.messages_per_second.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.3} a second"));
+        table.push(
+            Row::new()
+                .cell(&queue.name)
+                .cell(&queue.pool)
+                .cell(grouped(queue.ready))
+                .cell(format!("{} of {}", queue.connections, queue.connections_max))
+                .cell(rate)
+                .cell(Obstacles(queue)),
+        );
+    }
+    maud! {
+        section {
+            h2 { "In memory on this node" }
+            p.soft { (counted(queues.in_memory, "recipient")) " in memory, " (counted(queues.queues_on_disk, "queue")) " on disk." }
+            @if !table.is_empty() { (table) }
         }
-        maud_borrow! {
-            section {
-                h2 { "In memory on this node" }
-                p.soft { (counted(queues.in_memory, "recipient")) " in memory, " (counted(queues.queues_on_disk, "queue")) " on disk." }
-                @if !table.is_empty() { (table) }
-            }
-        }
-        .render_to(buffer);
     }
 }
 

@@ -159,7 +159,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         div.sections {
             div.card { (trace.facts()) }
-            @if !trace.waiting.is_empty() { (WaitReasons(&trace)) }
+            @if !trace.waiting.is_empty() { (wait_reasons(&trace)) }
             (Recipients(&trace))
             (Attempts(&trace))
             (Events(&trace.events))
@@ -180,27 +180,21 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 /// The cause for which unfinished recipients wait.
-struct WaitReasons<'a>(&'a Trace);
-
-impl Renderable for WaitReasons<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let trace = self.0;
-        maud! {
-            section {
-                h2 { "Why is it not there yet" }
-                @for wait in &trace.waiting {
-                    div.card.standing {
-                        div.standing-head { h3 { (trace.address(wait.recipient)) } }
-                        p { "Waits for: " (wait.reason) "." }
-                        @if let Some(until) = &wait.until { p.soft.small { "Next step: " (time_or_dash(Some(until))) } }
-                        @if let Some(destination) = &wait.destination { p.soft.small { "Destination: " (destination) } }
-                        @if let Some(place) = wait.place { p.soft.small { "Before it: " (counted(place, "recipient")) } }
-                        @if let Some(error) = &wait.destination_error { p.said { q { (error) } } }
-                    }
+fn wait_reasons(trace: &Trace) -> impl Renderable {
+    maud! {
+        section {
+            h2 { "Why is it not there yet" }
+            @for wait in &trace.waiting {
+                div.card.standing {
+                    div.standing-head { h3 { (trace.address(wait.recipient)) } }
+                    p { "Waits for: " (wait.reason) "." }
+                    @if let Some(until) = &wait.until { p.soft.small { "Next step: " (time_or_dash(Some(until))) } }
+                    @if let Some(destination) = &wait.destination { p.soft.small { "Destination: " (destination) } }
+                    @if let Some(place) = wait.place { p.soft.small { "Before it: " (counted(place, "recipient")) } }
+                    @if let Some(error) = &wait.destination_error { p.said { q { (error) } } }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -235,54 +229,45 @@ impl Renderable for Attempts<'_> {
             section {
                 h2 { "Attempts" }
                 @if trace.attempts.is_empty() { p.soft { "It was not attempted yet." } }
-                @for attempt in trace.attempts.iter().rev() { (AttemptView { trace, attempt }) }
+                @for attempt in trace.attempts.iter().rev() { (attempt_view(trace, attempt)) }
             }
         }
         .render_to(buffer);
     }
 }
 
-struct AttemptView<'a> {
-    trace: &'a Trace,
-    attempt: &'a TracedAttempt,
-}
-
-impl Renderable for AttemptView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { trace, attempt } = *self;
-        let response = attempt.response.as_deref().or(attempt.error.as_deref()).unwrap_or_default();
-        let badge = match response.as_bytes().first() {
-            Some(b'2') if attempt.response.is_some() => Badge::new("Accepted", Tone::Good),
-            _ if attempt.next_attempt_at.is_some() => Badge::new("Deferred", Tone::Warning),
-            _ => Badge::new("Refused", Tone::Bad),
-        };
-        let who = attempt.recipient.as_u64().map_or("", |index| trace.address(index));
-        let tls = attempt.tls.as_ref().map(|tls| {
-            [tls.version.as_deref(), tls.cipher.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ")
-        });
-        let facts = Facts::new()
-            .optional("Mail host", attempt.mx_host.as_deref())
-            .optional("Address of the host", attempt.ip.as_deref())
-            .optional("Source", attempt.source.as_str())
-            .row("Reached", sentence_case(&attempt.phase))
-            .optional("TLS", tls)
-            .optional("Next attempt", attempt.next_attempt_at.as_deref().map(|at| time_or_dash(Some(at))));
-        maud! {
-            details.card.attempt {
-                summary {
-                    (badge)
-                    span.attempt-who { (who) }
-                    span.small.soft { "Attempt " (attempt.n) ", " (time_or_dash(attempt.created_at.as_deref())) ", " (attempt.duration_ms) " ms" }
-                }
-                @if !response.is_empty() { p { (response) } }
-                (facts)
-                @match attempt.transcript.as_deref().filter(|transcript| !transcript.is_empty()) {
-                    Some(transcript) => { (Transcript(transcript)) }
-                    None => { p.soft { "There was no conversation." } }
-                }
+fn attempt_view(trace: &Trace, attempt: &TracedAttempt) -> impl Renderable {
+    let response = attempt.response.as_deref().or(attempt.error.as_deref()).unwrap_or_default();
+    let badge = match response.as_bytes().first() {
+        Some(b'2') if attempt.response.is_some() => Badge::new("Accepted", Tone::Good),
+        _ if attempt.next_attempt_at.is_some() => Badge::new("Deferred", Tone::Warning),
+        _ => Badge::new("Refused", Tone::Bad),
+    };
+    let who = attempt.recipient.as_u64().map_or("", |index| trace.address(index));
+    let tls = attempt.tls.as_ref().map(|tls| {
+        [tls.version.as_deref(), tls.cipher.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    });
+    let facts = Facts::new()
+        .optional("Mail host", attempt.mx_host.as_deref())
+        .optional("Address of the host", attempt.ip.as_deref())
+        .optional("Source", attempt.source.as_str())
+        .row("Reached", sentence_case(&attempt.phase))
+        .optional("TLS", tls)
+        .optional("Next attempt", attempt.next_attempt_at.as_deref().map(|at| time_or_dash(Some(at))));
+    maud! {
+        details.card.attempt {
+            summary {
+                (badge)
+                span.attempt-who { (who) }
+                span.small.soft { "Attempt " (attempt.n) ", " (time_or_dash(attempt.created_at.as_deref())) ", " (attempt.duration_ms) " ms" }
+            }
+            @if !response.is_empty() { p { (response) } }
+            (facts)
+            @match attempt.transcript.as_deref().filter(|transcript| !transcript.is_empty()) {
+                Some(transcript) => { (Transcript(transcript)) }
+                None => { p.soft { "There was no conversation." } }
             }
         }
-        .render_to(buffer);
     }
 }
 

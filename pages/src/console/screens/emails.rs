@@ -9,7 +9,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::{address_cell, grouped};
@@ -111,7 +111,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) }
             @if let Some(as_of) = &list.as_of {
                 div.notice.warning role="status" { p { "The index of emails lags behind: it is complete up to " (time_or_dash(Some(as_of))) "." } }
             }

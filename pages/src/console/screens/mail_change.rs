@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::commands;
-use super::mail::{LIST, QueuedMail, RecipientTable};
+use super::mail::{LIST, QueuedMail, recipient_table};
 use super::queue::counted;
 use super::selection::{MailSelection, selection_query};
 use crate::dashboard::backend::Failure;
@@ -238,7 +238,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if shown > 0 {
             section {
                 h2 { @if count.exact() == Some(shown) { "These" } @else { "The first " (shown) } }
-                (RecipientTable(&sample.tasks))
+                (recipient_table(&sample.tasks))
             }
         }
     };

@@ -121,36 +121,29 @@ pub(super) fn destination_page(domain: &str) -> String {
     format!("{PATH}/queue/{}", encode(domain))
 }
 
-/// The destinations as a table.
-pub(super) struct TopTable<'a> {
-    pub(super) top: &'a QueueTop,
-    pub(super) now: Timestamp,
-}
-
 const COLUMNS: &[&str] = &["Destination", "Pool", "Waiting", "Ready", "Retry", "Held", "Oldest", "Next", "Blocked by"];
 
-impl Renderable for TopTable<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table =
-            Table::new("Queues by destination", COLUMNS).numbers(&["Waiting", "Ready", "Retry", "Held", "Oldest"]);
-        for destination in &self.top.destinations {
-            let next = destination.next_due.as_deref().filter(|_| destination.due == 0 && destination.later > 0);
-            table.push(
-                Row::new()
-                    .cell(Name(destination))
-                    .cell(maud_borrow! { span.nowrap { (destination.pool.as_deref().unwrap_or("–")) } })
-                    .cell(grouped(destination.tasks))
-                    .cell(grouped(destination.due))
-                    .cell(grouped(destination.later))
-                    .cell(grouped(destination.held))
-                    .cell(age_of(destination.oldest.as_deref(), self.now))
-                    .cell(time_or_dash(next))
-                    .cell(LimitCell(destination)),
-            );
-        }
-        let note = self.top.note();
-        maud! { (table) @if let Some(note) = note { p.soft.small { (note) } } }.render_to(buffer);
+/// The destinations as a table.
+pub(super) fn top_table(top: &QueueTop, now: Timestamp) -> impl Renderable {
+    let mut table =
+        Table::new("Queues by destination", COLUMNS).numbers(&["Waiting", "Ready", "Retry", "Held", "Oldest"]);
+    for destination in &top.destinations {
+        let next = destination.next_due.as_deref().filter(|_| destination.due == 0 && destination.later > 0);
+        table.push(
+            Row::new()
+                .cell(Name(destination))
+                .cell(maud! { span.nowrap { (destination.pool.as_deref().unwrap_or("–")) } })
+                .cell(grouped(destination.tasks))
+                .cell(grouped(destination.due))
+                .cell(grouped(destination.later))
+                .cell(grouped(destination.held))
+                .cell(age_of(destination.oldest.as_deref(), now))
+                .cell(time_or_dash(next))
+                .cell(limit_cell(destination)),
+        );
     }
+    let note = top.note();
+    maud! { (table) @if let Some(note) = note { p.soft.small { (note) } } }
 }
 
 struct Name<'a>(&'a TopDestination);
@@ -172,26 +165,20 @@ impl Renderable for Name<'_> {
     }
 }
 
-struct LimitCell<'a>(&'a TopDestination);
-
-impl Renderable for LimitCell<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let destination = self.0;
-        let (label, tone) = destination.limit();
-        maud! {
-            div.binds {
-                p {
-                    (Badge::new(label, tone))
-                    @if let Some(until) = destination.until.as_ref().filter(|_| destination.limit != "schedule") {
-                        " ends " (time_or_dash(Some(until)))
-                    }
-                    @if destination.connections > 0 { " · " (destination.connections) " open" }
+fn limit_cell(destination: &TopDestination) -> impl Renderable {
+    let (label, tone) = destination.limit();
+    maud! {
+        div.binds {
+            p {
+                (Badge::new(label, tone))
+                @if let Some(until) = destination.until.as_ref().filter(|_| destination.limit != "schedule") {
+                    " ends " (time_or_dash(Some(until)))
                 }
-                @if let Some(slowed) = &destination.slowed { p { (slowed) } }
-                @if let Some(reply) = &destination.last_reply { p.said { (reply) } }
+                @if destination.connections > 0 { " · " (destination.connections) " open" }
             }
+            @if let Some(slowed) = &destination.slowed { p { (slowed) } }
+            @if let Some(reply) = &destination.last_reply { p.said { (reply) } }
         }
-        .render_to(buffer);
     }
 }
 
@@ -232,7 +219,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     (counted(top.tasks, "recipient")) @if top.tasks == 1 { " waits for " } @else { " wait for " } (counted(top.count, "destination"))
                     @if shown < top.count { "; the " (grouped(shown)) " longest queues are shown" } "."
                 }
-                (TopTable { top: &top, now })
+                (top_table(&top, now))
             }
         }
     };

@@ -20,7 +20,7 @@ use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::pager::Pager;
@@ -205,7 +205,7 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) } @else if table.is_empty() { (empty) } @else { (table) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) } @else if table.is_empty() { (empty) } @else { (table) }
             (Pager { context, next_cursor: found.next_cursor.as_deref() })
         }
     };

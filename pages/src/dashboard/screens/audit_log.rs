@@ -11,7 +11,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
 use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::sentence_case;
@@ -109,7 +109,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) }
             @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
         }
     };

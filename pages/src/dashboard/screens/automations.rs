@@ -22,7 +22,7 @@ mod tests;
 pub mod versions;
 pub mod working_copy;
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -124,40 +124,32 @@ fn path(id: &str) -> String {
 }
 
 /// The tabs of an automation, as links.
-struct AutomationTabs<'t> {
-    context: &'t Context<'t>,
-    id: &'t str,
-}
-
-impl Renderable for AutomationTabs<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let base = path(self.id);
-        let shown = [
-            ("", "Steps", "get_automation"),
-            ("/test", "Test", "send_event"),
-            ("/replay", "Replay", "replay_automation"),
-            ("/runs", "Runs", "list_automation_runs"),
-            ("/versions", "Versions", "list_automation_versions"),
-            ("/manage", "Manage", "update_automation"),
-        ];
-        let current = self.context.request.path.as_str();
-        maud! {
-            nav.tabs aria-label="Automation" {
-                @for (suffix, title, operation) in shown {
-                    @if self.context.allows(operation) {
-                        @let target = format!("{base}{suffix}");
-                        a href=(target) aria-current=[current_tab(&target, &base, current)] { (title) }
-                    }
+fn automation_tabs(context: &Context<'_>, id: &str) -> impl Renderable {
+    let base = path(id);
+    let shown = [
+        ("", "Steps", "get_automation"),
+        ("/test", "Test", "send_event"),
+        ("/replay", "Replay", "replay_automation"),
+        ("/runs", "Runs", "list_automation_runs"),
+        ("/versions", "Versions", "list_automation_versions"),
+        ("/manage", "Manage", "update_automation"),
+    ];
+    let current = context.request.path.as_str();
+    maud! {
+        nav.tabs aria-label="Automation" {
+            @for (suffix, title, operation) in shown {
+                @if context.allows(operation) {
+                    @let target = format!("{base}{suffix}");
+                    a href=(target) aria-current=[current_tab(&target, &base, current)] { (title) }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
 /// A page of an automation with its tabs.
 fn automation_page(context: &Context<'_>, automation: &AutomationDetail, title: &str, body: impl Renderable) -> Page {
     let id = automation.id.as_str();
-    let page = Page::new(title, maud! { (AutomationTabs { context, id }) (body) });
+    let page = Page::new(title, maud! { (automation_tabs(context, id)) (body) });
     page.below("/dashboard/automations", "Automations").below(path(id), automation.name.clone())
 }

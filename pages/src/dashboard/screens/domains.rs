@@ -15,7 +15,7 @@ mod settings;
 mod tests;
 
 use explain::domain::{DomainStanding, RecordStanding};
-use hypertext::{Buffer, maud_borrow, prelude::*};
+use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 
 use super::encode;
@@ -198,39 +198,30 @@ async fn read_domain(context: &Context<'_>) -> Result<SendingDomain, Failure> {
 }
 
 /// The views of one domain.
-struct DomainTabs<'a> {
-    context: &'a Context<'a>,
-    id: &'a str,
-    current: &'a str,
-}
-
-impl Renderable for DomainTabs<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let tabs = [
-            ("", "Records", "get_domain"),
-            ("/publish", "Publish", "apply_domain_dns"),
-            ("/dmarc", "DMARC reports", "get_domain_dmarc"),
-            ("/keys", "Signing keys", "get_domain"),
-            ("/settings", "Settings", "update_domain"),
-        ];
-        let path = domain_page(self.id);
-        maud! {
-            nav.tabs aria-label="Views of the domain" {
-                @for (tab, title, operation) in tabs {
-                    @if self.context.allows(operation) {
-                        a href={ (path) (tab) } aria-current=[(tab == self.current).then_some("page")] { (title) }
-                    }
+fn domain_tabs(context: &Context<'_>, id: &str, current: &str) -> impl Renderable {
+    let tabs = [
+        ("", "Records", "get_domain"),
+        ("/publish", "Publish", "apply_domain_dns"),
+        ("/dmarc", "DMARC reports", "get_domain_dmarc"),
+        ("/keys", "Signing keys", "get_domain"),
+        ("/settings", "Settings", "update_domain"),
+    ];
+    let path = domain_page(id);
+    maud! {
+        nav.tabs aria-label="Views of the domain" {
+            @for (tab, title, operation) in tabs {
+                @if context.allows(operation) {
+                    a href={ (path) (tab) } aria-current=[(tab == current).then_some("page")] { (title) }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
 /// A page of one domain: its tabs, then the content.
 fn domain_view(context: &Context<'_>, domain: &SendingDomain, tab: &str, content: impl Renderable, call: Call) -> View {
     let body = maud_borrow! {
-        (DomainTabs { context, id: &domain.id, current: tab })
+        (domain_tabs(context, &domain.id, tab))
         (content)
     };
     let actions = maud_borrow! {

@@ -18,7 +18,7 @@ pub mod test_send;
 mod tests;
 pub mod versions;
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -119,50 +119,36 @@ fn path(id: &str) -> String {
 }
 
 /// Status, and whether the draft differs from what is published.
-struct StatusBadges<'t>(&'t TemplateDetail);
-
-impl Renderable for StatusBadges<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let template = self.0;
-        maud! {
-            (Badge::of(&template.status))
-            @if template.has_unpublished_changes && template.published_version.is_some() {
-                " " (Badge::new("Draft differs", Tone::Warning))
-            }
+fn status_badges(template: &TemplateDetail) -> impl Renderable {
+    maud! {
+        (Badge::of(&template.status))
+        @if template.has_unpublished_changes && template.published_version.is_some() {
+            " " (Badge::new("Draft differs", Tone::Warning))
         }
-        .render_to(buffer);
     }
 }
 
 /// The tabs of a template, as links.
-struct TemplateTabs<'t> {
-    context: &'t Context<'t>,
-    id: &'t str,
-}
-
-impl Renderable for TemplateTabs<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let base = path(self.id);
-        let shown = [
-            ("", "Content", "get_template"),
-            ("/settings", "Settings", "get_template"),
-            ("/versions", "Versions", "list_template_versions"),
-            ("/diff", "Compare", "list_template_versions"),
-            ("/test", "Test email", "test_template"),
-            ("/publish", "Publish", "publish_template"),
-        ];
-        let current = self.context.request.path.as_str();
-        maud! {
-            nav.tabs aria-label="Template" {
-                @for (suffix, title, operation) in shown {
-                    @if self.context.allows(operation) {
-                        @let target = format!("{base}{suffix}");
-                        a href=(target) aria-current=[current_tab(&target, &base, current)] { (title) }
-                    }
+fn template_tabs(context: &Context<'_>, id: &str) -> impl Renderable {
+    let base = path(id);
+    let shown = [
+        ("", "Content", "get_template"),
+        ("/settings", "Settings", "get_template"),
+        ("/versions", "Versions", "list_template_versions"),
+        ("/diff", "Compare", "list_template_versions"),
+        ("/test", "Test email", "test_template"),
+        ("/publish", "Publish", "publish_template"),
+    ];
+    let current = context.request.path.as_str();
+    maud! {
+        nav.tabs aria-label="Template" {
+            @for (suffix, title, operation) in shown {
+                @if context.allows(operation) {
+                    @let target = format!("{base}{suffix}");
+                    a href=(target) aria-current=[current_tab(&target, &base, current)] { (title) }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -178,6 +164,6 @@ pub fn current_tab(target: &str, base: &str, current: &str) -> Option<&'static s
 /// A page of a template with its tabs.
 fn template_page(context: &Context<'_>, template: &TemplateDetail, title: &str, body: impl Renderable) -> Page {
     let id = template.id.as_str();
-    let page = Page::new(title, maud! { (TemplateTabs { context, id }) (body) });
+    let page = Page::new(title, maud! { (template_tabs(context, id)) (body) });
     page.below("/dashboard/templates", "Templates").below(path(id), template.name.clone())
 }

@@ -9,7 +9,9 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::csv::CsvText;
 use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::chart::{Change, Chart, ChartKind, SERIES_MAX, Series, Tile, Tiles, Unit, as_f64, percent};
+use crate::dashboard::kit::chart::{
+    Change, Chart, ChartKind, SERIES_MAX, Series, Tile, Unit, as_f64, metric_tiles, percent,
+};
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::kit::empty::EmptyState;
@@ -139,7 +141,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if is_empty {
                 (empty(&bar))
             } @else {
-                (Tiles { tiles: &tiles, before: &before_words })
+                (metric_tiles(&tiles, &before_words))
                 (counts.chart(range))
                 (counts.table())
                 p.soft.small { "Sign-ups and subscriptions belong to the source of the person's first visit. The second line of a figure compares with " (before_words) "." }

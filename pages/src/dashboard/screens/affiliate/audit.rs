@@ -138,49 +138,37 @@ impl Renderable for AuditView<'_> {
                 div.notice.bad role="alert" {
                     p { "The books do not add up. Do not pay before the cause is found. " (checked) }
                 }
-                (BrokenTable(&audit.broken))
+                (broken_table(&audit.broken))
             }
-            div.card { (InvariantList(audit)) }
+            div.card { (invariant_list(audit)) }
             p.small.soft { "Audited " (time_or_dash(audit.audited_at.as_deref())) "." }
         }
         .render_to(buffer);
     }
 }
 
-struct InvariantList<'a>(&'a AuditResult);
-
-impl Renderable for InvariantList<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let badge = |invariant: &AuditedInvariant| match invariant.violations {
-            0 if self.0.complete => Badge::new("Holds", Tone::Good),
-            0 => Badge::new("No violation so far", Tone::Neutral),
-            1 => Badge::new("Broken once", Tone::Bad),
-            count => Badge::new(format!("Broken {count} times"), Tone::Bad),
-        };
-        maud! {
-            ul.invariants {
-                @for one in &self.0.invariants { li { strong { (one.invariant) } span { (one.description) } (badge(one)) } }
-            }
+fn invariant_list(result: &AuditResult) -> impl Renderable {
+    let badge = |invariant: &AuditedInvariant| match invariant.violations {
+        0 if result.complete => Badge::new("Holds", Tone::Good),
+        0 => Badge::new("No violation so far", Tone::Neutral),
+        1 => Badge::new("Broken once", Tone::Bad),
+        count => Badge::new(format!("Broken {count} times"), Tone::Bad),
+    };
+    maud! {
+        ul.invariants {
+            @for one in &result.invariants { li { strong { (one.invariant) } span { (one.description) } (badge(one)) } }
         }
-        .render_to(buffer);
     }
 }
 
-struct BrokenTable<'a>(&'a [BrokenInvariant]);
-
-impl Renderable for BrokenTable<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("What does not add up", &["Invariant", "Where", "What is wrong"]);
-        for broken in self.0.iter().take(SHOWN_MAX) {
-            table.push(
-                Row::new().cell(&broken.invariant).cell(maud! { code { (broken.subject) } }).cell(&broken.message),
-            );
-        }
-        maud! {
-            (table)
-            @if self.0.len() > SHOWN_MAX { p.small.soft { "The first " (SHOWN_MAX) " of " (self.0.len()) } }
-        }
-        .render_to(buffer);
+fn broken_table(invariants: &[BrokenInvariant]) -> impl Renderable {
+    let mut table = Table::new("What does not add up", &["Invariant", "Where", "What is wrong"]);
+    for broken in invariants.iter().take(SHOWN_MAX) {
+        table.push(Row::new().cell(&broken.invariant).cell(maud! { code { (broken.subject) } }).cell(&broken.message));
+    }
+    maud! {
+        (table)
+        @if invariants.len() > SHOWN_MAX { p.small.soft { "The first " (SHOWN_MAX) " of " (invariants.len()) } }
     }
 }
 

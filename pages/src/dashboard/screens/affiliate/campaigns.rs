@@ -1,6 +1,6 @@
 //! Campaigns: the commissions that partners earn by.
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
             Row::new()
                 .cell(maud! {
                     a href={ (CAMPAIGNS_PATH) "/" (encode(&campaign.id)) } { (campaign.name) } " "
-                    (CampaignBadges(campaign))
+                    (campaign_badges(campaign))
                 })
                 .cell(campaign.short_terms(&currency))
                 .cell(days_text(campaign.hold_days))
@@ -106,16 +106,10 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(call).into())
 }
 
-struct CampaignBadges<'c>(&'c Campaign);
-
-impl Renderable for CampaignBadges<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let campaign = self.0;
-        maud! {
-            @if campaign.is_default { (Badge::new("Default", Tone::Active)) }
-            @if campaign.archived_at.is_some() { " " (Badge::new("Archived", Tone::Neutral)) }
-        }
-        .render_to(buffer);
+fn campaign_badges(campaign: &Campaign) -> impl Renderable {
+    maud! {
+        @if campaign.is_default { (Badge::new("Default", Tone::Active)) }
+        @if campaign.archived_at.is_some() { " " (Badge::new("Archived", Tone::Neutral)) }
     }
 }
 
@@ -135,14 +129,14 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .row("Changed", time_or_dash(campaign.updated_at.as_deref()))
         .row("Id", maud! { code { (campaign.id) } });
     let body = maud! {
-        p { (CampaignBadges(campaign)) }
+        p { (campaign_badges(campaign)) }
         section.card {
             h2 { "What a partner earns" }
             ul.plain { @for sentence in campaign.sentences(&currency) { li { (sentence) } } }
         }
         section.card { h2 { "Details" } (facts) }
         p { a href={ (PATH) "/partners?campaign_id=" (encode(&campaign.id)) } { "Partners of this campaign" } }
-        @if may_change { (CampaignActions { context, campaign }) }
+        @if may_change { (campaign_actions(context, campaign)) }
     };
     let call = Call::new("get_affiliate_campaign").id(&campaign.id);
     let page = Page::new(&campaign.name, body).below(CAMPAIGNS_PATH, "Campaigns").actions(maud! {
@@ -151,30 +145,21 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(call).into())
 }
 
-struct CampaignActions<'c> {
-    context: &'c Context<'c>,
-    campaign: &'c Campaign,
-}
-
-impl Renderable for CampaignActions<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { context, campaign } = *self;
-        let (make_default, archive, restore) = (
-            button_form("make-default", "Make it the default"),
-            button_form("archive", "Archive"),
-            button_form("restore", "Take it back into use"),
-        );
-        maud! {
-            @if campaign.archived_at.is_some() {
-                section.card { h2 { "Archived" } p { "It takes no new partners. Its partners still earn by it." } (restore.within(context)) }
-            } @else if !campaign.is_default {
-                div.columns {
-                    section.card { h2 { "Default" } p { "The default campaign takes new partners who name no other." } (make_default.within(context)) }
-                    section.card { h2 { "Archive" } p { "An archived campaign takes no new partners. Its partners still earn by it." } (archive.within(context)) }
-                }
+fn campaign_actions(context: &Context<'_>, campaign: &Campaign) -> impl Renderable {
+    let (make_default, archive, restore) = (
+        button_form("make-default", "Make it the default"),
+        button_form("archive", "Archive"),
+        button_form("restore", "Take it back into use"),
+    );
+    maud! {
+        @if campaign.archived_at.is_some() {
+            section.card { h2 { "Archived" } p { "It takes no new partners. Its partners still earn by it." } (restore.within(context)) }
+        } @else if !campaign.is_default {
+            div.columns {
+                section.card { h2 { "Default" } p { "The default campaign takes new partners who name no other." } (make_default.within(context)) }
+                section.card { h2 { "Archive" } p { "An archived campaign takes no new partners. Its partners still earn by it." } (archive.within(context)) }
             }
         }
-        .render_to(buffer);
     }
 }
 

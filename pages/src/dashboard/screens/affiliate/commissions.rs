@@ -1,6 +1,6 @@
 //! Commissions: the lines of the ledger, each with its formula; reversing and reinstating one.
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::referrals::{ReferralAnswer, referral_path};
@@ -11,7 +11,7 @@ use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter};
+use crate::dashboard::kit::filter::{Filter, FilterBar, refused_filter};
 use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::money::{Money, percent_text, rate_of};
 use crate::dashboard::kit::table::{Row, Table};
@@ -105,30 +105,25 @@ impl CalculatedRate {
 }
 
 /// How the amount came about: what was paid, what counts of it, and by which rates.
-struct CalculationCard<'c>(&'c Calculation);
-
-impl Renderable for CalculationCard<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let calculation = self.0;
-        let money = |amount| Money { amount, currency: &calculation.currency };
-        let refunded = calculation.base_cents != calculation.remaining_base_cents;
-        let facts = Facts::new()
-            .row("The customer paid", money(calculation.paid_cents))
-            .optional("Tax in it", (calculation.tax_cents != 0).then(|| money(calculation.tax_cents)))
-            .row("Base: paid, without tax", money(calculation.base_cents))
-            .optional("Base after refunds", refunded.then(|| money(calculation.remaining_base_cents)))
-            .row("Paying customers of the partner, with this one", calculation.paying_customers);
-        let mut rates = Table::new("Rates", &["Part of the base", "Rate", "Why"]);
-        for rate in &calculation.rates {
-            let share = match (rate.commission_bps, rate.commission_flat_cents) {
-                (Some(points), _) => percent_text(points),
-                (None, Some(amount)) => money(amount).text(),
-                (None, None) => "–".to_owned(),
-            };
-            rates.push(Row::new().cell(money(rate.base_cents).text()).cell(share).cell(rate.reason()));
-        }
-        maud! { section.card { h2 { "Calculation" } (facts) @if !rates.is_empty() { (rates) } } }.render_to(buffer);
+fn calculation_card(calculation: &Calculation) -> impl Renderable {
+    let money = |amount| Money { amount, currency: &calculation.currency };
+    let refunded = calculation.base_cents != calculation.remaining_base_cents;
+    let facts = Facts::new()
+        .row("The customer paid", money(calculation.paid_cents))
+        .optional("Tax in it", (calculation.tax_cents != 0).then(|| money(calculation.tax_cents)))
+        .row("Base: paid, without tax", money(calculation.base_cents))
+        .optional("Base after refunds", refunded.then(|| money(calculation.remaining_base_cents)))
+        .row("Paying customers of the partner, with this one", calculation.paying_customers);
+    let mut rates = Table::new("Rates", &["Part of the base", "Rate", "Why"]);
+    for rate in &calculation.rates {
+        let share = match (rate.commission_bps, rate.commission_flat_cents) {
+            (Some(points), _) => percent_text(points),
+            (None, Some(amount)) => money(amount).text(),
+            (None, None) => "–".to_owned(),
+        };
+        rates.push(Row::new().cell(money(rate.base_cents).text()).cell(share).cell(rate.reason()));
     }
+    maud! { section.card { h2 { "Calculation" } (facts) @if !rates.is_empty() { (rates) } } }
 }
 
 impl CommissionRow {
@@ -167,19 +162,14 @@ impl CommissionRow {
 }
 
 /// The time of a status: until when it is held, or since when it is final.
-struct StatusTime<'c>(&'c CommissionRow);
-
-impl Renderable for StatusTime<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let line = self.0;
-        let (word, time): (_, TimeOrDash) = match line.status.as_str() {
-            "pending" => ("until", time_or_dash(line.earns_at.as_deref())),
-            "paid" => ("on", time_or_dash(line.paid_at.as_deref())),
-            "reversed" => ("on", time_or_dash(line.reversed_at.as_deref())),
-            _ => ("since", time_or_dash(line.earned_at.as_deref())),
-        };
-        maud! { span.small.soft.nowrap { (word) " " (time) } }.render_to(buffer);
-    }
+fn status_time(line: &CommissionRow) -> impl Renderable {
+    let (word, time): (_, TimeOrDash) = match line.status.as_str() {
+        "pending" => ("until", time_or_dash(line.earns_at.as_deref())),
+        "paid" => ("on", time_or_dash(line.paid_at.as_deref())),
+        "reversed" => ("on", time_or_dash(line.reversed_at.as_deref())),
+        _ => ("since", time_or_dash(line.earned_at.as_deref())),
+    };
+    maud! { span.small.soft.nowrap { (word) " " (time) } }
 }
 
 /// The table of commissions; `by_referral` links each line to its referral.
@@ -193,7 +183,7 @@ pub fn commission_table(lines: &[CommissionRow], partners: &PartnerNames, by_ref
                 .cell(maud! { a.nowrap href=(line.path()) { (money) } })
                 .cell(line.formula())
                 .cell(partners.link(&line.affiliate_id))
-                .cell(maud! { (line.badge()) br; (StatusTime(line)) })
+                .cell(maud! { (line.badge()) br; (status_time(line)) })
                 .cell(maud! {
                     @if by_referral { a href=(referral_path(&line.referral_id)) { (line.description) } }
                     @else { (line.description) }
@@ -237,7 +227,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) }
             @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
         }
     };
@@ -283,7 +273,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         p.formula { @if formula.is_empty() { (line.formula()) } @else { (formula) } }
         p.soft { (line.description) }
         section.card { (facts) }
-        @if let Some(calculation) = &calculation { (CalculationCard(calculation)) }
+        @if let Some(calculation) = &calculation { (calculation_card(calculation)) }
     };
     let path = line.path();
     let page = Page::new(line.money().text(), body).below(COMMISSIONS_PATH, "Commissions").actions(maud! {

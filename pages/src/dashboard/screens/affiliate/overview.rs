@@ -45,7 +45,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let overview = ProgramOverview { context, state: &state, waiting: &waiting, campaign: campaign.as_ref() };
     let page = Page::new("Affiliate program", &overview)
         .lead("Partners bring customers through their links, and earn a commission of what these pay.")
-        .actions(ProgramActions { context, program: &state.program });
+        .actions(program_actions(context, &state.program));
     Ok(page.same_as(program_call()).into())
 }
 
@@ -54,26 +54,17 @@ pub fn button_form(name: &'static str, label: &'static str) -> Form<'static> {
     Form::new(name, label, Vec::new())
 }
 
-struct ProgramActions<'p> {
-    context: &'p Context<'p>,
-    program: &'p AffiliateProgram,
-}
-
-impl Renderable for ProgramActions<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let context = self.context;
-        let go_live = button_form("go-live", "Go live again");
-        maud! {
-            @if context.allows("update_affiliate_program") {
-                a.button href={ (PATH) "/settings" } { "Settings" }
-            }
-            @if self.program.status == "paused" {
-                @if context.allows("start_affiliate_program") { (go_live.within(context)) }
-            } @else if context.allows("pause_affiliate_program") {
-                a.button href={ (PATH) "/pause" } { "Pause" }
-            }
+fn program_actions(context: &Context<'_>, program: &AffiliateProgram) -> impl Renderable {
+    let go_live = button_form("go-live", "Go live again");
+    maud! {
+        @if context.allows("update_affiliate_program") {
+            a.button href={ (PATH) "/settings" } { "Settings" }
         }
-        .render_to(buffer);
+        @if program.status == "paused" {
+            @if context.allows("start_affiliate_program") { (go_live.within(context)) }
+        } @else if context.allows("pause_affiliate_program") {
+            a.button href={ (PATH) "/pause" } { "Pause" }
+        }
     }
 }
 

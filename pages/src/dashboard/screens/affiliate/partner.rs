@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::campaigns::load_campaigns;
 use super::partner_totals::PartnerTotals;
 use super::partners::{OnePartner, PARTNERS_PATH, PartnerRow, PayoutState, partner_path};
-use super::program::{CopyText, program_currency};
+use super::program::{copy_text, program_currency};
 use super::terms::{Campaign, CampaignsById};
 use super::{AffiliateList, PATH, PartnerNames, encode};
 use crate::dashboard::backend::{Call, Failure};
@@ -89,9 +89,9 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         section { h2 { "Links" } (view.links()) }
         div.columns {
             section.card { h2 { "Profile" } (view.profile()) }
-            section.card { h2 { "Commission" } (CommissionCard(&view)) }
-            section.card { h2 { "Payout" } (PayoutCard(&view)) }
-            section.card { h2 { "Portal" } (PortalCard(&view)) }
+            section.card { h2 { "Commission" } (commission_card(&view)) }
+            section.card { h2 { "Payout" } (payout_card(&view)) }
+            section.card { h2 { "Portal" } (portal_card(&view)) }
         }
         @if let Some(inside) = &inside { section { h2 { "Postbacks" } (PostbackSection { partner, inside, sent: &postbacks }) } }
     };
@@ -99,7 +99,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let page = Page::new(partner.name(), body)
         .below(PARTNERS_PATH, "Partners")
         .lead(partner.email.clone())
-        .actions(PartnerActions { context, partner });
+        .actions(partner_actions(context, partner));
     Ok(page.same_as(call).live().into())
 }
 
@@ -124,33 +124,24 @@ impl Renderable for StatusNotice<'_> {
     }
 }
 
-struct PartnerActions<'p> {
-    context: &'p Context<'p>,
-    partner: &'p PartnerRow,
-}
-
-impl Renderable for PartnerActions<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (context, partner) = (self.context, self.partner);
-        let path = partner.path();
-        let status = partner.status.as_str();
-        // The status from which an action leads on, and whether it is the main one.
-        let is_open = matches!(status, "pending" | "invited");
-        maud! {
-            @if context.allows("update_affiliate") { a.button href={ (path) "/edit" } { "Edit" } }
-            @if matches!(status, "active" | "pending" | "invited") && context.allows("suspend_affiliate") {
-                a.button href={ (path) "/suspend" } { "Suspend" }
-            }
-            @if is_open && context.allows("reject_affiliate") { a.button href={ (path) "/reject" } { "Reject" } }
-            @if (is_open || status == "rejected") && context.allows("approve_affiliate") {
-                a.button.primary href={ (path) "/approve" } { "Approve" }
-            }
-            @if status == "suspended" && context.allows("reactivate_affiliate") {
-                a.button.primary href={ (path) "/reactivate" } { "Reactivate" }
-            }
-            @if context.allows("delete_affiliate") { a.button href={ (path) "/delete" } { "Delete" } }
+fn partner_actions(context: &Context<'_>, partner: &PartnerRow) -> impl Renderable {
+    let path = partner.path();
+    let status = partner.status.as_str();
+    // The status from which an action leads on, and whether it is the main one.
+    let is_open = matches!(status, "pending" | "invited");
+    maud! {
+        @if context.allows("update_affiliate") { a.button href={ (path) "/edit" } { "Edit" } }
+        @if matches!(status, "active" | "pending" | "invited") && context.allows("suspend_affiliate") {
+            a.button href={ (path) "/suspend" } { "Suspend" }
         }
-        .render_to(buffer);
+        @if is_open && context.allows("reject_affiliate") { a.button href={ (path) "/reject" } { "Reject" } }
+        @if (is_open || status == "rejected") && context.allows("approve_affiliate") {
+            a.button.primary href={ (path) "/approve" } { "Approve" }
+        }
+        @if status == "suspended" && context.allows("reactivate_affiliate") {
+            a.button.primary href={ (path) "/reactivate" } { "Reactivate" }
+        }
+        @if context.allows("delete_affiliate") { a.button href={ (path) "/delete" } { "Delete" } }
     }
 }
 
@@ -235,63 +226,45 @@ fn source_text(source: &str) -> String {
     }
 }
 
-struct CommissionCard<'p>(&'p PartnerView<'p>);
-
-impl Renderable for CommissionCard<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let view = self.0;
-        let own = view.inside.and_then(|inside| inside.commission_override.as_ref());
-        maud! {
-            @if let Some(own) = own {
-                p { strong { (percent_text(own.commission_bps)) } " of each payment: the partner's own rate, in place of the campaign's." }
-            }
-            @match view.campaign() {
-                Some(campaign) => {
-                    p.soft.small { "Campaign " a href={ (PATH) "/campaigns/" (encode(&campaign.id)) } { (campaign.name) } }
-                    ul.plain { @for sentence in campaign.sentences(view.currency) { li { (sentence) } } }
-                }
-                None => { p.soft { "The campaign cannot be shown." } }
-            }
+fn commission_card(view: &PartnerView<'_>) -> impl Renderable {
+    let own = view.inside.and_then(|inside| inside.commission_override.as_ref());
+    maud! {
+        @if let Some(own) = own {
+            p { strong { (percent_text(own.commission_bps)) } " of each payment: the partner's own rate, in place of the campaign's." }
         }
-        .render_to(buffer);
+        @match view.campaign() {
+            Some(campaign) => {
+                p.soft.small { "Campaign " a href={ (PATH) "/campaigns/" (encode(&campaign.id)) } { (campaign.name) } }
+                ul.plain { @for sentence in campaign.sentences(view.currency) { li { (sentence) } } }
+            }
+            None => { p.soft { "The campaign cannot be shown." } }
+        }
     }
 }
 
-struct PayoutCard<'p>(&'p PartnerView<'p>);
-
-impl Renderable for PayoutCard<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let view = self.0;
-        let destination = view.inside.and_then(|inside| inside.payout_destination.clone());
-        let facts = Facts::new()
-            .row("Method", PayoutState(view.partner))
-            .optional("Destination", destination)
-            .row("Ready", if view.partner.payout_ready { "Yes" } else { "No: payout runs leave this partner out" });
-        maud! {
-            (facts)
-            @if view.context.allows("set_affiliate_payout_method") {
-                p { a.button href={ (view.partner.path()) "/payout-method" } { "Set the payout method" } }
-            }
+fn payout_card(view: &PartnerView<'_>) -> impl Renderable {
+    let destination = view.inside.and_then(|inside| inside.payout_destination.clone());
+    let facts = Facts::new()
+        .row("Method", PayoutState(view.partner))
+        .optional("Destination", destination)
+        .row("Ready", if view.partner.payout_ready { "Yes" } else { "No: payout runs leave this partner out" });
+    maud! {
+        (facts)
+        @if view.context.allows("set_affiliate_payout_method") {
+            p { a.button href={ (view.partner.path()) "/payout-method" } { "Set the payout method" } }
         }
-        .render_to(buffer);
     }
 }
 
-struct PortalCard<'p>(&'p PartnerView<'p>);
-
-impl Renderable for PortalCard<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let view = self.0;
-        let context = view.context;
-        let opted_out = view.inside.is_some_and(|inside| inside.email_opt_out);
-        maud! {
-            p { "Partners see their links and earnings in the portal." @if opted_out { " This one takes no email except what it asks for." } }
-            @if context.allows("create_affiliate_login_link") && view.partner.status != "rejected" {
-                (RowButton { context, form: "login-link", label: "Make a sign-in link", field: ("now", "1") })
-                p.small.soft { "The link works once, within a minute. Whoever opens it is signed in as the partner." }
-            }
+fn portal_card(view: &PartnerView<'_>) -> impl Renderable {
+    let context = view.context;
+    let opted_out = view.inside.is_some_and(|inside| inside.email_opt_out);
+    maud! {
+        p { "Partners see their links and earnings in the portal." @if opted_out { " This one takes no email except what it asks for." } }
+        @if context.allows("create_affiliate_login_link") && view.partner.status != "rejected" {
+            (RowButton { context, form: "login-link", label: "Make a sign-in link", field: ("now", "1") })
+            p.small.soft { "The link works once, within a minute. Whoever opens it is signed in as the partner." }
         }
-        .render_to(buffer);
     }
 }
 
@@ -357,7 +330,7 @@ impl Renderable for PostbackSection<'_> {
         maud! {
             p { "Sent to " code { (url) } }
             @if let Some(secret) = &self.inside.postback_secret {
-                details { summary { "Secret that signs them" } (CopyText(secret)) }
+                details { summary { "Secret that signs them" } (copy_text(secret)) }
             }
             @if table.is_empty() { p.soft { "Nothing was sent yet." } } @else { (table) }
         }
@@ -378,7 +351,7 @@ async fn create_login_link(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = maud! {
         div.card {
             p { "Open this link within a minute, or send it to the partner over a channel that is as fast. It works once and is not shown again." }
-            (CopyText(&link.url))
+            (copy_text(&link.url))
             p.soft.small { "Expires " (time_or_dash(link.expires_at.as_deref())) }
             div.buttons {
                 a.button.primary href=(link.url) rel="noreferrer" { "Open the portal as this partner" }

@@ -1,6 +1,6 @@
 //! Import of partners from CSV: first a dry run with the table of what would happen, then the import.
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::partners::{PARTNERS_PATH, partner_path};
@@ -109,7 +109,7 @@ async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
                 (form.within(context))
             }
         }
-        (ReportView { report: &report, title: "Partners that would be added" })
+        (report_view(&report, "Partners that would be added"))
         p { a.button href={ (PARTNERS_PATH) "/import" } { "Choose other rows" } }
     };
     Ok(Outcome::Once(Box::new(report_page("Check the import", body))))
@@ -125,7 +125,7 @@ async fn import(context: &Context<'_>) -> Result<Outcome, Failure> {
     };
     let body = maud! {
         (Notice { tone: Tone::Good, text: &text })
-        (ReportView { report: &report, title: "Added partners" })
+        (report_view(&report, "Added partners"))
         p { a.button href=(PARTNERS_PATH) { "To the partners" } }
     };
     Ok(Outcome::Once(Box::new(report_page("Import partners", body))))
@@ -148,42 +148,33 @@ fn reason_text(reason: &str) -> String {
     }
 }
 
-struct ReportView<'r> {
-    report: &'r ImportReport,
-    title: &'static str,
-}
-
-impl Renderable for ReportView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let report = self.report;
-        let mut added = Table::new(self.title, &["Row", "Email address", "Link token"]);
-        for partner in report.partners.iter().take(SHOWN_MAX) {
-            let row = Row::new().cell(partner.row);
-            let row = match &partner.id {
-                Some(id) => row.link(partner_path(id), &partner.email),
-                None => row.cell(&partner.email),
-            };
-            added.push(row.cell(maud! { code { (partner.token) } }));
+fn report_view(report: &ImportReport, title: &'static str) -> impl Renderable {
+    let mut added = Table::new(title, &["Row", "Email address", "Link token"]);
+    for partner in report.partners.iter().take(SHOWN_MAX) {
+        let row = Row::new().cell(partner.row);
+        let row = match &partner.id {
+            Some(id) => row.link(partner_path(id), &partner.email),
+            None => row.cell(&partner.email),
+        };
+        added.push(row.cell(maud! { code { (partner.token) } }));
+    }
+    let mut skipped = Table::new("Skipped rows", &["Row", "Email address", "Reason"]);
+    for row in report.skipped.iter().take(SHOWN_MAX) {
+        skipped.push(Row::new().cell(row.row).cell(&row.email).cell(reason_text(&row.reason)));
+    }
+    maud! {
+        @if !report.ignored_columns.is_empty() {
+            p { "Columns that are ignored: " @for column in &report.ignored_columns { code { (column) } " " } }
         }
-        let mut skipped = Table::new("Skipped rows", &["Row", "Email address", "Reason"]);
-        for row in report.skipped.iter().take(SHOWN_MAX) {
-            skipped.push(Row::new().cell(row.row).cell(&row.email).cell(reason_text(&row.reason)));
+        @if !skipped.is_empty() {
+            section { h2 { (report.skipped.len()) " skipped" } (skipped) }
         }
-        maud! {
-            @if !report.ignored_columns.is_empty() {
-                p { "Columns that are ignored: " @for column in &report.ignored_columns { code { (column) } " " } }
-            }
-            @if !skipped.is_empty() {
-                section { h2 { (report.skipped.len()) " skipped" } (skipped) }
-            }
-            @if !added.is_empty() {
-                section {
-                    h2 { (self.title) }
-                    (added)
-                    @if report.partners.len() > SHOWN_MAX { p.soft.small { "The first " (SHOWN_MAX) " of " (report.partners.len()) } }
-                }
+        @if !added.is_empty() {
+            section {
+                h2 { (title) }
+                (added)
+                @if report.partners.len() > SHOWN_MAX { p.soft.small { "The first " (SHOWN_MAX) " of " (report.partners.len()) } }
             }
         }
-        .render_to(buffer);
     }
 }

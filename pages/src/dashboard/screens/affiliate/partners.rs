@@ -11,7 +11,7 @@ use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl, RefusedFilter};
+use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl, refused_filter};
 use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
@@ -125,7 +125,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) }
             @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
         }
     };

@@ -85,33 +85,21 @@ pub fn run_badge(run: &PayoutRun) -> Badge {
 }
 
 /// Totals by currency.
-pub struct TotalsView<'t>(pub &'t BTreeMap<String, i64>);
-
-impl Renderable for TotalsView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            @if self.0.is_empty() { span.dash { "–" } }
-            span.totals { @for (currency, amount) in self.0 { (Money { amount: *amount, currency }) " " } }
-        }
-        .render_to(buffer);
+pub fn totals_view(totals: &BTreeMap<String, i64>) -> impl Renderable {
+    maud! {
+        @if totals.is_empty() { span.dash { "–" } }
+        span.totals { @for (currency, amount) in totals { (Money { amount: *amount, currency }) " " } }
     }
 }
 
 /// The two lists of payouts.
-pub struct PayoutTabs {
-    pub runs: bool,
-}
-
-impl Renderable for PayoutTabs {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let current = |is_current: bool| is_current.then_some("page");
-        maud! {
-            nav.tabs aria-label="Payouts" {
-                a href=(PAYOUTS_PATH) aria-current=[current(self.runs)] { "Runs" }
-                a href={ (PAYOUTS_PATH) "/all" } aria-current=[current(!self.runs)] { "All payouts" }
-            }
+pub fn payout_tabs(runs: bool) -> impl Renderable {
+    let current = |is_current: bool| is_current.then_some("page");
+    maud! {
+        nav.tabs aria-label="Payouts" {
+            a href=(PAYOUTS_PATH) aria-current=[current(runs)] { "Runs" }
+            a href={ (PAYOUTS_PATH) "/all" } aria-current=[current(!runs)] { "All payouts" }
         }
-        .render_to(buffer);
     }
 }
 
@@ -128,7 +116,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
             Row::new()
                 .cell(maud! { a href=(run_path(&run.id)) { (time_or_dash(run.created_at.as_deref())) } })
                 .cell(run_badge(run))
-                .cell(TotalsView(&run.totals))
+                .cell(totals_view(&run.totals))
                 .cell(grouped(run.payouts_count))
                 .cell(time_or_dash(run.cutoff.as_deref()))
                 .cell(time_or_dash(run.approved_at.as_deref())),
@@ -142,7 +130,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         action: may_draft.then_some(("/dashboard/affiliate/payouts/new", "Draft a run")),
     };
     let body = maud! {
-        (PayoutTabs { runs: true })
+        (payout_tabs(true))
         div data-fragment="list" {
             (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
         }

@@ -4,7 +4,7 @@ use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::commissions::{CommissionRow, commission_table};
-use super::payout_runs::{PAYOUTS_PATH, PayoutTabs, run_path};
+use super::payout_runs::{PAYOUTS_PATH, payout_tabs, run_path};
 use super::{AffiliateList, PATH, PartnerNames, encode, method_name, read_list, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -12,7 +12,7 @@ use crate::dashboard::form::{Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter};
+use crate::dashboard::kit::filter::{Filter, FilterBar, refused_filter};
 use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::kit::notice::Notice;
@@ -133,10 +133,10 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         action: None,
     };
     let body = maud! {
-        (PayoutTabs { runs: false })
+        (payout_tabs(false))
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) }
             @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
         }
     };

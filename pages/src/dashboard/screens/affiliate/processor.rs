@@ -4,7 +4,7 @@ use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::program::{AffiliateProgram, CopyText, ProgramState, load_program, program_call};
+use super::program::{AffiliateProgram, ProgramState, copy_text, load_program, program_call};
 use super::{AffiliateList, PATH, filled, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -41,25 +41,17 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 /// The address for the processor's events, before it is connected.
-pub struct EventAddress<'p> {
-    pub base_url: &'p str,
-    pub program: &'p AffiliateProgram,
-}
-
-impl Renderable for EventAddress<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let url = format!("{}/processor/stripe/{}", self.base_url, self.program.id);
-        maud! {
-            p { "In Stripe, add a webhook endpoint with this address:" }
-            (CopyText(&url))
-            details {
-                summary { "The events to send" }
-                p.small { (EVENT_TYPES) }
-                p.small.soft { "Other events are accepted and ignored." }
-            }
-            p { "Then copy its signing secret here." }
+pub fn event_address(base_url: &str, program: &AffiliateProgram) -> impl Renderable {
+    let url = format!("{}/processor/stripe/{}", base_url, program.id);
+    maud! {
+        p { "In Stripe, add a webhook endpoint with this address:" }
+        (copy_text(&url))
+        details {
+            summary { "The events to send" }
+            p.small { (EVENT_TYPES) }
+            p.small.soft { "Other events are accepted and ignored." }
         }
-        .render_to(buffer);
+        p { "Then copy its signing secret here." }
     }
 }
 
@@ -101,7 +93,7 @@ impl Renderable for ProcessorCard<'_> {
         maud! {
             (facts)
             p.small.soft { "Address for its events" }
-            (CopyText(&processor.webhook_url))
+            (copy_text(&processor.webhook_url))
             div.buttons {
                 @if self.test && context.allows("test_affiliate_processor") {
                     (RowButton { context, form: "test", label: "Test the connection", field: ("now", "1") })
@@ -205,7 +197,7 @@ async fn connect_page(context: &Context<'_>) -> Result<View, Failure> {
             @if state.processor.is_some() {
                 (Notice { tone: Tone::Warning, text: "This replaces the secrets and the key: enter all of them, also those that stay." })
             }
-            (EventAddress { base_url: context.backend.base_url(), program: &state.program })
+            (event_address(context.backend.base_url(), &state.program))
             (form.within(context))
         }
     };

@@ -100,18 +100,12 @@ pub async fn load_default_campaign(context: &Context<'_>, program: &AffiliatePro
 }
 
 /// Text to copy, with a button for it.
-#[derive(Debug, Clone, Copy)]
-pub struct CopyText<'a>(pub &'a str);
-
-impl Renderable for CopyText<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            div.secret {
-                code { (self.0) }
-                button.button type="button" data-copy=(input_value(self.0)) hidden { "Copy" }
-            }
+pub fn copy_text(text: &str) -> impl Renderable {
+    maud! {
+        div.secret {
+            code { (text) }
+            button.button type="button" data-copy=(input_value(text)) hidden { "Copy" }
         }
-        .render_to(buffer);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Referrals: the people whom partners brought, each with its history.
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::commissions::{CommissionRow, commission_table};
@@ -11,7 +11,7 @@ use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter};
+use crate::dashboard::kit::filter::{Filter, FilterBar, refused_filter};
 use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::kit::notice::Notice;
@@ -134,7 +134,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) }
             @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
         }
     };
@@ -185,14 +185,9 @@ fn history(referral: &ReferralRow, lines: &[CommissionRow]) -> Vec<HistoryEntry>
     entries
 }
 
-struct HistoryView(Vec<HistoryEntry>);
-
-impl Renderable for HistoryView {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            ol.history { @for entry in &self.0 { li { (time_or_dash(Some(&entry.at))) " " span { (entry.text) } } } }
-        }
-        .render_to(buffer);
+fn history_view(entries: Vec<HistoryEntry>) -> impl Renderable {
+    maud! {
+        ol.history { @for entry in &entries { li { (time_or_dash(Some(&entry.at))) " " span { (entry.text) } } } }
     }
 }
 
@@ -224,7 +219,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
             h2 { "Commissions" }
             @if table.is_empty() { p.soft { "None yet. A paid invoice of this person becomes a commission." } } @else { (table) }
         }
-        section.card { h2 { "History" } (HistoryView(history(referral, &lines.data))) }
+        section.card { h2 { "History" } (history_view(history(referral, &lines.data))) }
     };
     let page = Page::new(referral.name(), body).below(REFERRALS_PATH, "Referrals").actions(maud! {
         @if may_decide { a.button href={ (PATH) "/reviews/" (encode(&referral.id)) } { "Review" } }

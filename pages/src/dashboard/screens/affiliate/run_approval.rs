@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::PartnerNames;
 use super::audit::{AuditResult, AuditVerdict, AuditView, run_audit};
-use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, TotalsView, WholePayoutRun, run_path};
-use super::run_page::{MethodTable, load_run, sums_by_method};
+use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, WholePayoutRun, run_path, totals_view};
+use super::run_page::{load_run, method_table, sums_by_method};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -112,11 +112,11 @@ impl Renderable for ApprovalView<'_> {
             section { h2 { "Audit" } (AuditView { audit }) }
             section.card {
                 h2 { "What you approve" }
-                p.formula { (TotalsView(&run.totals)) }
+                p.formula { (totals_view(&run.totals)) }
                 ul { @for sentence in effects(whole) { li { (sentence) } } }
                 p { "This cannot be taken back: after the approval the run cannot be cancelled, and refunds do not change it any more." }
             }
-            section { h2 { "By method" } (MethodTable { sums: &sums_by_method(&whole.payouts) }) }
+            section { h2 { "By method" } (method_table(&sums_by_method(&whole.payouts))) }
             section { h2 { "Left out" } (SkippedTable { skipped: &whole.skipped, partners }) }
             section.card { h2 { "Confirm" } (Confirmation { view: self, audit }) }
         }

@@ -103,7 +103,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let editor = StepsEditor { context, automation, copy: &copy, card: &card, counted: &counted };
     let mut page = automation_page(context, automation, &automation.name, editor);
     page.trail.pop();
-    page = page.actions(StatusButtons { context, automation });
+    page = page.actions(status_buttons(context, automation));
     let shown = json!({"trigger": automation.trigger, "steps": automation.steps});
     Ok(page
         .same_as(call("get_automation", &automation.id))
@@ -139,27 +139,18 @@ pub async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 /// Status, and the button for the next one.
-struct StatusButtons<'p> {
-    context: &'p Context<'p>,
-    automation: &'p AutomationDetail,
-}
-
-impl Renderable for StatusButtons<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (context, automation) = (self.context, self.automation);
-        let is_active = automation.status == "active";
-        let (action, label) = if is_active { ("pause", "Pause") } else { ("activate", "Activate") };
-        maud! {
-            (Badge::of(&automation.status))
-            @if context.allows("update_automation") {
-                form.inline method="post" action=(context.request.path) {
-                    input type="hidden" name="csrf" value=(context.csrf());
-                    input type="hidden" name="form" value=(action);
-                    button.button.primary[!is_active] type="submit" { (label) }
-                }
+fn status_buttons(context: &Context<'_>, automation: &AutomationDetail) -> impl Renderable {
+    let is_active = automation.status == "active";
+    let (action, label) = if is_active { ("pause", "Pause") } else { ("activate", "Activate") };
+    maud! {
+        (Badge::of(&automation.status))
+        @if context.allows("update_automation") {
+            form.inline method="post" action=(context.request.path) {
+                input type="hidden" name="csrf" value=(context.csrf());
+                input type="hidden" name="form" value=(action);
+                button.button.primary[!is_active] type="submit" { (label) }
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -217,7 +208,7 @@ impl Renderable for StepsEditor<'_> {
                     h2 #steps-title { "Steps" }
                     @if automation.activated_at.is_some() {
                         p.help {
-                            (CountsNote { automation, counted: self.counted })
+                            (counts_note(automation, self.counted))
                         }
                     }
                     @if self.copy.steps.is_empty() { p.soft { "There is no step yet. Add the first one: mostly an email." } }
@@ -245,27 +236,19 @@ impl Renderable for StepsEditor<'_> {
     }
 }
 
-struct CountsNote<'e> {
-    automation: &'e AutomationDetail,
-    counted: &'e CountedSteps,
-}
-
-impl Renderable for CountsNote<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (automation, counts) = (self.automation, self.automation.counts);
-        let runs = format!("{}/runs", path(&automation.id));
-        maud! {
-            (grouped(counts.running + counts.waiting)) " on their way, " (grouped(counts.completed)) " completed, "
-            (grouped(counts.failed)) " failed, " (grouped(counts.cancelled)) " canceled. "
-            @if self.counted.has_more {
-                "The counts beside the steps are of version " (automation.version) ", in the latest 1,000 runs. "
-            } @else {
-                "The counts beside the steps are of the " (grouped(self.counted.runs)) " runs of version " (automation.version) ". "
-            }
-            a href=(runs) { "All runs" }
-            @if automation.status == "active" { ". Runs that have begun stay on their version." }
+fn counts_note(automation: &AutomationDetail, counted: &CountedSteps) -> impl Renderable {
+    let (automation, counts) = (automation, automation.counts);
+    let runs = format!("{}/runs", path(&automation.id));
+    maud! {
+        (grouped(counts.running + counts.waiting)) " on their way, " (grouped(counts.completed)) " completed, "
+        (grouped(counts.failed)) " failed, " (grouped(counts.cancelled)) " canceled. "
+        @if counted.has_more {
+            "The counts beside the steps are of version " (automation.version) ", in the latest 1,000 runs. "
+        } @else {
+            "The counts beside the steps are of the " (grouped(counted.runs)) " runs of version " (automation.version) ". "
         }
-        .render_to(buffer);
+        a href=(runs) { "All runs" }
+        @if automation.status == "active" { ". Runs that have begun stay on their version." }
     }
 }
 

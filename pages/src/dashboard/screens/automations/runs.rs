@@ -1,6 +1,6 @@
 //! Runs of an automation: the list, one run step by step, cancel.
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -236,7 +236,7 @@ pub async fn show_run(context: &Context<'_>) -> Result<View, Failure> {
             }
         }
         div.card { (facts) }
-        section { h2 { "Steps" } (RunSteps { steps: &run.steps }) }
+        section { h2 { "Steps" } (run_steps(&run.steps)) }
         @if may_cancel {
             section.card {
                 h2 { "Cancel" }
@@ -253,60 +253,47 @@ pub async fn show_run(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 /// The steps of a run with their times and results.
-pub struct RunSteps<'r> {
-    pub steps: &'r [RunStepDetail],
-}
-
-impl Renderable for RunSteps<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("Steps of the run", &["Step", "Status", "Result", "Began", "Ended"]);
-        for step in self.steps {
-            table.push(
-                Row::new()
-                    .cell(maud! { (step.index + 1) ". " (step_label(&step.r#type)) })
-                    .cell(run_badge(&step.status))
-                    .cell(StepResult { step })
-                    .cell(time_or_dash(step.started_at.as_deref()))
-                    .cell(time_or_dash(step.completed_at.as_deref())),
-            );
-        }
-        table.render_to(buffer);
+pub fn run_steps(steps: &[RunStepDetail]) -> impl Renderable {
+    let mut table = Table::new("Steps of the run", &["Step", "Status", "Result", "Began", "Ended"]);
+    for step in steps {
+        table.push(
+            Row::new()
+                .cell(maud! { (step.index + 1) ". " (step_label(&step.r#type)) })
+                .cell(run_badge(&step.status))
+                .cell(step_result(step))
+                .cell(time_or_dash(step.started_at.as_deref()))
+                .cell(time_or_dash(step.completed_at.as_deref())),
+        );
     }
+    table
 }
 
 /// The result of a step in words.
-pub struct StepResult<'r> {
-    pub step: &'r RunStepDetail,
-}
-
-impl Renderable for StepResult<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (step, output) = (self.step, &self.step.output);
-        let email = output["email_id"].as_str().map(|id| format!("/dashboard/emails/{}", encode(id)));
-        let text = |name: &str| output[name].as_str();
-        maud! {
-            @if let Some(error) = &step.error {
-                span.error { (error) }
-            } @else if let Some(email) = &email {
-                a href=(email) { (text("subject").unwrap_or("Email")) }
-                @if output["suppressed"] == true { " (suppressed)" }
-            } @else if let Some(subject) = text("subject") {
-                "“" (subject) "”"
-            } @else if let Some(reason) = text("withheld") {
-                "Not sent: " (reason)
-            } @else if let Some(holds) = output["result"].as_bool() {
-                @if holds { "It holds" } @else { "It does not hold" }
-            } @else if let Some(received) = output["received"].as_bool() {
-                @if received { "The event came" } @else { "The event did not come" }
-            } @else if let Some(until) = text("until") {
-                "Ends " (time_or_dash(Some(until)))
-            } @else if let Some(body) = text("body") {
-                (body)
-            } @else {
-                span.dash { "–" }
-            }
+pub fn step_result(step: &RunStepDetail) -> impl Renderable {
+    let (step, output) = (step, &step.output);
+    let email = output["email_id"].as_str().map(|id| format!("/dashboard/emails/{}", encode(id)));
+    let text = |name: &str| output[name].as_str();
+    maud! {
+        @if let Some(error) = &step.error {
+            span.error { (error) }
+        } @else if let Some(email) = &email {
+            a href=(email) { (text("subject").unwrap_or("Email")) }
+            @if output["suppressed"] == true { " (suppressed)" }
+        } @else if let Some(subject) = text("subject") {
+            "“" (subject) "”"
+        } @else if let Some(reason) = text("withheld") {
+            "Not sent: " (reason)
+        } @else if let Some(holds) = output["result"].as_bool() {
+            @if holds { "It holds" } @else { "It does not hold" }
+        } @else if let Some(received) = output["received"].as_bool() {
+            @if received { "The event came" } @else { "The event did not come" }
+        } @else if let Some(until) = text("until") {
+            "Ends " (time_or_dash(Some(until)))
+        } @else if let Some(body) = text("body") {
+            (body)
+        } @else {
+            span.dash { "–" }
         }
-        .render_to(buffer);
     }
 }
 

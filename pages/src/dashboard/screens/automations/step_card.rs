@@ -227,7 +227,7 @@ impl Renderable for StepCard<'_, '_> {
                         p { (summary(kind, self.step)) }
                     }
                     (StepState { counts: self.origin().and_then(|origin| card.counts.get(origin)), is_new: self.stored().is_none(), is_edited: self.is_edited() })
-                    @if card.may_edit { (StepButtons { card, n }) }
+                    @if card.may_edit { (step_buttons(card, n)) }
                 }
                 @for error in &errors { p.error { (plain(error)) } }
                 details open[is_open] {
@@ -277,31 +277,23 @@ impl Renderable for StepState<'_> {
     }
 }
 
-struct StepButtons<'c, 'e> {
-    card: &'c CardContext<'e>,
-    n: usize,
-}
-
-impl Renderable for StepButtons<'_, '_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (n, last, path) = (self.n, self.card.steps - 1, self.card.path);
-        let button = |verb: &'static str, label: &'static str, to: usize, disabled: bool| {
-            let (value, target) = (format!("{verb}-{n}"), format!("{path}#step-{to}"));
-            maud! {
-                button.button.quiet.small type="submit" name="preview" value=(input_value(&value)) formaction=(target)
-                    disabled[disabled] { (label) span.hidden { " step " (n + 1) } }
-            }
-            .memoize()
-        };
+fn step_buttons(card: &CardContext<'_>, n: usize) -> impl Renderable {
+    let (n, last, path) = (n, card.steps - 1, card.path);
+    let button = |verb: &'static str, label: &'static str, to: usize, disabled: bool| {
+        let (value, target) = (format!("{verb}-{n}"), format!("{path}#step-{to}"));
         maud! {
-            div.step-buttons {
-                (button("up", "Up", n.saturating_sub(1), n == 0))
-                (button("down", "Down", n + 1, n == last))
-                (button("copy", "Copy", n + 1, self.card.steps >= STEPS_MAX))
-                (button("remove", "Remove", n, false))
-            }
+            button.button.quiet.small type="submit" name="preview" value=(input_value(&value)) formaction=(target)
+                disabled[disabled] { (label) span.hidden { " step " (n + 1) } }
         }
-        .render_to(buffer);
+        .memoize()
+    };
+    maud! {
+        div.step-buttons {
+            (button("up", "Up", n.saturating_sub(1), n == 0))
+            (button("down", "Down", n + 1, n == last))
+            (button("copy", "Copy", n + 1, card.steps >= STEPS_MAX))
+            (button("remove", "Remove", n, false))
+        }
     }
 }
 

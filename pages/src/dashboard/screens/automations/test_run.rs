@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::editor::entered_definition;
-use super::runs::{RunDetail, RunSteps};
+use super::runs::{RunDetail, run_steps};
 use super::{AutomationDetail, automation_page, call, path, read_automation};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -233,7 +233,7 @@ impl Renderable for TestResult<'_> {
         let emails: Vec<_> = emails.collect();
         maud! {
             (Notice { tone, text })
-            section { h2 { "Steps" } (RunSteps { steps: &run.steps }) }
+            section { h2 { "Steps" } (run_steps(&run.steps)) }
             @for step in &emails {
                 @let output = &step.output;
                 section.card {

@@ -9,7 +9,7 @@ use crate::dashboard::context::Context;
 use crate::dashboard::csv::export_list;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl, or_refused, refused_filter};
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::address_cell;
@@ -76,7 +76,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div.flow data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) }
             @else if !table.is_empty() { (table) }
             @else if bar.is_active() { (none) } @else { (empty) }
             (Pager { context, next_cursor: found.next_cursor.as_deref() })

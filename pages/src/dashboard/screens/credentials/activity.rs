@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::Credential;
@@ -92,54 +92,45 @@ impl KeyActivity {
 }
 
 /// The activity of a key.
-pub(super) struct KeyActivityView<'a> {
-    pub(super) activity: &'a KeyActivity,
-    pub(super) key: &'a Credential,
-}
-
-impl Renderable for KeyActivityView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { activity, key } = *self;
-        let api = ApiTable::load();
-        let mut operations: Vec<_> = activity.operations.iter().collect();
-        operations.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.count));
-        let columns = ["Operation", "Requests", "Refused", "Scope needed", "Last"];
-        let mut table = Table::new("Operations of this key", &columns).numbers(&["Requests", "Refused"]);
-        for (id, calls) in operations {
-            let operation = api.operation(id);
-            let needed = match operation.map(|operation| operation.scope) {
-                Some(KeyScope::Sending) => "Sending only",
-                _ => "Full access",
-            };
-            table.push(
-                Row::new()
-                    .cell(operation.map_or_else(|| sentence_case(id), |operation| operation.summary.clone()))
-                    .cell(grouped(calls.count))
-                    .cell(grouped(calls.refused))
-                    .cell(needed)
-                    .cell(time_or_dash(Some(&calls.last))),
-            );
-        }
-        let could_be_smaller = key.scope == "full" && activity.smallest_scope() == Some(KeyScope::Sending);
-        maud! {
-            section {
-                h2 { "What it did" }
-                p.soft {
-                    "From the last " (grouped(activity.requests)) " requests of the account"
-                    @if activity.since.is_some() { ", since " (time_or_dash(activity.since.as_deref())) }
-                    "."
-                }
-                @if could_be_smaller {
-                    (Notice { tone: Tone::Warning, text: "A key with “Sending only” could have done all of this. Create one, put it in place, and delete this key." })
-                }
-                @if table.is_empty() {
-                    p.card { "It made none of these requests. If no program uses it, delete it." }
-                } @else {
-                    (table)
-                }
+pub(super) fn key_activity_view(activity: &KeyActivity, key: &Credential) -> impl Renderable {
+    let api = ApiTable::load();
+    let mut operations: Vec<_> = activity.operations.iter().collect();
+    operations.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.count));
+    let columns = ["Operation", "Requests", "Refused", "Scope needed", "Last"];
+    let mut table = Table::new("Operations of this key", &columns).numbers(&["Requests", "Refused"]);
+    for (id, calls) in operations {
+        let operation = api.operation(id);
+        let needed = match operation.map(|operation| operation.scope) {
+            Some(KeyScope::Sending) => "Sending only",
+            _ => "Full access",
+        };
+        table.push(
+            Row::new()
+                .cell(operation.map_or_else(|| sentence_case(id), |operation| operation.summary.clone()))
+                .cell(grouped(calls.count))
+                .cell(grouped(calls.refused))
+                .cell(needed)
+                .cell(time_or_dash(Some(&calls.last))),
+        );
+    }
+    let could_be_smaller = key.scope == "full" && activity.smallest_scope() == Some(KeyScope::Sending);
+    maud! {
+        section {
+            h2 { "What it did" }
+            p.soft {
+                "From the last " (grouped(activity.requests)) " requests of the account"
+                @if activity.since.is_some() { ", since " (time_or_dash(activity.since.as_deref())) }
+                "."
+            }
+            @if could_be_smaller {
+                (Notice { tone: Tone::Warning, text: "A key with “Sending only” could have done all of this. Create one, put it in place, and delete this key." })
+            }
+            @if table.is_empty() {
+                p.card { "It made none of these requests. If no program uses it, delete it." }
+            } @else {
+                (table)
             }
         }
-        .render_to(buffer);
     }
 }
 

@@ -3,7 +3,7 @@
 use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 
-use super::{DomainTabs, PATH, TITLE, domain_call};
+use super::{PATH, TITLE, domain_call, domain_tabs};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::badge::{Badge, Tone};
@@ -235,7 +235,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let (sources, reporters, days) = (report.sources(), report.reporters(), report.days());
     let body = maud_borrow! {
-        (DomainTabs { context, id: context.id(), current: "/dmarc" })
+        (domain_tabs(context, context.id(), "/dmarc"))
         (FilterBar { context, filters: &filters })
         div data-fragment="list" {
             (Notice { tone, text: &text })

@@ -2,7 +2,7 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use super::attempt::EmailAttempts;
+use super::attempt::email_attempts;
 use super::content::EmailContent;
 use super::history::history;
 use super::object::{EmailAttemptList, EmailEventList, WholeEmail};
@@ -39,7 +39,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     (Standings { context, email })
                     section aria-labelledby="attempts" {
                         h2 #attempts { "Tries" }
-                        (EmailAttempts(&attempts.attempts))
+                        (email_attempts(&attempts.attempts))
                         @if attempts.next_cursor.is_some() { p { a href={ (email_path(id)) "/attempts" } { "All tries" } } }
                     }
                 }
@@ -59,27 +59,19 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let lead = format!("From {} to {}", email.item.from, email.item.recipients());
     let page =
-        Page::new(email.item.title(), body).below(LIST, "Emails").lead(lead).actions(EmailActions { context, email });
+        Page::new(email.item.title(), body).below(LIST, "Emails").lead(lead).actions(email_actions(context, email));
     Ok(page.same_as(Call::new("get_email").id(id)).same_as(events_call).same_as(attempts_call).live().into())
 }
 
-struct EmailActions<'c> {
-    context: &'c Context<'c>,
-    email: &'c WholeEmail,
-}
-
-impl Renderable for EmailActions<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (item, allows) = (&self.email.item, |operation: &str| self.context.allows(operation));
-        let path = email_path(&item.id);
-        maud! {
-            @if item.is_scheduled() && allows("update_email") {
-                a.button href={ (path) "/reschedule" } { "Send at another time" }
-            }
-            @if item.is_scheduled() && allows("cancel_email") { a.button href={ (path) "/cancel" } { "Cancel" } }
-            @if item.is_resendable() && allows("resend_email") { a.button href={ (path) "/resend" } { "Send again" } }
+fn email_actions(context: &Context<'_>, email: &WholeEmail) -> impl Renderable {
+    let (item, allows) = (&email.item, |operation: &str| context.allows(operation));
+    let path = email_path(&item.id);
+    maud! {
+        @if item.is_scheduled() && allows("update_email") {
+            a.button href={ (path) "/reschedule" } { "Send at another time" }
         }
-        .render_to(buffer);
+        @if item.is_scheduled() && allows("cancel_email") { a.button href={ (path) "/cancel" } { "Cancel" } }
+        @if item.is_resendable() && allows("resend_email") { a.button href={ (path) "/resend" } { "Send again" } }
     }
 }
 
@@ -151,7 +143,7 @@ pub(super) async fn show_attempts(context: &Context<'_>) -> Result<View, Failure
     let found: EmailAttemptList = context.read(&call).await?;
     let body = maud! {
         div data-fragment="list" {
-            (EmailAttempts(&found.attempts))
+            (email_attempts(&found.attempts))
             (Pager { context, next_cursor: found.next_cursor.as_deref() })
         }
     };

@@ -9,7 +9,7 @@ use crate::dashboard::context::Context;
 use crate::dashboard::csv::ROWS_MAX;
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{FilterBar, or_refused, refused_filter};
 use crate::dashboard::kit::list_view::EmptyPage;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
@@ -47,7 +47,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (table)
             div.below-list { (export_bound()) (pager) }
         } @else if let Some(refused) = &refused {
-            (RefusedFilter(refused))
+            (refused_filter(refused))
         } @else {
             (EmptyPage { context, empty: empty(context, &bar), next_cursor, searched_until: found.searched_until.as_deref() })
         }

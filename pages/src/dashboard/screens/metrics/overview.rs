@@ -4,7 +4,7 @@ use hypertext::prelude::*;
 
 use super::advice::{BOUNCES_MAX, COMPLAINTS_MAX};
 use super::counts::{Counts, Rate};
-use crate::dashboard::kit::chart::{Change, Chart, ChartKind, Series, Tile, Tiles, Unit, as_f64};
+use crate::dashboard::kit::chart::{Change, Chart, ChartKind, Series, Tile, Unit, as_f64, metric_tiles};
 use crate::dashboard::kit::date_range::DateRange;
 
 pub(super) struct MetricsOverview<'a> {
@@ -43,7 +43,7 @@ impl MetricsOverview<'_> {
         ];
         let before = self.range.before_words();
         maud! {
-            (Tiles { tiles: &tiles, before: &before })
+            (metric_tiles(&tiles, &before))
             p.soft.small { "Counted per recipient. The second line compares with " (before) "; opens and clicks by machines are left out." }
         }
     }

@@ -8,7 +8,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::csv::{ROWS_MAX, export_list};
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
 use crate::dashboard::kit::list_view::EmptyPage;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
@@ -51,7 +51,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div data-fragment="list" {
             @if let Some(refused) = &refused {
-                (RefusedFilter(refused))
+                (refused_filter(refused))
             } @else if table.is_empty() {
                 (EmptyPage { context, empty: empty(context, &bar), next_cursor: found.older(), searched_until: None })
             } @else {

@@ -7,7 +7,7 @@ use super::{LIST, suppression_path, tabs};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
 use crate::dashboard::kit::list_view::EmptyPage;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
@@ -64,7 +64,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div data-fragment="list" {
             @if let Some(refused) = &refused {
-                (RefusedFilter(refused))
+                (refused_filter(refused))
             } @else if !has_entries {
                 (empty)
             } @else if can_remove {

@@ -12,7 +12,7 @@ use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
 use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::address_cell;
@@ -73,7 +73,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (tabs(context, OPT_OUTS))
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) }
             @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
         }
     };

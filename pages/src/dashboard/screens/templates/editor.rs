@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::preview::{
     self, PreviewFrame, PreviewPanel, PreviewViews, RenderedPreview, parse_sample, render_entered, render_version,
 };
-use super::{StatusBadges, TemplateDetail, call, path, read_template, template_page};
+use super::{TemplateDetail, call, path, read_template, status_badges, template_page};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Empty, Field, FieldView, FormErrors, plain, read_fields};
@@ -280,7 +280,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let may_publish = context.allows("publish_template") && template.has_unpublished_changes;
     let publish = format!("{}/publish", path(&template.id));
     let page = page.actions(maud! {
-        (StatusBadges(template))
+        (status_badges(template))
         @if may_publish { a.button.primary href=(publish) { "Publish…" } }
     });
     let sample = json!({"subject": template.subject.clone().unwrap_or_default()});

@@ -3,7 +3,7 @@
 use hypertext::prelude::*;
 use serde::Deserialize;
 
-use super::{OneTemplate, StatusBadges, TemplateDetail, path};
+use super::{OneTemplate, TemplateDetail, path, status_badges};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -55,7 +55,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     }
                 })
                 .cell(maud! { span.nowrap { (sentence_case(&template.category)) } })
-                .cell(StatusBadges(template))
+                .cell(status_badges(template))
                 .cell(maud! {
                     @match template.published_version {
                         Some(number) => { (number) }

@@ -8,7 +8,7 @@ use super::{delivery_path, event_choices, webhook_path};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
 use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
@@ -112,7 +112,7 @@ impl Renderable for DeliverySection<'_> {
                 (bar)
                 div data-fragment="list" {
                     @if let Some(refused) = &deliveries.refused {
-                        (RefusedFilter(refused))
+                        (refused_filter(refused))
                     } @else {
                         (ListView { context, table: &table, empty: self.empty(is_filtered), next_cursor: deliveries.list.next_cursor.as_deref() })
                     }

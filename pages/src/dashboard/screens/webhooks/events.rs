@@ -10,7 +10,7 @@ use crate::dashboard::context::Context;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{FilterBar, or_refused, refused_filter};
 use crate::dashboard::kit::list_view::EmptyPage;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::time::time_or_dash;
@@ -110,7 +110,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div data-fragment="list" {
             @if let Some(refused) = &refused {
-                (RefusedFilter(refused))
+                (refused_filter(refused))
             } @else if found.events.is_empty() {
                 (EmptyPage { context, empty: empty.clone(), next_cursor: found.older(), searched_until: None })
             } @else {
