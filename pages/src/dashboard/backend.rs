@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Calls operations as the signed-in user; without one, public operations.
 pub trait Backend: Send + Sync {
@@ -109,6 +110,17 @@ impl Reply {
     /// The body has another form.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body).map_err(|error| Failure::internal(error.to_string()))
+    }
+
+    /// Reads one field of the JSON body.
+    ///
+    /// # Errors
+    /// There is no such field, or it has another form.
+    pub fn read_field<T: DeserializeOwned>(&self, name: &str) -> Result<T, Failure> {
+        let fields: BTreeMap<String, &RawValue> =
+            serde_json::from_slice(&self.body).map_err(|error| Failure::internal(error.to_string()))?;
+        let field = fields.get(name).ok_or_else(|| Failure::internal(format!("the answer has no `{name}`")))?;
+        serde_json::from_str(field.get()).map_err(|error| Failure::internal(error.to_string()))
     }
 }
 

@@ -79,6 +79,11 @@ impl Context<'_> {
         self.perform(call).await?.read()
     }
 
+    /// Calls an operation and reads one field of its answer.
+    pub async fn read_field<T: DeserializeOwned>(&self, name: &str, call: &Call) -> Result<T, Failure> {
+        self.perform(call).await?.read_field(name)
+    }
+
     /// Reads a page of a list. With filters, an answer can have no entries though there are more, because a request looks
     /// at a bounded number: the search then goes on, for a bounded time and number of requests. `page_of` returns the
     /// number of entries and the next cursor of an answer.

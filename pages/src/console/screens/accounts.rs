@@ -110,18 +110,12 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(Page::new("Accounts", body).actions(actions).same_as(call).into())
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct FoundAccount {
-    account: CustomerAccount,
-}
-
 async fn find(context: &Context<'_>) -> Result<Outcome, Failure> {
     let name = context.form().get("account").trim();
     let call = Call::new("account_show").json(json!({"account": name}));
-    let found: FoundAccount =
-        context.read(&call).await.map_err(|failure| Failure::field("account", failure.message))?;
-    Ok(Outcome::SeeOther(account_path(&found.account.id)))
+    let found = context.read_field::<CustomerAccount>("account", &call).await;
+    let account = found.map_err(|failure| Failure::field("account", failure.message))?;
+    Ok(Outcome::SeeOther(account_path(&account.id)))
 }
 
 fn new_form() -> Form<'static> {

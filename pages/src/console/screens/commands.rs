@@ -27,12 +27,6 @@ pub const PAGES: &[PageRow] = page_rows! {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct CommandRuns {
-    runs: Vec<CommandRun>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct CommandRun {
     number: u64,
     request: Value,
@@ -100,9 +94,9 @@ pub(super) async fn start(context: &Context<'_>, call: &Call) -> Result<Outcome,
 }
 
 async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
-    let list: CommandRuns = context.read(&Call::new("command_runs")).await?;
+    let runs: Vec<CommandRun> = context.read_field("runs", &Call::new("command_runs")).await?;
     let mut table = Table::new("Commands", &["Command", "State", "Result", "Started"]);
-    for run in &list.runs {
+    for run in &runs {
         let line = run.line();
         let outcome = run.error.clone().unwrap_or_else(|| run.outcome());
         table.push(
@@ -120,7 +114,7 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
             (table)
         }
     };
-    let is_running = list.runs.iter().any(|run| run.ended_at.is_none());
+    let is_running = runs.iter().any(|run| run.ended_at.is_none());
     let page = Page::new("Commands", body).lead("Commands that were started in this console since the server started.");
     Ok(if is_running { page.live() } else { page }.into())
 }

@@ -57,11 +57,6 @@ struct ApprovalList {
     next_cursor: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct OneApproval {
-    approval: Approval,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Approval {
@@ -228,7 +223,7 @@ fn facts(approval: &Approval) -> Facts {
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let OneApproval { approval } = context.read(&Call::new("get_approval").id(context.id())).await?;
+    let approval: Approval = context.read_field("approval", &Call::new("get_approval").id(context.id())).await?;
     let is_pending = approval.status == "pending";
     let decide = |name, label| Form::new(name, label, vec![Field::hidden("hash", approval.hash.clone())]);
     let (approve, reject) = (decide("approve", "Approve and carry out"), decide("reject", "Reject").secondary());
@@ -287,7 +282,7 @@ fn email_section(context: &Context<'_>, approval: &Approval, number: usize, emai
 
 /// The HTML of an email for its frame.
 async fn show_html(context: &Context<'_>) -> Result<View, Failure> {
-    let OneApproval { approval } = context.read(&Call::new("get_approval").id(context.id())).await?;
+    let approval: Approval = context.read_field("approval", &Call::new("get_approval").id(context.id())).await?;
     let number: usize = context.parameter("number").parse().map_err(|_| Failure::not_found())?;
     let html = approval.emails().get(number).and_then(|email| email.html.as_deref()).ok_or_else(Failure::not_found)?;
     Ok(View::Foreign { html: framed_html(html), remote: context.query().get(mail_frame::REMOTE) == "show" })

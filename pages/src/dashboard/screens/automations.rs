@@ -99,11 +99,6 @@ pub struct AutomationRunCounts {
     pub cancelled: u64,
 }
 
-#[derive(Debug, Deserialize)]
-struct OneAutomation {
-    automation: AutomationDetail,
-}
-
 impl AutomationDetail {
     /// The event that starts runs.
     fn event(&self) -> &str {
@@ -116,7 +111,7 @@ fn call(operation: &'static str, id: &str) -> Call {
 }
 
 async fn read_automation(context: &Context<'_>, call: &Call) -> Result<AutomationDetail, Failure> {
-    Ok(context.read::<OneAutomation>(call).await?.automation)
+    context.read_field("automation", call).await
 }
 
 fn path(id: &str) -> String {

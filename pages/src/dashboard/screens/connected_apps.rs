@@ -38,11 +38,6 @@ struct GrantList {
 }
 
 #[derive(Debug, Deserialize)]
-struct GrantReply {
-    grant: Grant,
-}
-
-#[derive(Debug, Deserialize)]
 struct Grant {
     id: String,
     client_id: String,
@@ -59,11 +54,6 @@ struct Grant {
 }
 
 #[derive(Debug, Deserialize)]
-struct GrantUsers {
-    users: Vec<GrantUser>,
-}
-
-#[derive(Debug, Deserialize)]
 struct GrantUser {
     id: String,
     email: String,
@@ -71,8 +61,8 @@ struct GrantUser {
 
 /// The addresses of the account's users by id.
 async fn emails_by_user(context: &Context<'_>) -> Result<HashMap<String, String>, Failure> {
-    let found: GrantUsers = context.read(&Call::new("list_users")).await?;
-    Ok(found.users.into_iter().map(|user| (user.id, user.email)).collect())
+    let users: Vec<GrantUser> = context.read_field("users", &Call::new("list_users")).await?;
+    Ok(users.into_iter().map(|user| (user.id, user.email)).collect())
 }
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
@@ -114,7 +104,7 @@ async fn set_policy(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_grant").id(context.id());
-    let GrantReply { grant } = context.read(&call).await?;
+    let grant: Grant = context.read_field("grant", &call).await?;
     let users = emails_by_user(context).await?;
     let is_own = context.viewer.is_some_and(|viewer| viewer.user_id == grant.user_id);
     let own = Form::new("revoke-own", "End the access", Vec::new()).danger();

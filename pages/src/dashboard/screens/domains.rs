@@ -72,11 +72,6 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 #[derive(Debug, Deserialize)]
-struct OneDomain {
-    domain: SendingDomain,
-}
-
-#[derive(Debug, Deserialize)]
 struct SendingDomain {
     id: String,
     name: String,
@@ -193,8 +188,7 @@ fn domain_call(operation: &'static str, context: &Context<'_>) -> Call {
 }
 
 async fn read_domain(context: &Context<'_>) -> Result<SendingDomain, Failure> {
-    let one: OneDomain = context.read(&domain_call("get_domain", context)).await?;
-    Ok(one.domain)
+    context.read_field("domain", &domain_call("get_domain", context)).await
 }
 
 /// The views of one domain.

@@ -30,11 +30,6 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 #[derive(Debug, Deserialize)]
-struct FunnelAnswer {
-    funnel: Funnel,
-}
-
-#[derive(Debug, Deserialize)]
 struct Funnel {
     #[serde(default)]
     steps: Vec<StepPeople>,
@@ -107,8 +102,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("group_by", query.get("group_by"));
     let shown = match steps.is_empty() {
         true => Ok(None),
-        false => match context.read::<FunnelAnswer>(&call).await {
-            Ok(answer) => Ok(Some(answer.funnel)),
+        false => match context.read_field::<Funnel>("funnel", &call).await {
+            Ok(funnel) => Ok(Some(funnel)),
             Err(failure) if failure.status == 400 => Err(failure),
             Err(failure) => return Err(failure),
         },

@@ -40,11 +40,6 @@ struct LogList {
 }
 
 #[derive(Debug, Deserialize)]
-struct OneLog {
-    log: LoggedRequest,
-}
-
-#[derive(Debug, Deserialize)]
 struct LoggedRequest {
     id: String,
     method: String,
@@ -293,7 +288,7 @@ fn error_description(code: &str, status: u16) -> Option<String> {
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_log").id(context.id());
-    let OneLog { log } = context.read(&call).await?;
+    let log: LoggedRequest = context.read_field("log", &call).await?;
     let names = ActorNames::load(context).await;
     let operation = ApiTable::load().operation(&log.operation);
     let facts = Facts::new()

@@ -34,11 +34,6 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 #[derive(Debug, Deserialize)]
-struct SessionReply {
-    session: OwnSession,
-}
-
-#[derive(Debug, Deserialize)]
 struct OwnSession {
     user: OwnUser,
 }
@@ -50,11 +45,6 @@ struct OwnUser {
     has_password: bool,
     #[serde(default)]
     has_totp: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct SessionList {
-    sessions: Vec<Session>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -121,9 +111,9 @@ fn totp_off_form(has_password: bool) -> Form<'static> {
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let own: SessionReply = context.read(&Call::new("get_session")).await?;
-    let listed: SessionList = context.read(&Call::new("list_sessions")).await?;
-    let user = own.session.user;
+    let session: OwnSession = context.read_field("session", &Call::new("get_session")).await?;
+    let sessions: Vec<Session> = context.read_field("sessions", &Call::new("list_sessions")).await?;
+    let user = session.user;
     let password = password_form(user.has_password);
     let (begin, off) = (Form::new("totp", "Set up", Vec::new()), totp_off_form(user.has_password));
     let code = totp_code_form();
@@ -155,8 +145,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         }
         section {
             h2 { "Sessions" }
-            (sessions_table(context, &listed.sessions))
-            @if listed.sessions.len() > 1 { (others.within(context)) }
+            (sessions_table(context, &sessions))
+            @if sessions.len() > 1 { (others.within(context)) }
         }
     };
     let lead = format!("{} · {}", user.email, user.role);

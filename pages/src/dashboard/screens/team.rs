@@ -38,11 +38,6 @@ const ROLES: [(&str, &str); 4] = [
 ];
 
 #[derive(Debug, Deserialize)]
-struct UserList {
-    users: Vec<User>,
-}
-
-#[derive(Debug, Deserialize)]
 struct User {
     id: String,
     email: String,
@@ -65,10 +60,10 @@ fn invite_form() -> Form<'static> {
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_users");
-    let found: UserList = context.read(&call).await?;
+    let users: Vec<User> = context.read_field("users", &call).await?;
     let can_change = context.allows("update_user");
     let mut table = Table::new("Users", &["Email", "Role", "Status", "One-time passwords", "Since"]);
-    for user in &found.users {
+    for user in &users {
         let row = match can_change {
             true => Row::new().link(format!("{PATH}/{}", encode(&user.id)), &user.email),
             false => Row::new().cell(&user.email),
@@ -95,8 +90,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 async fn find(context: &Context<'_>) -> Result<User, Failure> {
-    let found: UserList = context.read(&Call::new("list_users")).await?;
-    found.users.into_iter().find(|user| user.id == context.id()).ok_or_else(Failure::not_found)
+    let users: Vec<User> = context.read_field("users", &Call::new("list_users")).await?;
+    users.into_iter().find(|user| user.id == context.id()).ok_or_else(Failure::not_found)
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {

@@ -101,17 +101,12 @@ pub struct DeclaredVariable {
     pub fallback_value: Value,
 }
 
-#[derive(Debug, Deserialize)]
-struct OneTemplate {
-    template: TemplateDetail,
-}
-
 fn call(operation: &'static str, id: &str) -> Call {
     Call::new(operation).parameter("id_or_alias", id)
 }
 
 async fn read_template(context: &Context<'_>, call: &Call) -> Result<TemplateDetail, Failure> {
-    Ok(context.read::<OneTemplate>(call).await?.template)
+    context.read_field("template", call).await
 }
 
 fn path(id: &str) -> String {

@@ -65,11 +65,6 @@ async fn earlier(context: &Context<'_>) -> Table {
 }
 
 #[derive(Debug, Deserialize)]
-struct BackfillAnswer {
-    backfill: Backfill,
-}
-
-#[derive(Debug, Deserialize)]
 struct Backfill {
     id: String,
     status: String,
@@ -129,14 +124,13 @@ async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn begin(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = form().read(context.form())?;
-    let begun: BackfillAnswer = context.read(&Call::new("begin_affiliate_backfill").json(body)).await?;
-    Ok(Outcome::done(format!("{BACKFILL_PATH}/{}", encode(&begun.backfill.id)), "imported"))
+    let backfill: Backfill = context.read_field("backfill", &Call::new("begin_affiliate_backfill").json(body)).await?;
+    Ok(Outcome::done(format!("{BACKFILL_PATH}/{}", encode(&backfill.id)), "imported"))
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_affiliate_backfill").id(context.id());
-    let found: BackfillAnswer = context.read(&call).await?;
-    let backfill = found.backfill;
+    let backfill: Backfill = context.read_field("backfill", &call).await?;
     let is_ended = backfill.status != "running";
     let facts = Facts::new()
         .row("State", Badge::of(&backfill.status))

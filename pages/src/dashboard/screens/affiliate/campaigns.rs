@@ -114,8 +114,7 @@ fn campaign_badges(campaign: &Campaign) -> impl Renderable {
 }
 
 async fn load(context: &Context<'_>) -> Result<Campaign, Failure> {
-    let found: CampaignAnswer = context.read(&Call::new("get_affiliate_campaign").id(context.id())).await?;
-    Ok(found.campaign)
+    context.read_field("campaign", &Call::new("get_affiliate_campaign").id(context.id())).await
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
@@ -201,8 +200,8 @@ async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = read_campaign(&create_form(&currency), context.form(), &currency)?;
     let idempotency_key = form_key::request_key(context, &[body.to_string().as_bytes()]);
     let call = Call { idempotency_key, ..Call::new("create_affiliate_campaign").json(body) };
-    let created: CampaignAnswer = context.read(&call).await?;
-    Ok(Outcome::done(format!("{CAMPAIGNS_PATH}/{}", encode(&created.campaign.id)), "created"))
+    let campaign: Campaign = context.read_field("campaign", &call).await?;
+    Ok(Outcome::done(format!("{CAMPAIGNS_PATH}/{}", encode(&campaign.id)), "created"))
 }
 
 async fn edit_page(context: &Context<'_>) -> Result<View, Failure> {

@@ -52,11 +52,6 @@ pub struct PayoutRow {
     pub destination: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct PayoutAnswer {
-    payout: PayoutRow,
-}
-
 impl PayoutRow {
     /// The amount with its currency.
     pub fn money(&self) -> Money<'_> {
@@ -144,8 +139,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 async fn load(context: &Context<'_>) -> Result<PayoutRow, Failure> {
-    let found: PayoutAnswer = context.read(&Call::new("get_affiliate_payout").id(context.id())).await?;
-    Ok(found.payout)
+    context.read_field("payout", &Call::new("get_affiliate_payout").id(context.id())).await
 }
 
 /// The commissions of a payout.

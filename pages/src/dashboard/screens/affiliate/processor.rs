@@ -217,11 +217,6 @@ struct ProcessorEvent {
     received_at: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct ReplayedProcessorEvent {
-    event: ProcessorEvent,
-}
-
 async fn events(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::words("status", "Result", &["failed", "done", "ignored"])];
     let query = context.query();
@@ -270,10 +265,10 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn replay(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("replay_affiliate_processor_event").id(context.form().get("event"));
-    let replayed: ReplayedProcessorEvent = context.read(&call).await?;
-    if replayed.event.status == "failed" {
-        let reason = replayed.event.error.unwrap_or_default();
-        let message = format!("The event {} failed again: {reason}", replayed.event.id);
+    let event: ProcessorEvent = context.read_field("event", &call).await?;
+    if event.status == "failed" {
+        let reason = event.error.unwrap_or_default();
+        let message = format!("The event {} failed again: {reason}", event.id);
         return Err(Failure { status: 409, code: "conflict".into(), message, ..Failure::default() });
     }
     Ok(Outcome::done(context.request.target(), "booked"))

@@ -66,11 +66,6 @@ pub struct PaymentProcessor {
     pub failed_events: u64,
 }
 
-#[derive(Debug, Deserialize)]
-struct OneCampaign {
-    campaign: Campaign,
-}
-
 /// The call that reads the program.
 pub fn program_call() -> Call {
     Call::new("get_affiliate_program")
@@ -96,7 +91,7 @@ pub async fn program_currency(context: &Context<'_>) -> String {
 /// campaigns.
 pub async fn load_default_campaign(context: &Context<'_>, program: &AffiliateProgram) -> Option<Campaign> {
     let call = Call::new("get_affiliate_campaign").id(program.default_campaign_id.as_deref()?);
-    context.read::<OneCampaign>(&call).await.ok().map(|found| found.campaign)
+    context.read_field("campaign", &call).await.ok()
 }
 
 /// Text to copy, with a button for it.

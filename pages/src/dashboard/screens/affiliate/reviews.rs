@@ -113,15 +113,10 @@ fn decision_badge(status: &str) -> Badge {
     }
 }
 
-#[derive(Debug, Deserialize)]
-struct ReviewAnswer {
-    review: ReviewRow,
-}
-
 /// Finds a referral's review; `None` if it was never held.
 async fn find_review(context: &Context<'_>, id: &str) -> Result<Option<ReviewRow>, Failure> {
-    match context.read::<ReviewAnswer>(&Call::new("get_affiliate_review").id(id)).await {
-        Ok(found) => Ok(Some(found.review)),
+    match context.read_field::<ReviewRow>("review", &Call::new("get_affiliate_review").id(id)).await {
+        Ok(review) => Ok(Some(review)),
         Err(failure) if failure.status == 404 => Ok(None),
         Err(failure) => Err(failure),
     }

@@ -214,19 +214,13 @@ struct PayoutFile {
     rows: u64,
 }
 
-#[derive(Debug, Deserialize)]
-struct PayoutFiles {
-    files: Vec<PayoutFile>,
-}
-
 /// The files of an approved run; none if the role may not read them.
 async fn load_files(context: &Context<'_>, run: &PayoutRun) -> Vec<PayoutFile> {
     let is_approved = !matches!(run.status.as_str(), "draft" | "cancelled");
     if !is_approved || !context.allows("list_affiliate_payout_files") {
         return Vec::new();
     }
-    let found: Result<PayoutFiles, _> = context.read(&Call::new("list_affiliate_payout_files").id(&run.id)).await;
-    found.map_or_else(|_| Vec::new(), |found| found.files)
+    context.read_field("files", &Call::new("list_affiliate_payout_files").id(&run.id)).await.unwrap_or_default()
 }
 
 fn file_table(run: &PayoutRun, files: &[PayoutFile]) -> impl Renderable {

@@ -4,7 +4,7 @@ use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{AutomationDetail, OneAutomation, path};
+use super::{AutomationDetail, path};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Field, Form};
@@ -106,6 +106,7 @@ pub async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
 pub async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let mut body = create_form().read(context.form())?;
     body["steps"] = json!([]);
-    let created: OneAutomation = context.read(&Call::new("create_automation").json(body)).await?;
-    Ok(Outcome::done(path(&created.automation.id), "created"))
+    let call = Call::new("create_automation").json(body);
+    let created: AutomationDetail = context.read_field("automation", &call).await?;
+    Ok(Outcome::done(path(&created.id), "created"))
 }

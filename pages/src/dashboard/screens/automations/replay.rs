@@ -29,11 +29,6 @@ const EVENTS_DEFAULT: usize = 100;
 /// Rows that the result shows.
 const ROWS_MAX: usize = 200;
 
-#[derive(Debug, Deserialize)]
-struct ReplayAnswer {
-    replay: Replay,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Replay {
@@ -137,7 +132,7 @@ async fn replay(
         (body["trigger"], body["steps"]) = (definition["trigger"].clone(), definition["steps"].clone());
     }
     let call = call("replay_automation", &automation.id).json(body);
-    let replay = context.read::<ReplayAnswer>(&call).await?.replay;
+    let replay = context.read_field::<Replay>("replay", &call).await?;
     let result = ReplayResult { automation, definition, replay: &replay, limit, is_saved };
     let page = automation_page(context, automation, "Replay result", result)
         .below(format!("{}/replay", path(&automation.id)), "Replay")

@@ -72,11 +72,6 @@ struct RunPage {
     next_cursor: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct OneRun {
-    run: RunDetail,
-}
-
 impl RunDetail {
     /// The person: email address, or user id.
     pub fn person(&self) -> &str {
@@ -212,7 +207,7 @@ fn run_call(operation: &'static str, context: &Context<'_>) -> Call {
 pub async fn show_run(context: &Context<'_>) -> Result<View, Failure> {
     let automation = &read_automation(context, &call("get_automation", context.id())).await?;
     let get = run_call("get_automation_run", context);
-    let run = &context.read::<OneRun>(&get).await?.run;
+    let run = &context.read_field::<RunDetail>("run", &get).await?;
     let event = format!("/dashboard/events/{}", encode(&run.event_id));
     let facts = Facts::new()
         .row("Status", run_badge(&run.status))

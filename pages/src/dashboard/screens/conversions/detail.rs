@@ -15,17 +15,11 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::screens::encode;
-use crate::dashboard::screens::events::{EventItem, OneEvent, event_path};
+use crate::dashboard::screens::events::{EventItem, event_path};
 use crate::dashboard::table::View;
 
 /// The days before a conversion whose emails are shown.
 const DAYS: i64 = 30;
-
-#[derive(Debug, Default, Deserialize)]
-struct EmailsBefore {
-    #[serde(default)]
-    emails: Vec<EmailBefore>,
-}
 
 #[derive(Debug, Deserialize)]
 struct EmailBefore {
@@ -60,12 +54,12 @@ async fn conversion(context: &Context<'_>, id: &str) -> Result<Option<Conversion
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_event").id(context.id());
-    let OneEvent { event } = &context.read(&call).await?;
+    let event: &EventItem = &context.read_field("event", &call).await?;
     let conversion = conversion(context, &event.id).await?;
     let emails_call = emails_call(event).filter(|_| context.allows("list_emails"));
     let emails = match &emails_call {
-        Some(call) => match context.read::<EmailsBefore>(call).await {
-            Ok(list) => list.emails,
+        Some(call) => match context.read_field::<Vec<EmailBefore>>("emails", call).await {
+            Ok(emails) => emails,
             Err(failure) if failure.status == 400 => Vec::new(),
             Err(failure) => return Err(failure),
         },

@@ -28,11 +28,6 @@ struct DomainClaims {
 }
 
 #[derive(Debug, Deserialize)]
-struct OneDomainClaim {
-    claim: DomainClaim,
-}
-
-#[derive(Debug, Deserialize)]
 struct DomainClaim {
     id: String,
     name: String,
@@ -121,7 +116,7 @@ pub(super) async fn list(context: &Context<'_>) -> Result<View, Failure> {
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_domain_claim").id(context.id());
-    let OneDomainClaim { claim } = context.read(&call).await?;
+    let claim: DomainClaim = context.read_field("claim", &call).await?;
     let verify = Form::new("verify", "Verify now", Vec::new());
     let cancel = Form::new("cancel", "Cancel the claim", Vec::new()).secondary();
     let facts = Facts::new()
@@ -152,13 +147,14 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 pub(super) async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("create_domain_claim").json(json!({"name": context.form().get("name")}));
-    let created: OneDomainClaim = context.read(&call).await?;
-    Ok(Outcome::done(created.claim.page(), "created"))
+    let claim: DomainClaim = context.read_field("claim", &call).await?;
+    Ok(Outcome::done(claim.page(), "created"))
 }
 
 pub(super) async fn verify(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let verified: OneDomainClaim = context.read(&Call::new("verify_domain_claim").id(context.id())).await?;
-    Ok(Outcome::done(verified.claim.page(), "verified"))
+    let claim: DomainClaim =
+        context.read_field("claim", &Call::new("verify_domain_claim").id(context.id())).await?;
+    Ok(Outcome::done(claim.page(), "verified"))
 }
 
 pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {

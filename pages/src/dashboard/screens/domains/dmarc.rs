@@ -21,11 +21,6 @@ use crate::dashboard::table::View;
 const ENOUGH: u64 = 100;
 
 #[derive(Debug, Deserialize)]
-struct DmarcReply {
-    dmarc: DmarcReport,
-}
-
-#[derive(Debug, Deserialize)]
 struct DmarcReport {
     domain: String,
     policy: Option<DmarcPolicy>,
@@ -226,7 +221,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::date("from", "From"), Filter::date("to", "Up to and including")];
     let query = context.query();
     let call = domain_call("get_domain_dmarc", context).query("from", query.get("from")).query("to", query.get("to"));
-    let DmarcReply { dmarc: report } = context.read(&call).await?;
+    let report: DmarcReport = context.read_field("dmarc", &call).await?;
     let (tone, text) = report.advice();
     let empty = EmptyState {
         title: "No reports in this time",

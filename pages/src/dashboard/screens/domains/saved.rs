@@ -24,11 +24,6 @@ const LEAD: &str =
     "Saved tokens of DNS providers publish the records of every domain. They are stored encrypted and never shown.";
 
 #[derive(Debug, Deserialize)]
-struct SavedAccessList {
-    dns_credentials: Vec<SavedAccess>,
-}
-
-#[derive(Debug, Deserialize)]
 struct SavedAccess {
     provider: String,
     saved_at: String,
@@ -39,16 +34,16 @@ pub(super) async fn saved_providers(context: &Context<'_>) -> Result<Vec<String>
     if !context.allows("list_dns_credentials") {
         return Ok(Vec::new());
     }
-    let list: SavedAccessList = context.read(&Call::new("list_dns_credentials")).await?;
-    Ok(list.dns_credentials.into_iter().map(|saved| saved.provider).collect())
+    let dns_credentials: Vec<SavedAccess> = context.read_field("dns_credentials", &Call::new("list_dns_credentials")).await?;
+    Ok(dns_credentials.into_iter().map(|saved| saved.provider).collect())
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_dns_credentials");
-    let list: SavedAccessList = context.read(&call).await?;
+    let dns_credentials: Vec<SavedAccess> = context.read_field("dns_credentials", &call).await?;
     let (may_save, may_delete) = (context.allows("save_dns_credentials"), context.allows("delete_dns_credentials"));
     let mut table = Table::new(SAVED_TITLE, &["Provider", "Saved", "Change"]);
-    for saved in &list.dns_credentials {
+    for saved in &dns_credentials {
         let id = encode(&saved.provider);
         table.push(Row::new().cell(providers::title(&saved.provider)).cell(time_or_dash(Some(&saved.saved_at))).cell(
             maud_borrow! {

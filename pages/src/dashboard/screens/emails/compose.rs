@@ -22,11 +22,6 @@ struct TemplateChoices {
     templates: Vec<TemplateChoice>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-struct ChosenTemplate {
-    template: TemplateChoice,
-}
-
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 struct TemplateChoice {
@@ -46,12 +41,6 @@ struct VariableChoice {
     r#type: String,
     required: bool,
     fallback_value: Value,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct SenderDomains {
-    domains: Vec<SenderDomain>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -105,8 +94,7 @@ async fn read_template(context: &Context<'_>) -> Result<Option<TemplateChoice>, 
     if id.is_empty() {
         return Ok(None);
     }
-    let answer: ChosenTemplate = context.read(&Call::new("get_template").parameter("id_or_alias", id)).await?;
-    Ok(Some(answer.template))
+    context.read_field("template", &Call::new("get_template").parameter("id_or_alias", id)).await.map(Some)
 }
 
 /// A sentence about the possible senders.
@@ -114,9 +102,9 @@ async fn sender_help(context: &Context<'_>) -> Result<String, Failure> {
     if !context.allows("list_domains") {
         return Ok("An address of a verified domain".into());
     }
-    let found: SenderDomains = context.read(&Call::new("list_domains").query("limit", "100")).await?;
+    let domains: Vec<SenderDomain> = context.read_field("domains", &Call::new("list_domains").query("limit", "100")).await?;
     let verified: Vec<_> =
-        found.domains.iter().filter(|domain| domain.status == "verified").map(|d| d.name.as_str()).collect();
+        domains.iter().filter(|domain| domain.status == "verified").map(|d| d.name.as_str()).collect();
     Ok(match verified.as_slice() {
         [] => "No domain is verified yet: add and verify one first, under Domains".into(),
         names => format!("An address of a verified domain: {}", names[..names.len().min(5)].join(", ")),

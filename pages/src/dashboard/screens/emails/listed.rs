@@ -15,12 +15,6 @@ pub(super) const CATEGORIES: &[&str] = &["transactional", "product", "newsletter
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct DomainChoices {
-    domains: Vec<DomainChoice>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct DomainChoice {
     id: String,
     name: String,
@@ -33,8 +27,8 @@ pub(in crate::dashboard::screens) async fn domain_filter(
 ) -> Result<Filter, Failure> {
     let mut choices = vec![(String::new(), "All".to_owned())];
     if context.allows("list_domains") {
-        let found: DomainChoices = context.read(&Call::new("list_domains").query("limit", "100")).await?;
-        choices.extend(found.domains.into_iter().map(|domain| (domain.id, domain.name)));
+        let domains: Vec<DomainChoice> = context.read_field("domains", &Call::new("list_domains").query("limit", "100")).await?;
+        choices.extend(domains.into_iter().map(|domain| (domain.id, domain.name)));
     }
     // A link can name a domain that is not among the first hundred.
     let asked = context.query().get("domain_id");

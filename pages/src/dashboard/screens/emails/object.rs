@@ -67,11 +67,6 @@ pub(super) struct EmailTag {
     pub value: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct EmailAnswer {
-    pub email: WholeEmail,
-}
-
 /// An email with its content.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -98,7 +93,7 @@ impl WholeEmail {
     }
 
     pub(super) async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
-        Ok(context.read::<EmailAnswer>(&Call::new("get_email").id(id)).await?.email)
+        context.read_field("email", &Call::new("get_email").id(id)).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use hypertext::prelude::*;
 
-use super::object::{EventItem, OneEvent};
+use super::object::{EventItem};
 use super::{LIST, send};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -15,7 +15,7 @@ use crate::dashboard::table::View;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_event").id(context.id());
-    let OneEvent { event } = &context.read(&call).await?;
+    let event: &EventItem = &context.read_field("event", &call).await?;
     let facts = Facts::new()
         .row("Event", &event.name)
         .row("Received", time_or_dash(Some(&event.created_at)))

@@ -14,11 +14,6 @@ pub(in crate::dashboard::screens) struct ProductEventList {
     pub(in crate::dashboard::screens) next_cursor: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(in crate::dashboard::screens) struct OneEvent {
-    pub(in crate::dashboard::screens) event: EventItem,
-}
-
 #[derive(Debug, Clone, Deserialize)]
 pub(in crate::dashboard::screens) struct EventItem {
     pub(in crate::dashboard::screens) id: String,

@@ -180,11 +180,6 @@ pub(super) fn category_filter() -> Filter {
     Filter { name: "category", label: "Category", control }
 }
 
-#[derive(Debug, Default, Deserialize)]
-struct NamedDomainList {
-    domains: Vec<NamedDomain>,
-}
-
 #[derive(Debug, Deserialize)]
 struct NamedDomain {
     name: String,
@@ -195,9 +190,9 @@ pub(super) async fn domains(context: &Context<'_>) -> Vec<Selection> {
     if !context.allows("list_domains") {
         return Vec::new();
     }
-    let list: NamedDomainList =
-        context.read(&Call::new("list_domains").query("limit", "100")).await.unwrap_or_default();
-    list.domains.into_iter().map(|domain| Selection::new(Dimension::Domain, domain.name)).collect()
+    let call = Call::new("list_domains").query("limit", "100");
+    let domains: Vec<NamedDomain> = context.read_field("domains", &call).await.unwrap_or_default();
+    domains.into_iter().map(|domain| Selection::new(Dimension::Domain, domain.name)).collect()
 }
 
 /// The filter with these choices.

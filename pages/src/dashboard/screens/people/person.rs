@@ -59,11 +59,6 @@ struct OptOut {
 }
 
 #[derive(Debug, Deserialize)]
-struct OneSuppression {
-    suppression: SuppressedAddress,
-}
-
-#[derive(Debug, Deserialize)]
 struct SuppressedAddress {
     email: String,
     reason: String,
@@ -127,8 +122,8 @@ impl History {
         }
         if context.allows("get_suppression") {
             let call = Call::new("get_suppression").parameter("id_or_email", address);
-            match context.read::<OneSuppression>(&call).await {
-                Ok(found) => self.suppressions.push(found.suppression),
+            match context.read_field::<SuppressedAddress>("suppression", &call).await {
+                Ok(suppression) => self.suppressions.push(suppression),
                 Err(failure) if is_unknown(&failure) => {}
                 Err(failure) => return Err(failure),
             }

@@ -2,7 +2,7 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use super::object::{ReceivedAnswer, ReceivedFile, WholeReceived, proof_badge};
+use super::object::{ReceivedFile, WholeReceived, proof_badge};
 use super::{LIST, mail_path};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -193,7 +193,7 @@ pub(super) async fn show_html(context: &Context<'_>) -> Result<View, Failure> {
     let is_inline = |file: &ReceivedFile| file.content_id.is_some() && file.content_type.starts_with("image/");
     let html = if html.contains("cid:") && mail.attachments.iter().any(is_inline) {
         let call = Call::new("get_received_email").id(context.id()).query("attachments", "inline");
-        let whole = context.read::<ReceivedAnswer>(&call).await?.received_email;
+        let whole = context.read_field::<WholeReceived>("received_email", &call).await?;
         with_pictures(html, &whole.attachments)
     } else {
         html

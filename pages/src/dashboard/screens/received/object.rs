@@ -74,11 +74,6 @@ pub(super) fn proof_badge(result: &str) -> Badge {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct ReceivedAnswer {
-    pub received_email: WholeReceived,
-}
-
 /// A mail with its content.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -103,7 +98,7 @@ impl WholeReceived {
     }
 
     pub(super) async fn read(context: &Context<'_>) -> Result<Self, Failure> {
-        Ok(context.read::<ReceivedAnswer>(&Self::call(context.id())).await?.received_email)
+        context.read_field("received_email", &Self::call(context.id())).await
     }
 }
 

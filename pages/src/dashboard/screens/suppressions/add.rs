@@ -16,12 +16,6 @@ use crate::dashboard::table::{Outcome, View};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct AddReply {
-    data: Vec<AddReplyEntry>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct AddReplyEntry {
     id: Option<String>,
     status: String,
@@ -72,8 +66,8 @@ pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
         Value::Array(entries) => entries.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         _ => return Err(Failure::field("emails", "Enter at least one address")),
     };
-    let added: AddReply = context.read(&Call::new("create_suppression").json(body)).await?;
-    let is_clean = added.data.iter().all(|entry| entry.error.is_none() && entry.warnings.is_empty());
+    let added: Vec<AddReplyEntry> = context.read_field("data", &Call::new("create_suppression").json(body)).await?;
+    let is_clean = added.iter().all(|entry| entry.error.is_none() && entry.warnings.is_empty());
     if is_clean {
         return Ok(Outcome::done(LIST, "added"));
     }

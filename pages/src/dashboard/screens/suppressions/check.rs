@@ -18,12 +18,6 @@ use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{Outcome, View};
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct CheckReply {
-    pub data: Vec<CheckedAddress>,
-}
-
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct CheckedAddress {
@@ -75,9 +69,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 pub(super) async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = form("").read(context.form())?;
-    let checked: CheckReply = context.read(&Call::new("check_suppressions").json(body)).await?;
+    let data: Vec<CheckedAddress> = context.read_field("data", &Call::new("check_suppressions").json(body)).await?;
     let mut table = Table::new("Results", &["Address", "Mail to it", "Reason", "Until", "Opted out of"]);
-    for address in &checked.data {
+    for address in &data {
         let badge = match (&address.error, address.suppressed, address.categories.is_empty()) {
             (Some(_), ..) => Badge::new("No address", Tone::Warning),
             (None, true, _) => Badge::new("Not sent", Tone::Bad),

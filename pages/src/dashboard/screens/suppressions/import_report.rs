@@ -20,12 +20,6 @@ use crate::dashboard::table::View;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct OneImport {
-    import: Import,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Import {
     id: String,
     status: String,
@@ -113,8 +107,7 @@ pub(super) async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_suppression_import").id(context.id());
-    let found: OneImport = context.read(&call).await?;
-    let import = found.import;
+    let import: Import = context.read_field("import", &call).await?;
     let counts = &import.counts;
     let facts = Facts::new()
         .row("Added", grouped(counts.created))

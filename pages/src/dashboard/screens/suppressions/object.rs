@@ -42,16 +42,9 @@ pub(super) struct SuppressionList {
     pub next_cursor: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct SuppressionReply {
-    pub suppression: Suppression,
-}
-
 impl Suppression {
     pub(super) async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
-        let found: SuppressionReply = context.read(&Call::new("get_suppression").parameter("id_or_email", id)).await?;
-        Ok(found.suppression)
+        context.read_field("suppression", &Call::new("get_suppression").parameter("id_or_email", id)).await
     }
 
     pub(super) fn is_complaint(&self) -> bool {

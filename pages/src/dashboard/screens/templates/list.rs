@@ -3,7 +3,7 @@
 use hypertext::prelude::*;
 use serde::Deserialize;
 
-use super::{OneTemplate, TemplateDetail, path, status_badges};
+use super::{TemplateDetail, path, status_badges};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -135,6 +135,6 @@ pub async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     if context.form().get("format") == "mjml" {
         body["mjml"] = MJML_START.into();
     }
-    let created: OneTemplate = context.read(&Call::new("create_template").json(body)).await?;
-    Ok(Outcome::done(path(&created.template.id), "created"))
+    let created: TemplateDetail = context.read_field("template", &Call::new("create_template").json(body)).await?;
+    Ok(Outcome::done(path(&created.id), "created"))
 }

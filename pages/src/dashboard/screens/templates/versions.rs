@@ -39,11 +39,6 @@ struct TemplateVersionItem {
 }
 
 #[derive(Debug, Deserialize)]
-struct OneTemplateVersion {
-    version: TemplateVersionDetail,
-}
-
-#[derive(Debug, Deserialize)]
 struct TemplateVersionDetail {
     #[serde(flatten)]
     item: TemplateVersionItem,
@@ -56,7 +51,7 @@ fn version_call(id: &str, number: impl ToString) -> Call {
 }
 
 async fn read_version(context: &Context<'_>, id: &str, number: &str) -> Result<TemplateVersionDetail, Failure> {
-    Ok(context.read::<OneTemplateVersion>(&version_call(id, number)).await?.version)
+    context.read_field("version", &version_call(id, number)).await
 }
 
 /// The draft and the latest versions, for a control.

@@ -3,7 +3,7 @@
 use hypertext::maud_borrow;
 use hypertext::prelude::*;
 
-use super::object::{Attempt, Delivery, OneDelivery, Webhook};
+use super::object::{Attempt, Delivery, Webhook};
 use super::{LIST, delivery_path, events, webhook_path};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -22,8 +22,7 @@ fn call(operation: &'static str, context: &Context<'_>) -> Call {
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let webhook = Webhook::read(context).await?;
     let call = call("get_webhook_delivery", context);
-    let found: OneDelivery = context.read(&call).await?;
-    let delivery = found.delivery;
+    let delivery: Delivery = context.read_field("delivery", &call).await?;
     let is_pending = delivery.status == "pending";
     let standing = delivery.standing(context.now());
     let payload = delivery.payload.as_ref().map(|payload| format!("{payload:#}"));

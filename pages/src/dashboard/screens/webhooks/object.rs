@@ -129,12 +129,6 @@ pub(super) struct DeliveryList {
     pub next_cursor: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct OneDelivery {
-    pub delivery: Delivery,
-}
-
 impl Delivery {
     pub(super) fn badge(&self) -> Badge {
         match (self.status.as_str(), self.attempts_count) {
