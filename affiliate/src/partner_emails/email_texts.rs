@@ -20,8 +20,7 @@ const BODY_STYLE: &str = "margin:0;padding:24px 16px;color:#1b1f24;\
                           font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif";
 const LINK_STYLE: &str = "display:inline-block;padding:10px 18px;border-radius:6px;background:#0b57d0;color:#ffffff;\
                           text-decoration:none;font-weight:600";
-const QUOTE_STYLE: &str =
-    "margin:1em 0;padding:2px 14px;border-left:4px solid #d0d7de;white-space:pre-line";
+const QUOTE_STYLE: &str = "margin:1em 0;padding:2px 14px;border-left:4px solid #d0d7de;white-space:pre-line";
 
 /// Values that the texts insert.
 #[derive(Debug, Clone)]

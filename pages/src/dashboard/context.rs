@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use html::fragment::raw;
 use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::backend::{Backend, Call, Failure, Reply};
@@ -24,6 +25,40 @@ pub struct Context<'a> {
     pub backend: &'a dyn Backend,
     /// The form that was refused, when its page is shown again.
     pub refused: Option<RefusedForm>,
+}
+
+/// A page of a list of the API, whatever the API calls the entries.
+#[derive(Debug, Clone, Deserialize)]
+pub struct List<T> {
+    #[serde(
+        alias = "accounts",
+        alias = "approvals",
+        alias = "attempts",
+        alias = "automations",
+        alias = "category_opt_outs",
+        alias = "claims",
+        alias = "conversions",
+        alias = "data",
+        alias = "deliveries",
+        alias = "domains",
+        alias = "events",
+        alias = "grants",
+        alias = "imports",
+        alias = "logs",
+        alias = "runs",
+        alias = "suppressions",
+        alias = "templates",
+        alias = "versions",
+        alias = "webhooks"
+    )]
+    pub entries: Vec<T>,
+    pub next_cursor: Option<String>,
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), next_cursor: None }
+    }
 }
 
 /// A form that was refused.
@@ -105,6 +140,11 @@ impl Context<'_> {
             found = self.read(&next).await?;
         }
         Ok(found)
+    }
+
+    /// Reads a page of a list, as [`Self::read_page`].
+    pub async fn read_list<T: DeserializeOwned>(&self, call: &Call) -> Result<List<T>, Failure> {
+        self.read_page(call, |list: &List<T>| (list.entries.len(), list.next_cursor.as_deref())).await
     }
 
     /// The failure of a form, when its page is shown again.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::copy_button::CopyButton;
@@ -31,13 +31,6 @@ pub const PAGES: &[PageRow] = page_rows! {
         "create" => create, calls "account_create";
     };
 };
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct AccountList {
-    accounts: Vec<CustomerAccount>,
-    next_cursor: Option<String>,
-}
 
 /// An account.
 #[derive(Debug, Default, Deserialize)]
@@ -80,9 +73,9 @@ pub(super) fn plan_field(empty: &str) -> Field {
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let cursor = Some(context.query().get("cursor")).filter(|cursor| !cursor.is_empty());
     let call = Call::new("account_list").json(json!({"page": {"limit": PAGE_SIZE, "cursor": cursor}}));
-    let list: AccountList = context.read(&call).await?;
+    let list: List<CustomerAccount> = context.read(&call).await?;
     let mut table = Table::new("Accounts", &["Owner", "Plan", "State", "May send to", "Created", "Id"]);
-    for account in &list.accounts {
+    for account in &list.entries {
         table.push(
             Row::new()
                 .link(account_path(&account.id), &account.email)

@@ -31,13 +31,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::{Control, Field};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::or_refused;
@@ -51,20 +50,6 @@ pub const PATH: &str = "/dashboard/affiliate";
 /// The largest CSV file of an import, in bytes.
 const CSV_BYTES_MAX: usize = 4 << 20;
 
-/// A page of a list of the API.
-#[derive(Debug, Clone, Deserialize)]
-pub struct AffiliateList<T> {
-    pub data: Vec<T>,
-    #[serde(default)]
-    pub next_cursor: Option<String>,
-}
-
-impl<T> Default for AffiliateList<T> {
-    fn default() -> Self {
-        Self { data: Vec::new(), next_cursor: None }
-    }
-}
-
 /// Reads a list. A refused filter is no failure: the page keeps its filters.
 ///
 /// # Errors
@@ -72,14 +57,8 @@ impl<T> Default for AffiliateList<T> {
 pub async fn read_list<T: DeserializeOwned>(
     context: &Context<'_>,
     call: &Call,
-) -> Result<(AffiliateList<T>, Option<Failure>), Failure> {
-    or_refused(
-        context
-            .read_page::<AffiliateList<T>>(call, |list: &AffiliateList<T>| {
-                (list.data.len(), list.next_cursor.as_deref())
-            })
-            .await,
-    )
+) -> Result<(List<T>, Option<Failure>), Failure> {
+    or_refused(context.read_list(call).await)
 }
 
 /// A page that says to set up the program first, if the failure is that there is none.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::{Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
@@ -49,13 +49,6 @@ pub const PAGES: &[PageRow] = page_rows! {
         "reject" => decide("reject_request"), calls "reject_request";
     };
 };
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ApprovalList {
-    approvals: Vec<Approval>,
-    next_cursor: Option<String>,
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -178,7 +171,7 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     for name in ["status", "cursor"] {
         call = call.query(name, query.get(name));
     }
-    let (found, refused) = or_refused(context.read::<ApprovalList>(&call).await)?;
+    let (found, refused) = or_refused(context.read::<List<Approval>>(&call).await)?;
     let filters = [Filter::words("status", "Status", STATUSES)];
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
@@ -187,7 +180,7 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
         action: None,
     };
     let mut table = Table::new("Requests", &["Request", "From", "Status", "Made", "Decide until"]);
-    for approval in &found.approvals {
+    for approval in &found.entries {
         let until = (approval.status == "pending").then_some(approval.expires_at.as_str());
         let row = Row::new()
             .link(approval.page(), approval.title())

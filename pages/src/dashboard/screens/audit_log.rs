@@ -28,13 +28,6 @@ pub const PAGES: &[PageRow] = page_rows! {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct AuditLog {
-    entries: Vec<AuditEntry>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct AuditEntry {
     operation: String,
     object_id: Option<String>,
@@ -84,9 +77,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     call = call.query("created_after", day_start(query.get("after"), 0));
     call = call.query("created_before", day_start(query.get("before"), 1));
-    let (found, refused) = or_refused(
-        context.read_page(&call, |page: &AuditLog| (page.entries.len(), page.next_cursor.as_deref())).await,
-    )?;
+    let (found, refused) = or_refused(context.read_list::<AuditEntry>(&call).await)?;
     let filters = [
         Filter::text("operation", "Operation", "delete_domain"),
         Filter::text("object_id", "Object", "dom_…"),

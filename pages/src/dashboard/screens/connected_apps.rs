@@ -32,12 +32,6 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 #[derive(Debug, Deserialize)]
-struct GrantList {
-    grants: Vec<Grant>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
 struct Grant {
     id: String,
     client_id: String,
@@ -67,10 +61,10 @@ async fn emails_by_user(context: &Context<'_>) -> Result<HashMap<String, String>
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_grants").query("cursor", context.query().get("cursor"));
-    let found: GrantList = context.read(&call).await?;
+    let found: List<Grant> = context.read(&call).await?;
     let users = emails_by_user(context).await?;
     let mut table = Table::new(TITLE, &["Program", "May", "Allowed by", "Last used", "Since"]);
-    for grant in &found.grants {
+    for grant in &found.entries {
         table.push(
             Row::new()
                 .link(format!("{PATH}/{}", encode(&grant.id)), &grant.client_name)

@@ -12,7 +12,7 @@ mod tests;
 use crate::dashboard::table::{PageRow, page_rows};
 
 pub(super) use self::counts::{EventCounts, top_names};
-pub(super) use self::object::{EventItem, PersonKey, ProductEventList, event_path};
+pub(super) use self::object::{EventItem, PersonKey, event_path};
 
 const LIST: &str = "/dashboard/events";
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::csv::export_list;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
@@ -32,12 +32,6 @@ pub const PAGES: &[PageRow] = page_rows! {
 
 const PATH: &str = "/dashboard/logs";
 const EXPORT: &str = "/dashboard/logs/export.csv";
-
-#[derive(Debug, Deserialize)]
-struct LogList {
-    logs: Vec<LoggedRequest>,
-    next_cursor: Option<String>,
-}
 
 #[derive(Debug, Deserialize)]
 struct LoggedRequest {
@@ -188,7 +182,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let (filters, call) = (filters(&names, context.query().get("by")), list_call(context));
     let bar = FilterBar { context, filters: &filters };
     let lead = "Requests to the API, and changes made here, with their answers; newest first. Addresses in paths are left out.";
-    let found = match context.read_page(&call, |page: &LogList| (page.logs.len(), page.next_cursor.as_deref())).await {
+    let found = match context.read_list::<LoggedRequest>(&call).await {
         Ok(found) => found,
         // A filter that the API refuses is shown with the reason, so that it can be corrected.
         Err(failure) if failure.status == 400 && bar.is_active() => {
@@ -199,7 +193,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let mut table =
         Table::new("Requests", &["Request", "Status", "Error", "By", "Duration", "Time"]).numbers(&["Duration"]);
-    for one in &found.logs {
+    for one in &found.entries {
         table.push(
             Row::new()
                 .cell(maud! {
@@ -271,7 +265,7 @@ async fn export(context: &Context<'_>) -> Result<View, Failure> {
             text(one.user_id),
         ]
     };
-    let rows = |found: LogList| (found.logs.into_iter().map(row).collect(), found.next_cursor);
+    let rows = |found: List<LoggedRequest>| (found.entries.into_iter().map(row).collect(), found.next_cursor);
     export_list(context, "requests", columns, list_call(context), rows).await
 }
 

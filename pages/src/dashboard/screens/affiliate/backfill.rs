@@ -4,9 +4,9 @@ use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::program::load_program;
-use super::{AffiliateList, PATH, encode, set_up_first};
+use super::{PATH, encode, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::facts::Facts;
@@ -45,7 +45,7 @@ async fn earlier(context: &Context<'_>) -> Table {
     let mut table = Table::new("Earlier imports", &columns).numbers(&columns[3..]);
     let call = Call::new("list_affiliate_backfills").query("limit", "10");
     let found = match context.allows("list_affiliate_backfills") {
-        true => context.read::<AffiliateList<ListedBackfill>>(&call).await.map(|found| found.data).unwrap_or_default(),
+        true => context.read::<List<ListedBackfill>>(&call).await.map(|found| found.entries).unwrap_or_default(),
         false => Vec::new(),
     };
     for backfill in &found {

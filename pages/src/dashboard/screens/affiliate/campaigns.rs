@@ -8,9 +8,9 @@ use super::campaign_fields::{campaign_fields, read_campaign};
 use super::overview::button_form;
 use super::program::program_currency;
 use super::terms::{Campaign, CampaignsById};
-use super::{AffiliateList, PATH, days_text, encode, object, set_up_first};
+use super::{PATH, days_text, encode, object, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::form_key;
 use crate::dashboard::kit::badge::{Badge, Tone};
@@ -53,8 +53,8 @@ pub async fn load_campaigns(context: &Context<'_>) -> CampaignsById {
     if !context.allows(call.operation) {
         return CampaignsById::new();
     }
-    let found: Result<AffiliateList<Campaign>, Failure> = context.read(&call).await;
-    let campaigns = found.map_or_else(|_| Vec::new(), |found| found.data);
+    let found: Result<List<Campaign>, Failure> = context.read(&call).await;
+    let campaigns = found.map_or_else(|_| Vec::new(), |found| found.entries);
     campaigns.into_iter().map(|campaign| (campaign.id.clone(), campaign)).collect()
 }
 
@@ -69,14 +69,14 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let all = vec![(String::new(), "In use".to_owned()), ("true".to_owned(), "Also archived".to_owned())];
     let filters = [Filter { name: "include_archived", label: "Campaigns", control: FilterControl::Select(all) }];
     let call = Call::new("list_affiliate_campaigns").query("include_archived", context.query().get("include_archived"));
-    let found: AffiliateList<Campaign> = match context.read(&call).await {
+    let found: List<Campaign> = match context.read(&call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Campaigns", failure),
     };
     let currency = program_currency(context).await;
     let mut table = Table::new("Campaigns", &["Campaign", "Commission", "Held for", "Who can join", "Partners"])
         .numbers(&["Partners"]);
-    for campaign in &found.data {
+    for campaign in &found.entries {
         table.push(
             Row::new()
                 .cell(maud! {

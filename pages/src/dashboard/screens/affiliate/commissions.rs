@@ -215,8 +215,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         Ok(found) => found,
         Err(failure) => return set_up_first("Commissions", failure),
     };
-    let partners = PartnerNames::load(context, found.data.iter().map(|line| line.affiliate_id.as_str())).await;
-    let table = commission_table(&found.data, &partners, true);
+    let partners = PartnerNames::load(context, found.entries.iter().map(|line| line.affiliate_id.as_str())).await;
+    let table = commission_table(&found.entries, &partners, true);
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
         title: if bar.is_active() { "No such commissions" } else { "No commissions yet" },

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use super::commissions::CommissionRow;
 use super::partner::load_partner;
 use super::partners::{PARTNERS_PATH, partner_path};
-use super::{AffiliateList, PATH, encode};
+use super::{PATH, encode};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::money::Money;
@@ -31,10 +31,10 @@ struct LedgerLine {
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let partner = &load_partner(context, context.id()).await?;
     let call = Call::new("list_affiliate_ledger").id(&partner.id).query("cursor", context.query().get("cursor"));
-    let found: AffiliateList<LedgerLine> = context.read(&call).await?;
+    let found: List<LedgerLine> = context.read(&call).await?;
     let columns = ["Written", "Amount", "Why", "Status", "Earned in all"];
     let mut table = Table::new("Ledger", &columns).numbers(&["Amount", "Earned in all"]);
-    for line in &found.data {
+    for line in &found.entries {
         let commission = &line.commission;
         let amount = commission.money().text();
         let is_reversed = commission.status == "reversed";

@@ -8,9 +8,9 @@ use super::program::{
     AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call,
 };
 use super::terms::Campaign;
-use super::{AffiliateList, PATH, encode, processor, sentence, setup};
+use super::{PATH, encode, processor, sentence, setup};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::Form;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::facts::Facts;
@@ -90,7 +90,7 @@ impl OwnerTasks {
             if !context.allows(call.operation) {
                 return Vec::new();
             }
-            context.read::<AffiliateList<StatusOnly>>(&call).await.map_or_else(|_| Vec::new(), |found| found.data)
+            context.read::<List<StatusOnly>>(&call).await.map_or_else(|_| Vec::new(), |found| found.entries)
         };
         let reviews = read(Call::new("list_affiliate_reviews").query("status", "open").query("limit", "1")).await;
         let applications = read(Call::new("list_affiliates").query("status", "pending").query("limit", "1")).await;

@@ -9,9 +9,9 @@ use super::partner_totals::PartnerTotals;
 use super::partners::{OnePartner, PARTNERS_PATH, PartnerRow, PayoutState, partner_path};
 use super::program::{copy_text, program_currency};
 use super::terms::{Campaign, CampaignsById};
-use super::{AffiliateList, PATH, PartnerNames, encode};
+use super::{PATH, PartnerNames, encode};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::money::percent_text;
@@ -286,7 +286,7 @@ async fn load_postbacks(context: &Context<'_>, id: &str, inside: Option<&Partner
         return Vec::new();
     }
     let call = Call::new("list_affiliate_postbacks").id(id).query("limit", "10");
-    context.read::<AffiliateList<PartnerPostback>>(&call).await.map_or_else(|_| Vec::new(), |found| found.data)
+    context.read::<List<PartnerPostback>>(&call).await.map_or_else(|_| Vec::new(), |found| found.entries)
 }
 
 struct PostbackSection<'p> {

@@ -114,7 +114,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let campaigns = load_campaigns(context).await;
     let filters = filters(&campaigns);
     let bar = FilterBar { context, filters: &filters };
-    let table = partner_table(&found.data, &campaigns);
+    let table = partner_table(&found.entries, &campaigns);
     let may_create = context.allows("create_affiliate");
     let empty = EmptyState {
         title: if bar.is_active() { "No such partners" } else { "No partners yet" },

@@ -6,9 +6,9 @@ use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
 use super::payouts::PayoutRow;
-use super::{AffiliateList, PartnerNames, encode, set_up_first};
+use super::{PartnerNames, encode, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
@@ -105,13 +105,13 @@ pub fn payout_tabs(runs: bool) -> impl Renderable {
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_affiliate_payout_runs").query("cursor", context.query().get("cursor"));
-    let found: AffiliateList<PayoutRun> = match context.read(&call).await {
+    let found: List<PayoutRun> = match context.read(&call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Payouts", failure),
     };
     let mut table = Table::new("Payout runs", &["Run", "Status", "Totals", "Payouts", "Earned until", "Approved"])
         .numbers(&["Payouts"]);
-    for run in &found.data {
+    for run in &found.entries {
         table.push(
             Row::new()
                 .cell(maud! { a href=(run_path(&run.id)) { (time_or_dash(run.created_at.as_deref())) } })

@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::commissions::{CommissionRow, commission_table};
 use super::payout_runs::{PAYOUTS_PATH, payout_tabs, run_path};
-use super::{AffiliateList, PATH, PartnerNames, encode, method_name, read_list, set_up_first};
+use super::{PATH, PartnerNames, encode, method_name, read_list, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::{Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
@@ -119,8 +119,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         Ok(found) => found,
         Err(failure) => return set_up_first("Payouts", failure),
     };
-    let partners = PartnerNames::load(context, found.data.iter().map(|row| row.affiliate_id.as_str())).await;
-    let table = payout_table(&found.data, &partners, false);
+    let partners = PartnerNames::load(context, found.entries.iter().map(|row| row.affiliate_id.as_str())).await;
+    let table = payout_table(&found.entries, &partners, false);
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
         title: if bar.is_active() { "No such payouts" } else { "No payouts yet" },
@@ -149,8 +149,8 @@ fn lines_call(payout: &PayoutRow) -> Call {
 
 /// The first commissions of a payout, and whether there are more.
 async fn load_lines(context: &Context<'_>, payout: &PayoutRow) -> Result<(Vec<CommissionRow>, bool), Failure> {
-    let page: AffiliateList<CommissionRow> = context.read(&lines_call(payout).query("limit", "100")).await?;
-    Ok((page.data, page.next_cursor.is_some()))
+    let page: List<CommissionRow> = context.read(&lines_call(payout).query("limit", "100")).await?;
+    Ok((page.entries, page.next_cursor.is_some()))
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {

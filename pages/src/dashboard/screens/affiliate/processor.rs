@@ -5,9 +5,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::program::{AffiliateProgram, ProgramState, copy_text, load_program, program_call};
-use super::{AffiliateList, PATH, filled, set_up_first};
+use super::{PATH, filled, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
@@ -223,7 +223,7 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_affiliate_processor_events")
         .query("status", query.get("status"))
         .query("cursor", query.get("cursor"));
-    let found: AffiliateList<ProcessorEvent> = match context.read(&call).await {
+    let found: List<ProcessorEvent> = match context.read(&call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Events of the processor", failure),
     };
@@ -231,7 +231,7 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
     let may_replay = context.allows("replay_affiliate_processor_event");
     let mut table = Table::new("Events of the payment processor", &["Event", "Result", "Attempts", "Received", ""])
         .numbers(&["Attempts"]);
-    for event in &found.data {
+    for event in &found.entries {
         let replay = RowButton { context, form: "replay", label: "Replay", field: ("event", &event.id) };
         table.push(
             Row::new()

@@ -4,9 +4,9 @@ use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::commissions::{CommissionRow, commission_table};
-use super::{AffiliateList, PATH, PartnerNames, encode, filled, read_list, set_up_first, start_of_day};
+use super::{PATH, PartnerNames, encode, filled, read_list, set_up_first, start_of_day};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
@@ -106,11 +106,11 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         Ok(found) => found,
         Err(failure) => return set_up_first("Referrals", failure),
     };
-    let partners = PartnerNames::load(context, found.data.iter().map(|row| row.affiliate_id.as_str())).await;
+    let partners = PartnerNames::load(context, found.entries.iter().map(|row| row.affiliate_id.as_str())).await;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new("Referrals", &["Person", "Partner", "Status", "Source", "Revenue", "Referred"])
         .numbers(&["Revenue"]);
-    for referral in &found.data {
+    for referral in &found.entries {
         table.push(
             Row::new()
                 .link(referral_path(&referral.id), referral.name())
@@ -196,8 +196,8 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let found: ReferralAnswer = context.read(&call).await?;
     let referral = &found.referral;
     let lines_call = Call::new("list_affiliate_commissions").query("referral_id", &referral.id).query("limit", "100");
-    let lines: AffiliateList<CommissionRow> = context.read(&lines_call).await?;
-    let ids = lines.data.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
+    let lines: List<CommissionRow> = context.read(&lines_call).await?;
+    let ids = lines.entries.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
     let partners = PartnerNames::load(context, ids).await;
     let is_paying = referral.converted_at.is_some();
     let facts = Facts::new()
@@ -210,7 +210,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .row("First payment", time_or_dash(referral.converted_at.as_deref()))
         .optional("Must pay before", (!is_paying).then(|| time_or_dash(referral.expires_at.as_deref())))
         .row("Id", maud! { code { (referral.id) } });
-    let table = commission_table(&lines.data, &partners, false);
+    let table = commission_table(&lines.entries, &partners, false);
     let may_decide = context.allows("allow_affiliate_referral");
     let body = maud! {
         @if let Some(reason) = &referral.blocked_reason { (Notice { tone: Tone::Bad, text: blocked_text(reason) }) }
@@ -219,7 +219,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
             h2 { "Commissions" }
             @if table.is_empty() { p.soft { "None yet. A paid invoice of this person becomes a commission." } } @else { (table) }
         }
-        section.card { h2 { "History" } (history_view(history(referral, &lines.data))) }
+        section.card { h2 { "History" } (history_view(history(referral, &lines.entries))) }
     };
     let page = Page::new(referral.name(), body).below(REFERRALS_PATH, "Referrals").actions(maud! {
         @if may_decide { a.button href={ (PATH) "/reviews/" (encode(&referral.id)) } { "Review" } }

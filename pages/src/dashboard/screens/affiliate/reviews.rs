@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::commissions::{CommissionRow, commission_table};
 use super::referrals::{ReferralAnswer, ReferralRow, referral_path};
-use super::{AffiliateList, PATH, PartnerNames, encode, labelled, set_up_first};
+use super::{PATH, PartnerNames, encode, labelled, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::Form;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
@@ -70,14 +70,14 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let status = query.find("status").unwrap_or("open");
     let call = Call::new("list_affiliate_reviews").query("status", status).query("cursor", query.get("cursor"));
-    let found: AffiliateList<ReviewRow> = match context.read(&call).await {
+    let found: List<ReviewRow> = match context.read(&call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Reviews", failure),
     };
-    let partners = PartnerNames::load(context, found.data.iter().map(|row| row.affiliate_id.as_str())).await;
+    let partners = PartnerNames::load(context, found.entries.iter().map(|row| row.affiliate_id.as_str())).await;
     let mut table =
         Table::new("Referrals held for review", &["Referral", "Partner", "Why it is held", "Decision", "Since"]);
-    for review in &found.data {
+    for review in &found.entries {
         let path = format!("{REVIEWS_PATH}/{}", encode(&review.referral_id));
         table.push(
             Row::new()
@@ -127,11 +127,11 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let referral = &found.referral;
     let review = find_review(context, &referral.id).await?;
     let call = Call::new("list_affiliate_commissions").query("referral_id", &referral.id).query("limit", "100");
-    let lines: AffiliateList<CommissionRow> = context.read(&call).await?;
-    let ids = lines.data.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
+    let lines: List<CommissionRow> = context.read(&call).await?;
+    let ids = lines.entries.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
     let partners = PartnerNames::load(context, ids).await;
     let open: Vec<_> =
-        lines.data.into_iter().filter(|line| matches!(line.status.as_str(), "pending" | "earned")).collect();
+        lines.entries.into_iter().filter(|line| matches!(line.status.as_str(), "pending" | "earned")).collect();
     let table = commission_table(&open, &partners, false);
     let is_rejected = referral.status == "rejected";
     let body = maud! {

@@ -1,7 +1,6 @@
 //! The list of automations, and the form for a new one.
 
 use hypertext::prelude::*;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::{AutomationDetail, path};
@@ -17,24 +16,17 @@ use crate::dashboard::kit::text::grouped;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{Outcome, View};
 
-#[derive(Debug, Deserialize)]
-struct AutomationPage {
-    automations: Vec<AutomationDetail>,
-    next_cursor: Option<String>,
-}
-
 /// The list.
 pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::words("status", "Status", &["draft", "active", "paused", "archived"])];
     let query = context.query();
     let call = Call::new("list_automations").query("status", query.get("status")).query("cursor", query.get("cursor"));
-    let found =
-        context.read_page(&call, |page: &AutomationPage| (page.automations.len(), page.next_cursor.as_deref())).await?;
+    let found = context.read_list::<AutomationDetail>(&call).await?;
     let bar = FilterBar { context, filters: &filters };
     let numbers = ["Steps", "Running", "Waiting", "Completed", "Failed"];
     let columns = ["Name", "Starts at", "Status", "Steps", "Running", "Waiting", "Completed", "Failed"];
     let mut table = Table::new("Automations", &columns).numbers(&numbers);
-    for automation in &found.automations {
+    for automation in &found.entries {
         let counts = automation.counts;
         table.push(
             Row::new()

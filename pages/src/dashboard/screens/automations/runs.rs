@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::step_form::StepKind;
 use super::{automation_page, call, path, read_automation};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::csv::export_list;
 use crate::dashboard::form::Form;
 use crate::dashboard::kit::badge::{Badge, Tone};
@@ -66,12 +66,6 @@ pub struct RunWait {
     pub until: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct RunPage {
-    runs: Vec<RunDetail>,
-    next_cursor: Option<String>,
-}
-
 impl RunDetail {
     /// The person: email address, or user id.
     pub fn person(&self) -> &str {
@@ -128,11 +122,11 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     ];
     let query = context.query();
     let list = filtered(context).query("cursor", query.get("cursor"));
-    let found = context.read_page(&list, |page: &RunPage| (page.runs.len(), page.next_cursor.as_deref())).await?;
+    let found = context.read_list::<RunDetail>(&list).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table =
         Table::new("Runs", &["Person", "Status", "Step", "Version", "Began", "Ended"]).numbers(&["Version"]);
-    for run in &found.runs {
+    for run in &found.entries {
         table.push(
             Row::new()
                 .link(run_path(&automation.id, &run.id), run.person())
@@ -164,8 +158,11 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let export =
         format!("{}/runs/export?{}", path(&automation.id), query.with("cursor", "").with("done", "").to_query());
     let page = automation_page(context, automation, "Runs", body);
-    let page =
-        if found.runs.is_empty() { page } else { page.actions(maud! { a.button href=(export) { "Export as CSV" } }) };
+    let page = if found.entries.is_empty() {
+        page
+    } else {
+        page.actions(maud! { a.button href=(export) { "Export as CSV" } })
+    };
     Ok(page.same_as(list).live().into())
 }
 
@@ -195,7 +192,7 @@ pub async fn export(context: &Context<'_>) -> Result<View, Failure> {
             text(run.completed_at),
         ]
     };
-    let rows = |found: RunPage| (found.runs.into_iter().map(row).collect(), found.next_cursor);
+    let rows = |found: List<RunDetail>| (found.entries.into_iter().map(row).collect(), found.next_cursor);
     export_list(context, "runs", columns, filtered(context), rows).await
 }
 

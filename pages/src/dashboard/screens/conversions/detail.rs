@@ -5,9 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use super::LIST;
-use super::object::{Conversion, ConversionList};
+use super::object::Conversion;
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::chart::Unit;
 use crate::dashboard::kit::facts::Facts;
@@ -48,8 +48,8 @@ async fn conversion(context: &Context<'_>, id: &str) -> Result<Option<Conversion
     if !context.allows("list_conversions") {
         return Ok(None);
     }
-    let list: ConversionList = context.read(&Call::new("list_conversions").query("limit", "100")).await?;
-    Ok(list.conversions.into_iter().find(|one| one.event_id == id))
+    let list: List<Conversion> = context.read(&Call::new("list_conversions").query("limit", "100")).await?;
+    Ok(list.entries.into_iter().find(|one| one.event_id == id))
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {

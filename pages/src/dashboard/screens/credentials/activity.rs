@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::Credential;
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::table::{Row, Table};
@@ -17,12 +17,6 @@ use crate::reference::operation::{ApiTable, KeyScope};
 
 /// Pages of 100 requests that are read. The log has no filter by key.
 const PAGES: usize = 5;
-
-#[derive(Debug, Deserialize)]
-struct CountedRequests {
-    logs: Vec<CountedRequest>,
-    next_cursor: Option<String>,
-}
 
 #[derive(Debug, Deserialize)]
 struct CountedRequest {
@@ -53,8 +47,8 @@ impl KeyActivity {
         let (mut activity, mut cursor) = (Self::default(), String::new());
         for _ in 0..PAGES {
             let call = Call::new("list_logs").query("limit", "100").query("cursor", cursor);
-            let page: CountedRequests = context.read(&call).await?;
-            activity.add(page.logs, key);
+            let page: List<CountedRequest> = context.read(&call).await?;
+            activity.add(page.entries, key);
             match page.next_cursor {
                 Some(next) => cursor = next,
                 None => break,

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::records::RecordCard;
 use super::{DomainRecord, PATH, TITLE, domain_page};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::Form;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
@@ -20,12 +20,6 @@ use crate::dashboard::screens::encode;
 use crate::dashboard::table::{Outcome, View};
 
 const CLAIMS: &str = "/dashboard/domains/claims";
-
-#[derive(Debug, Deserialize)]
-struct DomainClaims {
-    claims: Vec<DomainClaim>,
-    next_cursor: Option<String>,
-}
 
 #[derive(Debug, Deserialize)]
 struct DomainClaim {
@@ -90,9 +84,9 @@ impl DomainClaim {
 
 pub(super) async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_domain_claims").query("cursor", context.query().get("cursor"));
-    let found: DomainClaims = context.read(&call).await?;
+    let found: List<DomainClaim> = context.read(&call).await?;
     let mut table = Table::new("Claims", &["Domain", "State", "Started", "Expires"]);
-    for claim in &found.claims {
+    for claim in &found.entries {
         table.push(
             Row::new()
                 .link(claim.page(), &claim.name)
@@ -152,8 +146,7 @@ pub(super) async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 pub(super) async fn verify(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let claim: DomainClaim =
-        context.read_field("claim", &Call::new("verify_domain_claim").id(context.id())).await?;
+    let claim: DomainClaim = context.read_field("claim", &Call::new("verify_domain_claim").id(context.id())).await?;
     Ok(Outcome::done(claim.page(), "verified"))
 }
 

@@ -1,7 +1,6 @@
 //! The list of domains.
 
 use hypertext::{maud_borrow, prelude::*};
-use serde::Deserialize;
 
 use super::{PATH, SendingDomain, TITLE};
 use crate::dashboard::backend::{Call, Failure};
@@ -13,12 +12,6 @@ use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::View;
-
-#[derive(Debug, Deserialize)]
-struct SendingDomains {
-    domains: Vec<SendingDomain>,
-    next_cursor: Option<String>,
-}
 
 /// Settings that differ from the usual ones, in words.
 fn extras(domain: &SendingDomain) -> String {
@@ -39,11 +32,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("q", query.get("q").trim())
         .query("status", query.get("status"))
         .query("cursor", query.get("cursor"));
-    let found =
-        context.read_page(&call, |page: &SendingDomains| (page.domains.len(), page.next_cursor.as_deref())).await?;
+    let found = context.read_list::<SendingDomain>(&call).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new(TITLE, &["Domain", "State", "Wrong records", "Settings", "Checked", "Added"]);
-    for domain in &found.domains {
+    for domain in &found.entries {
         let wrong: Vec<_> = domain.wrong_records().map(super::DomainRecord::purpose_title).collect();
         let (wrong, extras) = (wrong.join(", "), extras(domain));
         table.push(

@@ -34,7 +34,8 @@ pub(super) async fn saved_providers(context: &Context<'_>) -> Result<Vec<String>
     if !context.allows("list_dns_credentials") {
         return Ok(Vec::new());
     }
-    let dns_credentials: Vec<SavedAccess> = context.read_field("dns_credentials", &Call::new("list_dns_credentials")).await?;
+    let dns_credentials: Vec<SavedAccess> =
+        context.read_field("dns_credentials", &Call::new("list_dns_credentials")).await?;
     Ok(dns_credentials.into_iter().map(|saved| saved.provider).collect())
 }
 

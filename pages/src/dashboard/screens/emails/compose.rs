@@ -102,7 +102,8 @@ async fn sender_help(context: &Context<'_>) -> Result<String, Failure> {
     if !context.allows("list_domains") {
         return Ok("An address of a verified domain".into());
     }
-    let domains: Vec<SenderDomain> = context.read_field("domains", &Call::new("list_domains").query("limit", "100")).await?;
+    let domains: Vec<SenderDomain> =
+        context.read_field("domains", &Call::new("list_domains").query("limit", "100")).await?;
     let verified: Vec<_> =
         domains.iter().filter(|domain| domain.status == "verified").map(|d| d.name.as_str()).collect();
     Ok(match verified.as_slice() {

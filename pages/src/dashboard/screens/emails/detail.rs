@@ -5,11 +5,11 @@ use hypertext::{Buffer, prelude::*};
 use super::attempt::email_attempts;
 use super::content::EmailContent;
 use super::history::history;
-use super::object::{EmailAttemptList, EmailEventList, WholeEmail};
+use super::object::{EmailEventList, WholeEmail};
 use super::standing::Standings;
 use super::{LIST, email_path};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::pager::Pager;
@@ -26,11 +26,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let events: EmailEventList =
         if context.allows("list_email_events") { context.read(&events_call).await? } else { EmailEventList::default() };
     let attempts_call = Call::new("list_email_attempts").id(id).query("limit", "10");
-    let attempts: EmailAttemptList = if context.allows("list_email_attempts") {
-        context.read(&attempts_call).await?
-    } else {
-        EmailAttemptList::default()
-    };
+    let attempts: List<EmailAttempt> =
+        if context.allows("list_email_attempts") { context.read(&attempts_call).await? } else { List::default() };
     let timeline = history(&events.events);
     let body = maud! {
         div.columns.wide-first {
@@ -39,7 +36,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     (Standings { context, email })
                     section aria-labelledby="attempts" {
                         h2 #attempts { "Tries" }
-                        (email_attempts(&attempts.attempts))
+                        (email_attempts(&attempts.entries))
                         @if attempts.next_cursor.is_some() { p { a href={ (email_path(id)) "/attempts" } { "All tries" } } }
                     }
                 }
@@ -140,10 +137,10 @@ pub(super) async fn show_attempts(context: &Context<'_>) -> Result<View, Failure
     let id = context.id();
     let call =
         Call::new("list_email_attempts").id(id).query("limit", "50").query("cursor", context.query().get("cursor"));
-    let found: EmailAttemptList = context.read(&call).await?;
+    let found: List<EmailAttempt> = context.read(&call).await?;
     let body = maud! {
         div data-fragment="list" {
-            (email_attempts(&found.attempts))
+            (email_attempts(&found.entries))
             (Pager { context, next_cursor: found.next_cursor.as_deref() })
         }
     };

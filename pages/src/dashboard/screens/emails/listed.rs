@@ -27,7 +27,8 @@ pub(in crate::dashboard::screens) async fn domain_filter(
 ) -> Result<Filter, Failure> {
     let mut choices = vec![(String::new(), "All".to_owned())];
     if context.allows("list_domains") {
-        let domains: Vec<DomainChoice> = context.read_field("domains", &Call::new("list_domains").query("limit", "100")).await?;
+        let domains: Vec<DomainChoice> =
+            context.read_field("domains", &Call::new("list_domains").query("limit", "100")).await?;
         choices.extend(domains.into_iter().map(|domain| (domain.id, domain.name)));
     }
     // A link can name a domain that is not among the first hundred.

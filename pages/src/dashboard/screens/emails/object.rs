@@ -114,13 +114,6 @@ pub(super) struct UsedTemplate {
     pub version: u64,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct EmailAttemptList {
-    pub attempts: Vec<EmailAttempt>,
-    pub next_cursor: Option<String>,
-}
-
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EmailAttempt {

@@ -2,7 +2,7 @@
 
 use hypertext::prelude::*;
 
-use super::object::{EventItem};
+use super::object::EventItem;
 use super::{LIST, send};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;

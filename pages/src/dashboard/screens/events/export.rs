@@ -1,8 +1,8 @@
 //! The filtered list of events as CSV.
 
-use super::object::{EventItem, ProductEventList};
+use super::object::EventItem;
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::csv::export_list;
 use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::request::Fields;
@@ -26,6 +26,6 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         let (user, email) = (event.person.user_id.unwrap_or_default(), event.person.email.unwrap_or_default());
         [event.id, event.name, user, email, event.source, event.created_at, event.data.to_string()]
     };
-    let rows = |found: ProductEventList| (found.events.into_iter().map(row).collect(), found.next_cursor);
+    let rows = |found: List<EventItem>| (found.entries.into_iter().map(row).collect(), found.next_cursor);
     export_list(context, "events", columns, call(query, range), rows).await
 }

@@ -7,13 +7,6 @@ use serde_json::Value;
 use crate::dashboard::request::Fields;
 use crate::dashboard::screens::encode;
 
-#[derive(Debug, Default, Deserialize)]
-pub(in crate::dashboard::screens) struct ProductEventList {
-    #[serde(default)]
-    pub(in crate::dashboard::screens) events: Vec<EventItem>,
-    pub(in crate::dashboard::screens) next_cursor: Option<String>,
-}
-
 #[derive(Debug, Clone, Deserialize)]
 pub(in crate::dashboard::screens) struct EventItem {
     pub(in crate::dashboard::screens) id: String,

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::LIST;
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
@@ -17,7 +17,7 @@ use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::kit::timeline::Timeline;
 use crate::dashboard::page::{Page, render};
 use crate::dashboard::screens::encode;
-use crate::dashboard::screens::events::{EventItem, PersonKey, ProductEventList, event_path};
+use crate::dashboard::screens::events::{EventItem, PersonKey, event_path};
 use crate::dashboard::table::View;
 
 /// Addresses of one person that are looked up.
@@ -89,8 +89,8 @@ impl History {
         for (name, value) in [("user_id", &person.user_id), ("email", &person.email)] {
             let Some(value) = value else { continue };
             let call = Call::new("list_events").query(name, value).query("limit", LIMIT);
-            let list: ProductEventList = context.read(&call).await?;
-            for event in list.events {
+            let list: List<EventItem> = context.read(&call).await?;
+            for event in list.entries {
                 if history.events.iter().all(|other| other.id != event.id) {
                     history.events.push(event);
                 }

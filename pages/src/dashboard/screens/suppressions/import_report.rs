@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::LIST;
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
@@ -62,20 +62,13 @@ impl Import {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ImportPage {
-    imports: Vec<Import>,
-    next_cursor: Option<String>,
-}
-
 /// The imports, newest first.
 pub(super) async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_suppression_imports").query("cursor", context.query().get("cursor"));
-    let found: ImportPage = context.read(&call).await?;
+    let found: List<Import> = context.read(&call).await?;
     let columns = ["Started", "Status", "Lines read", "Added", "Suppressed already", "Left out"];
     let mut table = Table::new("Imports", &columns).numbers(&columns[2..]);
-    for import in &found.imports {
+    for import in &found.entries {
         let counts = &import.counts;
         let read = format!("{} of {}", grouped(counts.processed), grouped(counts.total));
         let path = format!("{LIST}/imports/{}", super::encode(&import.id));

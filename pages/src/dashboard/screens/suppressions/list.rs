@@ -2,7 +2,7 @@
 
 use hypertext::prelude::*;
 
-use super::object::{REASONS, SOURCES, Suppression, SuppressionList, reason_badge, source_text};
+use super::object::{REASONS, SOURCES, Suppression, reason_badge, source_text};
 use super::{LIST, suppression_path, tabs};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -44,13 +44,11 @@ fn call(operation: &'static str, query: &Fields) -> Call {
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let call = call("list_suppressions", query).query("cursor", query.get("cursor")).query("limit", "50");
-    let (found, refused) = or_refused(
-        context.read_page(&call, |page: &SuppressionList| (page.suppressions.len(), page.next_cursor.as_deref())).await,
-    )?;
+    let (found, refused) = or_refused(context.read_list::<Suppression>(&call).await)?;
     let filters = filters();
     let bar = FilterBar { context, filters: &filters };
     let can_remove = context.allows("delete_suppression");
-    let table = table(&found.suppressions, can_remove);
+    let table = table(&found.entries, can_remove);
     let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
     let empty = EmptyPage {
         context,

@@ -35,13 +35,6 @@ pub(super) struct ServerReply {
     pub diagnostic: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct SuppressionList {
-    pub suppressions: Vec<Suppression>,
-    pub next_cursor: Option<String>,
-}
-
 impl Suppression {
     pub(super) async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
         context.read_field("suppression", &Call::new("get_suppression").parameter("id_or_email", id)).await

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::object::source_text;
 use super::{OPT_OUTS, tabs};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
 use crate::dashboard::kit::empty::EmptyState;
@@ -22,13 +22,6 @@ use crate::dashboard::screens::encode;
 use crate::dashboard::table::{Outcome, View};
 
 const CATEGORIES: &[&str] = &["product", "newsletter"];
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CategoryOptOutList {
-    category_opt_outs: Vec<CategoryOptOut>,
-    next_cursor: Option<String>,
-}
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -47,11 +40,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     for name in ["email", "category", "cursor"] {
         call = call.query(name, query.get(name).trim());
     }
-    let (found, refused) = or_refused(
-        context
-            .read_page(&call, |page: &CategoryOptOutList| (page.category_opt_outs.len(), page.next_cursor.as_deref()))
-            .await,
-    )?;
+    let (found, refused) = or_refused(context.read_list::<CategoryOptOut>(&call).await)?;
     let filters =
         [Filter::text("email", "Address", "grace@example.net"), Filter::words("category", "Category", CATEGORIES)];
     let bar = FilterBar { context, filters: &filters };
@@ -68,7 +57,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             action: None,
         }
     };
-    let table = table(context, &found.category_opt_outs);
+    let table = table(context, &found.entries);
     let body = maud! {
         (tabs(context, OPT_OUTS))
         (bar)
@@ -139,8 +128,8 @@ pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// The opt-out of the page's path, among those of the address in its query.
 async fn read(context: &Context<'_>) -> Result<CategoryOptOut, Failure> {
     let call = Call::new("list_category_opt_outs").query("limit", "100").query("email", context.query().get("email"));
-    let found: CategoryOptOutList = context.read(&call).await?;
-    let found = found.category_opt_outs.into_iter().find(|opt_out| opt_out.id == context.id());
+    let found: List<CategoryOptOut> = context.read(&call).await?;
+    let found = found.entries.into_iter().find(|opt_out| opt_out.id == context.id());
     found.ok_or_else(|| Failure { message: "There is no such opt-out any more".into(), ..Failure::not_found() })
 }
 

@@ -1,7 +1,6 @@
 //! The list of templates, and the form for a new one.
 
 use hypertext::prelude::*;
-use serde::Deserialize;
 
 use super::{TemplateDetail, path, status_badges};
 use crate::dashboard::backend::{Call, Failure};
@@ -23,12 +22,6 @@ pub const CATEGORIES: [(&str, &str); 3] = [
     ("newsletter", "Newsletter: to those who asked for it"),
 ];
 
-#[derive(Debug, Deserialize)]
-struct TemplatePage {
-    templates: Vec<TemplateDetail>,
-    next_cursor: Option<String>,
-}
-
 /// The list.
 pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [
@@ -40,11 +33,10 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("status", query.get("status"))
         .query("category", query.get("category"))
         .query("cursor", query.get("cursor"));
-    let found =
-        context.read_page(&call, |page: &TemplatePage| (page.templates.len(), page.next_cursor.as_deref())).await?;
+    let found = context.read_list::<TemplateDetail>(&call).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new("Templates", &["Name", "Alias", "Category", "Status", "Version", "Changed"]);
-    for template in &found.templates {
+    for template in &found.entries {
         table.push(
             Row::new()
                 .link(path(&template.id), &template.name)

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::preview::{PreviewFrame, PreviewPanel, PreviewViews, render_version};
 use super::{TemplateDetail, call, path, read_template, template_page};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::form::{Field, Form};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::diff::LineDiff;
@@ -22,12 +22,6 @@ use crate::dashboard::table::{Outcome, View};
 
 /// The word for the draft among versions.
 const DRAFT: &str = "draft";
-
-#[derive(Debug, Deserialize)]
-struct TemplateVersionPage {
-    versions: Vec<TemplateVersionItem>,
-    next_cursor: Option<String>,
-}
 
 #[derive(Debug, Deserialize)]
 struct TemplateVersionItem {
@@ -60,12 +54,12 @@ pub async fn version_choices(
     template: &TemplateDetail,
 ) -> Result<Vec<(String, String)>, Failure> {
     let latest = call("list_template_versions", &template.id).query("limit", "100");
-    let found: TemplateVersionPage = context.read(&latest).await?;
+    let found: List<TemplateVersionItem> = context.read(&latest).await?;
     let label = |number: u32| match template.published_version == Some(number) {
         true => format!("Version {number} (published)"),
         false => format!("Version {number}"),
     };
-    let versions = found.versions.iter().map(|version| (version.number.to_string(), label(version.number)));
+    let versions = found.entries.iter().map(|version| (version.number.to_string(), label(version.number)));
     Ok(std::iter::once((DRAFT.to_owned(), "Draft".to_owned())).chain(versions).collect())
 }
 
@@ -174,9 +168,9 @@ pub async fn publish(context: &Context<'_>) -> Result<Outcome, Failure> {
 pub async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let template = &read_template(context, &call("get_template", context.id())).await?;
     let list = call("list_template_versions", &template.id).query("cursor", context.query().get("cursor"));
-    let found: TemplateVersionPage = context.read(&list).await?;
+    let found: List<TemplateVersionItem> = context.read(&list).await?;
     let mut table = Table::new("Versions", &["Version", "Note", "Published", "By", "Compare"]);
-    for version in &found.versions {
+    for version in &found.entries {
         let target = format!("{}/versions/{}", path(&template.id), version.number);
         let compare = format!("{}/diff?from={}&to=draft", path(&template.id), version.number);
         let is_published = template.published_version == Some(version.number);

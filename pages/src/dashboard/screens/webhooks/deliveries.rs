@@ -3,10 +3,10 @@
 use hypertext::maud_borrow;
 use hypertext::{Buffer, prelude::*};
 
-use super::object::{DeliveryList, Webhook};
+use super::object::Webhook;
 use super::{delivery_path, event_choices, webhook_path};
 use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
 use crate::dashboard::kit::list_view::ListView;
@@ -17,7 +17,7 @@ use crate::dashboard::screens::emails::day_start;
 /// A page of the list.
 pub(super) struct Deliveries {
     pub call: Call,
-    list: DeliveryList,
+    list: List<Delivery>,
     refused: Option<Failure>,
     filters: [Filter; 4],
 }
@@ -31,9 +31,7 @@ impl Deliveries {
         }
         call = call.query("created_after", day_start(query.get("after"), 0));
         call = call.query("created_before", day_start(query.get("before"), 1));
-        let (list, refused) = or_refused(
-            context.read_page(&call, |page: &DeliveryList| (page.deliveries.len(), page.next_cursor.as_deref())).await,
-        )?;
+        let (list, refused) = or_refused(context.read_list::<Delivery>(&call).await)?;
         let filters = [
             Filter::words("status", "Status", &["pending", "delivered", "failed"]),
             event_choices::filter("type"),
@@ -59,7 +57,7 @@ impl DeliverySection<'_> {
     fn table(&self) -> Table {
         let mut table = Table::new("Deliveries", &["Event", "Status", "Tries", "Last answer", "Next try", "Created"])
             .numbers(&["Tries"]);
-        for delivery in &self.deliveries.list.deliveries {
+        for delivery in &self.deliveries.list.entries {
             let answer = delivery.response_status.map_or_else(|| "–".to_owned(), |status| status.to_string());
             let next = match delivery.status.as_str() {
                 "pending" => delivery.next_try(self.context.now()),

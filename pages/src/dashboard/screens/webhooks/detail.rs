@@ -100,7 +100,8 @@ fn test_form(webhook: &Webhook) -> Form<'static> {
 
 pub(super) async fn test(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = test_form(&Webhook::default()).read(context.form())?;
-    let delivery: Delivery = context.read_field("delivery", &Call::new("test_webhook").id(context.id()).json(body)).await?;
+    let delivery: Delivery =
+        context.read_field("delivery", &Call::new("test_webhook").id(context.id()).json(body)).await?;
     Ok(Outcome::done(delivery_path(context.id(), &delivery.id), "tested"))
 }
 

@@ -122,13 +122,6 @@ pub(super) struct Attempt {
     pub error: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct DeliveryList {
-    pub deliveries: Vec<Delivery>,
-    pub next_cursor: Option<String>,
-}
-
 impl Delivery {
     pub(super) fn badge(&self) -> Badge {
         match (self.status.as_str(), self.attempts_count) {
