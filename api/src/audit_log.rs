@@ -22,6 +22,7 @@ use serde_json::json;
 use store::access::Tenant;
 use store::request_log::LogPart;
 
+use crate::list_response::list_response;
 use crate::operation::{Operation, operation};
 use crate::request_log_page::RequestLogPage;
 use crate::state::AppState;
@@ -96,16 +97,7 @@ impl AuditEntryView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-struct AuditLog {
-    /// The entries, newest first
-    entries: Vec<AuditEntryView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { AuditLog { entries: AuditEntryView } }
 
 /// Query of `GET /audit-log`.
 #[derive(Debug)]
@@ -201,5 +193,5 @@ async fn list(state: Arc<AppState>, tenant: Tenant, query: ListAuditLog) -> Resu
     let RequestLogPage { requests, next } = page.await?;
     let next_cursor = next.map(|id| after_id(KIND_AUDIT, id.to_bytes()));
     let entries = requests.into_iter().map(AuditEntryView::from_request).collect();
-    Ok(AuditLog { entries, has_more: next_cursor.is_some(), next_cursor })
+    Ok(AuditLog::new(entries, next_cursor))
 }

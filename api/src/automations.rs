@@ -19,7 +19,7 @@ use http::Method;
 use httpd::ok_response::OkResponse;
 use httpd::paging::{self, KIND_AUTOMATION, KIND_AUTOMATION_VERSION, PageParameters};
 use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, FromRequestAt, Request, RequestSpec};
+use httpd::request::{FromRequest, Request, RequestSpec};
 use model::automation::job::AutomationJobKind;
 use model::automation::{
     AUTOMATIONS_MAX, Automation, AutomationStatus, AutomationVersion, DEFINITION_BYTES_MAX, NAME_BYTES_MAX,
@@ -248,7 +248,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListAutomations) 
         }
     }
     let next_cursor = next.map(|id| paging::after_id(KIND_AUTOMATION, id.to_bytes()));
-    Ok(AutomationList { automations, has_more: next.is_some(), next_cursor })
+    Ok(AutomationList::new(automations, next_cursor))
 }
 
 /// `GET /automations/{id}`.
@@ -412,41 +412,18 @@ fn copy_name(name: &str) -> String {
     format!("{}{SUFFIX}", name.get(..end).unwrap_or_default())
 }
 
-/// Query of `GET /automations/{id}/versions`.
-#[derive(Debug)]
-pub struct ListAutomationVersions {
-    page: PageParameters,
-}
-
-impl FromRequestAt<AutomationPath> for ListAutomationVersions {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = vec![AutomationPath::parameter()];
-        parameters.extend(PageParameters::parameters());
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
-        Ok((
-            AutomationPath::from_request(call),
-            ListAutomationVersions { page: PageParameters::from_query(&call.query)? },
-        ))
-    }
-}
-
 /// `GET /automations/{id}/versions`.
 pub async fn list_versions(
     state: Arc<AppState>,
     tenant: Tenant,
-    (path, ListAutomationVersions { page }): (AutomationPath, ListAutomationVersions),
+    (path, page): (AutomationPath, PageParameters),
 ) -> Result<AutomationVersionList, Problem> {
     let automation = find(&state, &tenant, path).await?.automation;
     let before = page.cursor_number(KIND_AUTOMATION_VERSION)?.and_then(|number| u32::try_from(number).ok());
     let (store, limit) = (&state.services.store, page.limit + 1);
     let mut found = store::automation::list_versions(store, automation.account, automation.id, before, limit).await?;
-    let has_more = found.len() > page.limit;
-    found.truncate(page.limit);
-    let next = found.last().filter(|_| has_more);
-    let next_cursor = next.map(|version| paging::after_number(KIND_AUTOMATION_VERSION, version.number.into()));
+    let next_cursor =
+        page.cut(&mut found, |version| paging::after_number(KIND_AUTOMATION_VERSION, version.number.into()));
     let versions = found.iter().map(AutomationVersionView::from_version).collect();
-    Ok(AutomationVersionList { versions, has_more, next_cursor })
+    Ok(AutomationVersionList::new(versions, next_cursor))
 }

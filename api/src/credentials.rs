@@ -213,12 +213,10 @@ pub async fn list<K: CredentialKind>(
     let (store, account, page) = (&state.services.store, tenant.account().id, request.page);
     let before = page.before_id(K::CURSOR)?;
     let mut found = store::credential::list::<K>(store, account, before, page.limit + 1).await?;
-    let has_more = found.len() > page.limit;
-    found.truncate(page.limit);
+    let next_cursor = page.cut(&mut found, |last| after_id(K::CURSOR, last.id_bytes()));
     let ids: Vec<_> = found.iter().map(Credential::id_bytes).collect();
     let used = state.accounts.credentials.last_used(account, &ids).await?;
     let views = found.iter().zip(used).map(|(credential, used)| credential_view(credential, &state, used)).collect();
-    let next_cursor = ids.last().filter(|_| has_more).map(|id| after_id(K::CURSOR, *id));
     Ok(CredentialListResponse { views, next_cursor, kind: PhantomData })
 }
 

@@ -106,7 +106,7 @@ pub async fn events(
     let events = store::event::list(store, account, id, TIMELINE_MAX).await?;
     let (events, next_cursor) = page.paginate(events)?;
     let events: Vec<_> = events.into_iter().map(EmailEventView::from_event).collect();
-    Ok(EmailEventList { events, has_more: next_cursor.is_some(), next_cursor })
+    Ok(EmailEventList::new(events, next_cursor))
 }
 
 /// `GET /emails/{id}/attempts`.
@@ -122,7 +122,7 @@ pub async fn attempts(
     let (attempts, next_cursor) = page.paginate(attempts)?;
     let attempts: Vec<_> =
         attempts.into_iter().map(|attempt| DeliveryAttemptView::from_attempt(attempt, &found.recipients)).collect();
-    Ok(DeliveryAttemptList { attempts, has_more: next_cursor.is_some(), next_cursor })
+    Ok(DeliveryAttemptList::new(attempts, next_cursor))
 }
 
 /// A sent message in RFC 5322 format.

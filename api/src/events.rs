@@ -124,11 +124,10 @@ pub async fn list(
     }
     let account = tenant.account().id;
     let listed = store::product_event::list(&state.services.store, account, &filter, page.limit).await?;
-    Ok(ProductEventList {
-        events: listed.events.into_iter().map(ProductEventView::from_event).collect(),
-        has_more: listed.next.is_some(),
-        next_cursor: listed.next.map(|id| after_id(KIND_PRODUCT_EVENT, id.to_bytes())),
-    })
+    Ok(ProductEventList::new(
+        listed.events.into_iter().map(ProductEventView::from_event).collect(),
+        listed.next.map(|id| after_id(KIND_PRODUCT_EVENT, id.to_bytes())),
+    ))
 }
 
 /// Path of a product event.

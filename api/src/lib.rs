@@ -40,6 +40,7 @@ pub mod health;
 pub mod idempotency;
 mod idempotent_operation;
 pub mod in_process;
+mod list_response;
 pub mod logs;
 pub mod mounted_service;
 pub mod mta_sts;

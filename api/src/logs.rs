@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
 
+use crate::list_response::list_response;
 use crate::request_log_page::RequestLogPage;
 use crate::state::AppState;
 
@@ -70,16 +71,7 @@ impl LoggedRequestView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct LogList {
-    /// The entries, newest first
-    logs: Vec<LoggedRequestView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub LogList { logs: LoggedRequestView } }
 
 /// A request
 #[derive(Debug, Serialize, ToSchema)]
@@ -219,7 +211,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Resu
     let RequestLogPage { requests, next } = page.await?;
     let next_cursor = next.map(|id| after_id(KIND_REQUEST, id.to_bytes()));
     let logs = requests.into_iter().map(LoggedRequestView::from_request).collect();
-    Ok(LogList { logs, has_more: next_cursor.is_some(), next_cursor })
+    Ok(LogList::new(logs, next_cursor))
 }
 
 /// Path of a logged request.

@@ -9,7 +9,7 @@ use httpd::ok_response::OkResponse;
 use httpd::paging::{self, PageParameters};
 use httpd::problem::{ErrorCode, FieldErrors, Problem};
 use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::request_object::RequestObject;
 use message::address::{Address, Mailbox};
 use model::credential::ApiKeyScope;
 use model::email::Category;
@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 
+use crate::list_response::list_response;
 use crate::operation::{Operation, operation};
 use crate::state::AppState;
 use crate::suppressions::commit_error::{commit_error_problem, suppression_problem};
@@ -95,17 +96,7 @@ impl OptOutView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "CategoryOptOutList")]
-pub struct OptOutList {
-    /// The entries, newest first
-    category_opt_outs: Vec<OptOutView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub OptOutList { category_opt_outs: OptOutView } as "CategoryOptOutList" }
 
 /// Query of `GET /category-opt-outs`.
 #[derive(Debug)]
@@ -163,16 +154,12 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> R
             (listed.opt_outs, listed.next)
         }
     };
-    Ok(OptOutList {
-        category_opt_outs: opt_outs.iter().map(OptOutView::from_opt_out).collect(),
-        has_more: next.is_some(),
-        next_cursor: next.map(paging::after_opt_out),
-    })
+    Ok(OptOutList::new(opt_outs.iter().map(OptOutView::from_opt_out).collect(), next.map(paging::after_opt_out)))
 }
 
 /// A new opt-out
 #[derive(Debug, RequestObject)]
-#[schema(name = "CreateCategoryOptOut")]
+#[schema(name = "CreateCategoryOptOut", body_bytes_max = BODY_BYTES_MAX)]
 pub struct CreateOptOut {
     /// The address
     #[field(parse = parse_address_value, schema = address_schema)]
@@ -196,18 +183,6 @@ fn parse_category_value(value: &RawValue) -> Result<Category, String> {
 
 fn category_schema(_: &mut Schemas) -> Value {
     json!({"type": "string", "enum": CATEGORY_WORDS})
-}
-
-impl FromRequest for CreateOptOut {
-    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        read_body(call)
-    }
 }
 
 /// An opt-out

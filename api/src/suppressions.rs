@@ -102,11 +102,10 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListSuppressions)
         }
         None => store::suppression::list(store, account, &filter, before, page.limit).await?,
     };
-    Ok(SuppressionList {
-        suppressions: listed.suppressions.iter().map(SuppressionView::from_suppression).collect(),
-        has_more: listed.next.is_some(),
-        next_cursor: listed.next.map(paging::after_suppression),
-    })
+    Ok(SuppressionList::new(
+        listed.suppressions.iter().map(SuppressionView::from_suppression).collect(),
+        listed.next.map(paging::after_suppression),
+    ))
 }
 
 /// The suppression in a path, by id or by address or domain.

@@ -164,7 +164,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListTemplates) ->
     let (store, account) = (&state.services.store, tenant.account().id);
     let (found, next) = store::template::list(store, account, before, input.page.limit, passes).await?;
     let templates = found.iter().map(TemplateView::without_bodies).collect();
-    Ok(TemplateList { templates, has_more: next.is_some(), next_cursor: next.map(paging::after_template) })
+    Ok(TemplateList::new(templates, next.map(paging::after_template)))
 }
 
 /// `GET /templates/{id_or_alias}`.

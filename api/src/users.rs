@@ -22,18 +22,10 @@ use store::access::SignedInUser;
 use crate::auth::login_links::{self, AccessGrant, LinkPurpose};
 use crate::auth::user_error_problem;
 use crate::auth::view::UserView;
+use crate::list_response::list_response;
 use crate::state::AppState;
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct UserList {
-    /// The entries, newest first
-    users: Vec<UserView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub UserList { users: UserView } }
 
 /// A user
 #[derive(Debug, Serialize, ToSchema)]
@@ -152,7 +144,7 @@ impl FromRequest for UpdateUserRole {
 pub async fn list(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<UserList, Problem> {
     let found = store::user::list(&state.services.store, user.tenant().account().id).await?;
     let users = found.iter().rev().map(UserView::from_user).collect();
-    Ok(UserList { users, has_more: false, next_cursor: None })
+    Ok(UserList::new(users, None))
 }
 
 /// `POST /users`: invites a user, and sends a sign-in link if the service can send email; else the user requests one

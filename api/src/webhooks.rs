@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use http::Method;
 use httpd::ok_response::OkResponse;
-use httpd::paging;
+use httpd::paging::{self, PageParameters};
 use httpd::problem::{ErrorCode, Problem};
 use message::address::DomainName;
 use message::address_pattern::AddressPattern;
@@ -23,7 +23,7 @@ use model::webhook::{DisabledReason, Webhook};
 use store::access::Tenant;
 
 use self::error::webhook_error_problem;
-use self::request::{CreateWebhook, ListWebhooks, RotateWebhookSecret, UpdateWebhook, WebhookPath};
+use self::request::{CreateWebhook, RotateWebhookSecret, UpdateWebhook, WebhookPath};
 use self::view::{WebhookList, WebhookResponse, WebhookView, WebhookWithSecretResponse};
 use crate::operation::{Operation, operation};
 use crate::sdk::Risk;
@@ -158,19 +158,14 @@ pub async fn create(
 }
 
 /// `GET /webhooks`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListWebhooks) -> Result<WebhookList, Problem> {
-    let before = input.0.before_id(paging::KIND_WEBHOOK)?.map(WebhookId::from_bytes);
+pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<WebhookList, Problem> {
+    let before = page.before_id(paging::KIND_WEBHOOK)?.map(WebhookId::from_bytes);
     let mut all = store::webhook::list(&state.services.store, tenant.account().id).await?;
     all.retain(|webhook| before.is_none_or(|before| webhook.id < before));
     all.reverse();
-    let has_more = all.len() > input.0.limit;
-    all.truncate(input.0.limit);
-    let last = all.last().filter(|_| has_more).map(|webhook| webhook.id);
-    Ok(WebhookList {
-        webhooks: all.iter().map(WebhookView::from_webhook).collect(),
-        has_more,
-        next_cursor: last.map(|id| paging::after_id(paging::KIND_WEBHOOK, id.to_bytes())),
-    })
+    let next_cursor = page.cut(&mut all, |last| paging::after_id(paging::KIND_WEBHOOK, last.id.to_bytes()));
+    let webhooks = all.iter().map(WebhookView::from_webhook).collect();
+    Ok(WebhookList::new(webhooks, next_cursor))
 }
 
 /// `GET /webhooks/{id}`.

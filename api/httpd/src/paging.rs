@@ -102,6 +102,13 @@ impl PageParameters {
         ]
     }
 
+    /// Cuts a list that was read with one entry more than a page has. Returns the cursor of the next page, if there is one.
+    pub fn cut<T>(&self, found: &mut Vec<T>, cursor: impl FnOnce(&T) -> String) -> Option<String> {
+        let has_more = found.len() > self.limit;
+        found.truncate(self.limit);
+        found.last().filter(|_| has_more).map(cursor)
+    }
+
     /// Position of the cursor in a list of emails; the page begins after it.
     pub fn before_email(&self) -> Result<Option<EmailId>, Problem> {
         self.cursor_bytes::<16>(KIND_EMAIL).map(|position| position.map(EmailId::from_bytes))

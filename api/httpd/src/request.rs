@@ -12,7 +12,7 @@ use schema::Schemas;
 use serde_json::Value;
 
 use crate::fields::{self, FieldDiagnostics, FieldLookup, JsonObject, ObjectFields};
-use crate::paging;
+use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
 
 /// Larger bodies are parsed on a blocking thread: at about 1 GB/s they would occupy a runtime thread for more than
@@ -179,29 +179,28 @@ pub trait FromRequest: Sized + Send + 'static {
     }
 }
 
-/// The part of a handler's input beside the path `P` that names its object; the input is `(P, Self)`.
-pub trait FromRequestAt<P>: Sized + Send + 'static {
-    /// As in [`FromRequest`].
-    const BODY_BYTES_MAX: Option<usize> = None;
-    /// As in [`FromRequest`].
-    const MEDIA: Media = Media::Json;
-
-    /// The input's part of the OpenAPI document, with the parameter of the path.
-    fn describe(schemas: &mut Schemas) -> RequestSpec;
-
-    /// Parses path and input.
-    fn read(call: &Request) -> Result<(P, Self), Problem>;
-}
-
-impl<P: Send + 'static, T: FromRequestAt<P>> FromRequest for (P, T) {
+/// The path that names an object, and the rest of the input. The rest is parsed first, so its errors take precedence.
+impl<P: FromRequest, T: FromRequest> FromRequest for (P, T) {
     const BODY_BYTES_MAX: Option<usize> = T::BODY_BYTES_MAX;
     const MEDIA: Media = T::MEDIA;
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        T::describe(schemas)
+        let (path, mut rest) = (P::describe(schemas), T::describe(schemas));
+        rest.parameters.splice(..0, path.parameters);
+        rest
     }
     fn read(call: &Request) -> Result<Self, Problem> {
-        T::read(call)
+        let rest = T::read(call)?;
+        Ok((P::read(call)?, rest))
+    }
+}
+
+impl FromRequest for PageParameters {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: Self::parameters(), ..RequestSpec::default() }
+    }
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Self::from_query(&call.query)
     }
 }
 

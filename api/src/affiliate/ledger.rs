@@ -14,11 +14,10 @@ use ::affiliate::error::AffiliateNoun;
 use ::affiliate::error::LedgerError;
 use httpd::paging::{self, KIND_LEDGER, PageParameters};
 use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::affiliate::balance::BalancePart;
 use model::affiliate::commission::Commission;
 use model::affiliate::money::Currency;
-use schema::{Schemas, ToSchema};
+use schema::ToSchema;
 use serde::Serialize;
 use store::affiliate::commission::CommissionFilter;
 use store::affiliate::listing::ListPageRequest;
@@ -44,25 +43,6 @@ pub struct LedgerLine {
     formula: String,
     /// Earned in this currency after the line, in minor units: all lines up to it that are not reversed, paid or not
     balance_after_cents: i64,
-}
-
-/// Query of `GET …/partners/{id}/ledger`.
-#[derive(Debug)]
-pub struct LedgerQuery {
-    partner: PartnerPath,
-    page: PageParameters,
-}
-
-impl FromRequest for LedgerQuery {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = vec![PartnerPath::parameter()];
-        parameters.extend(PageParameters::parameters());
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self { partner: PartnerPath::of(call), page: PageParameters::from_query(&call.query)? })
-    }
 }
 
 /// The earnings of a partner by currency, in minor units.
@@ -105,10 +85,10 @@ impl EarnedSums {
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
-    request: ReadRequest<LedgerQuery>,
+    request: ReadRequest<(PartnerPath, PageParameters)>,
 ) -> Result<ListResponse<LedgerLine>, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let LedgerQuery { partner, page } = input;
+    let (partner, page) = input;
     let (account, partner) = (program.account, partner.id(AffiliateNoun::Partner)?);
     let view = state.affiliate.lookup.get_partner_view(account, partner).await;
     view.map_err(|refusal| refusal_problem(&state, refusal))?;

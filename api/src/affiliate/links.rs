@@ -28,30 +28,13 @@ use crate::state::AppState;
 
 const LABEL_BYTES_MAX: usize = 200;
 
-/// Path and query of `GET /affiliates/{id}/links`.
-#[derive(Debug)]
-pub struct ListPartnerLinks(PartnerPath, PageParameters);
-
-impl FromRequest for ListPartnerLinks {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = vec![PartnerPath::parameter()];
-        parameters.extend(PageParameters::parameters());
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self(PartnerPath::of(call), PageParameters::from_query(&call.query)?))
-    }
-}
-
 /// `GET /affiliates/{id}/links`.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: ReadRequest<ListPartnerLinks>,
+    request: ReadRequest<(PartnerPath, PageParameters)>,
 ) -> Result<ListResponse<LinkObject>, Problem> {
-    let ResolvedRequest { input: ListPartnerLinks(target, page), .. } =
-        request.require_set_up_program(&state, &tenant).await?;
+    let ResolvedRequest { input: (target, page), .. } = request.require_set_up_program(&state, &tenant).await?;
     let view = state.affiliate.lookup.get_partner_view(tenant.account().id, target.id(AffiliateNoun::Partner)?).await;
     let view = view.map_err(|refusal| refusal_problem(&state, refusal))?;
     let (links, next) = page.paginate(view.links)?;

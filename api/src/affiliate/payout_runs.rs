@@ -16,8 +16,8 @@ use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, ETAG, HeaderValue};
 use httpd::paging::{self, KIND_PAYOUT_RUN, PageParameters};
 use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body, read_optional_body};
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::{RequestObject, body_spec, read_body};
 use httpd::response::{BodyStream, BodyStreamError, ExtraResponse, IntoResponse, Response};
 use jiff::Timestamp;
 use model::affiliate::money::Currency;
@@ -57,24 +57,11 @@ const PART_MAX: usize = 100_000;
 
 /// A new payout run
 #[derive(Debug, RequestObject)]
-#[schema(name = "DraftAffiliatePayoutRun", examples = [{"cutoff": "2026-11-01T00:00:00Z"}])]
+#[schema(name = "DraftAffiliatePayoutRun", examples = [{"cutoff": "2026-11-01T00:00:00Z"}], body_bytes_max = SMALL_BYTES_MAX, optional_body)]
 pub struct DraftPayoutRun {
     /// Include commissions earned until this time (RFC 3339 or Unix seconds); defaults to now
     #[field(reader = TimeOrUnix, nullable)]
     cutoff: Option<Timestamp>,
-}
-
-impl FromRequest for DraftPayoutRun {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        read_optional_body(call)
-    }
 }
 
 /// A run whose first bytes are buffered; the rest is read from the store while it is sent.
@@ -344,28 +331,14 @@ fn replay_draft_response(stored: &[u8]) -> Result<DraftPayoutRunResponse, Proble
     Ok(StreamedRun { status, rev, first_chunk: body.into(), stream: None, replayed: true })
 }
 
-/// Query of `GET …/payout-runs`.
-#[derive(Debug)]
-pub struct ListPayoutRuns(PageParameters);
-
-impl FromRequest for ListPayoutRuns {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        PageParameters::from_query(&call.query).map(Self)
-    }
-}
-
 /// `GET …/payout-runs`.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
-    request: ReadRequest<ListPayoutRuns>,
+    request: ReadRequest<PageParameters>,
 ) -> Result<ListResponse<PayoutRunObject>, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let page_request = page_query(&input.0, KIND_PAYOUT_RUN)?;
+    let page_request = page_query(&input, KIND_PAYOUT_RUN)?;
     let found = state.affiliate.ledger.runs.list_runs(program.account, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_PAYOUT_RUN, id));
     Ok(ListResponse::new(found.rows.iter().map(PayoutRunObject::from).collect(), next))

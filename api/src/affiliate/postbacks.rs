@@ -8,10 +8,9 @@ use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::postbacks::PostbackDelivery;
 use httpd::paging::{self, KIND_POSTBACK, PageParameters};
 use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::id::{DeliveryId, EventId};
 use model::webhook_delivery::WebhookDeliveryStatus;
-use schema::{Schemas, ToSchema};
+use schema::ToSchema;
 use serde::Serialize;
 
 use super::path::PartnerPath;
@@ -64,29 +63,13 @@ impl From<PostbackDelivery> for PostbackObject {
     }
 }
 
-/// Path and query of `GET …/partners/{id}/postbacks`.
-#[derive(Debug)]
-pub struct ListPostbacks(PartnerPath, PageParameters);
-
-impl FromRequest for ListPostbacks {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = vec![PartnerPath::parameter()];
-        parameters.extend(PageParameters::parameters());
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self(PartnerPath::of(call), PageParameters::from_query(&call.query)?))
-    }
-}
-
 /// `GET …/partners/{id}/postbacks`.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
-    request: ReadRequest<ListPostbacks>,
+    request: ReadRequest<(PartnerPath, PageParameters)>,
 ) -> Result<ListResponse<PostbackObject>, Problem> {
-    let ResolvedRequest { program, input: ListPostbacks(target, page), .. } =
+    let ResolvedRequest { program, input: (target, page), .. } =
         request.require_program(&state, owner.tenant()).await?;
     let before = page.before_id(KIND_POSTBACK)?.map(DeliveryId::from_bytes);
     let found = state.affiliate.lookup.get_partner_view(program.account, target.id(AffiliateNoun::Partner)?).await;

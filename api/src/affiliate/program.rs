@@ -47,7 +47,7 @@ async fn program_object(state: &AppState, program: &AffiliateProgram) -> Result<
 
 /// A new affiliate program
 #[derive(Debug, RequestObject)]
-#[schema(name = "EnableAffiliateProgram")]
+#[schema(name = "EnableAffiliateProgram", body_bytes_max = SMALL_BYTES_MAX)]
 pub struct EnableProgram {
     /// The website that partner links lead to
     #[field(reader = PageUrl)]
@@ -58,18 +58,6 @@ pub struct EnableProgram {
     /// Whether live or test payments count; defaults to `live`
     #[field(absent = ProcessorMode::Live)]
     mode: ProcessorMode,
-}
-
-impl FromRequest for EnableProgram {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        read_body(call)
-    }
 }
 
 /// `POST /dashboard/api/affiliate-program`.

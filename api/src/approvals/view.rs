@@ -12,18 +12,10 @@ use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::list_response::list_response;
 use crate::state::AppState;
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ApprovalList {
-    /// The entries, newest first
-    pub(super) approvals: Vec<ApprovalView>,
-    /// Whether there are more
-    pub(super) has_more: bool,
-    /// The `cursor` of the next page
-    pub(super) next_cursor: Option<String>,
-}
+list_response! { pub(super) ApprovalList { approvals: ApprovalView } }
 
 /// An approval
 #[derive(Debug, Serialize, ToSchema)]

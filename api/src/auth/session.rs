@@ -16,6 +16,7 @@ use store::engine::Batch;
 
 use super::view::{SessionResponse, SessionView, WithSessionCookie};
 use super::{cookie, user_error_problem};
+use crate::list_response::list_response;
 use crate::state::AppState;
 
 /// Starts a session of a user that was read as `before`, and commits `batch` with it. `after` is the user as the batch
@@ -87,16 +88,7 @@ impl SessionListItem {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SessionList {
-    /// The entries, newest first
-    sessions: Vec<SessionListItem>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub SessionList { sessions: SessionListItem } }
 
 /// `GET /auth/sessions`: newest first.
 pub async fn list(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) -> Result<SessionList, Problem> {
@@ -105,7 +97,7 @@ pub async fn list(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) -> 
     let live_sessions = found.iter().rev().filter(|session| session.is_live(now));
     let sessions =
         live_sessions.map(|session| SessionListItem::from_session(session, signed_in.session().id)).collect();
-    Ok(SessionList { sessions, has_more: false, next_cursor: None })
+    Ok(SessionList::new(sessions, None))
 }
 
 /// Path of a session.

@@ -5,14 +5,12 @@
 use std::sync::Arc;
 
 use httpd::problem::Problem;
-use httpd::request::{FromRequestAt, Media, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_optional_body};
+use httpd::request_object::RequestObject;
 use model::automation::run::RunMode;
 use model::automation::{Automation, AutomationDefinition};
 use model::trigger_event::TriggerEvent;
 use queue::automations::DryRun;
 use queue::product_events::IncomingProductEvent;
-use schema::Schemas;
 use serde_json::{Map, Value};
 use store::access::Tenant;
 
@@ -57,7 +55,7 @@ impl UnsavedDefinition {
 
 /// The steps to run, and the event to run them with. Delays are skipped, and waits count as timed out
 #[derive(Debug, RequestObject)]
-#[schema(name = "DryRunAutomation", examples = [{"email": "grace@example.net", "data": {"plan": "trial"}}])]
+#[schema(name = "DryRunAutomation", examples = [{"email": "grace@example.net", "data": {"plan": "trial"}}], body_bytes_max = BODY_BYTES_MAX, optional_body)]
 pub struct DryRunAutomation {
     #[field(flatten)]
     definition: UnsavedDefinition,
@@ -69,20 +67,6 @@ pub struct DryRunAutomation {
     email: Option<String>,
     #[field(parse = parse_data, schema = data_schema, absent = Value::Object(Map::new()))]
     data: Value,
-}
-
-impl FromRequestAt<AutomationPath> for DryRunAutomation {
-    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<DryRunAutomation>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
-        let body = read_optional_body(call)?;
-        Ok((AutomationPath::from_request(call), body))
-    }
 }
 
 /// `POST /automations/{id}/dry-run`.

@@ -18,8 +18,7 @@ use std::time::Duration;
 
 use httpd::json_timestamp::JsonTimestamp;
 use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequestAt, Media, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_optional_body};
+use httpd::request_object::RequestObject;
 use httpd::request_value::Integer;
 use jiff::Timestamp;
 use model::automation::Automation;
@@ -31,7 +30,7 @@ use model::id::{ProductEventId, RunId};
 use model::product_event::ProductEvent;
 use model::trigger_event::TriggerEvent;
 use queue::automations::DryRun;
-use schema::{Schemas, ToSchema};
+use schema::ToSchema;
 use serde::Serialize;
 use store::access::Tenant;
 use store::automation_run::run_indexes;
@@ -59,27 +58,13 @@ const TEXT_CHARS_MAX: usize = 200;
 
 /// The steps to run, and how many past events to run them with
 #[derive(Debug, RequestObject)]
-#[schema(name = "ReplayAutomation", examples = [{"limit": 1000}])]
+#[schema(name = "ReplayAutomation", examples = [{"limit": 1000}], body_bytes_max = REQUEST_BYTES_MAX, optional_body)]
 pub struct ReplayAutomation {
     #[field(flatten)]
     definition: UnsavedDefinition,
     /// The number of past events, newest first; default: 100
     #[field(reader = Integer<usize, 1, EVENTS_MAX>)]
     limit: Option<usize>,
-}
-
-impl FromRequestAt<AutomationPath> for ReplayAutomation {
-    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ReplayAutomation>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
-        let body = read_optional_body(call)?;
-        Ok((AutomationPath::from_request(call), body))
-    }
 }
 
 /// The effect that an event would have.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use httpd::paging;
 use httpd::problem::Problem;
-use httpd::request::{FromRequestAt, Request, RequestSpec};
+use httpd::request::{FromRequest, Request, RequestSpec};
 use model::automation::run::{AutomationRun, RunStatus, StepStatus};
 use schema::{Schemas, ToSchema};
 use serde::Serialize;
@@ -26,17 +26,17 @@ pub struct StepCountsQuery {
     version: Option<u32>,
 }
 
-impl FromRequestAt<AutomationPath> for StepCountsQuery {
+impl FromRequest for StepCountsQuery {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let version = schema::query_parameter(
             "version",
             "The version whose steps are counted; the current one if omitted",
             json!({"type": "integer", "minimum": 1}),
         );
-        RequestSpec { parameters: vec![AutomationPath::parameter(), version], ..RequestSpec::default() }
+        RequestSpec { parameters: vec![version], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let parameters = paging::parse_query(&call.query)?;
         let version = match paging::single_value(&parameters, "version")? {
             None => None,
@@ -45,7 +45,7 @@ impl FromRequestAt<AutomationPath> for StepCountsQuery {
                 Some(number.ok_or_else(|| Problem::field("version", "must be a version's number"))?)
             }
         };
-        Ok((AutomationPath::from_request(call), StepCountsQuery { version }))
+        Ok(StepCountsQuery { version })
     }
 }
 

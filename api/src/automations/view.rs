@@ -1,5 +1,6 @@
 //! JSON objects of automations, versions and runs.
 
+use crate::list_response::list_response;
 use httpd::json_timestamp::JsonTimestamp;
 use model::automation::condition::{CLAUSES_MAX, FIELD_BYTES_MAX, Op};
 use model::automation::definition::{Reentry, StepAction};
@@ -94,16 +95,7 @@ pub struct AutomationResponse {
     pub automation: AutomationView,
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct AutomationList {
-    /// The entries, newest first
-    pub automations: Vec<AutomationView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub AutomationList { automations: AutomationView } }
 
 /// A version
 #[derive(Debug, Serialize, ToSchema)]
@@ -129,16 +121,7 @@ impl AutomationVersionView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct AutomationVersionList {
-    /// The entries, newest first
-    pub versions: Vec<AutomationVersionView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub AutomationVersionList { versions: AutomationVersionView } }
 
 /// A step of a run
 #[derive(Debug, Serialize, ToSchema)]
@@ -261,16 +244,7 @@ pub struct AutomationRunResponse {
     pub run: AutomationRunView,
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct AutomationRunList {
-    /// The entries, newest first
-    pub runs: Vec<AutomationRunView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub AutomationRunList { runs: AutomationRunView } }
 
 fn condition_schema(schemas: &mut Schemas) -> Value {
     schemas.component("AutomationCondition", |_| {

@@ -6,7 +6,7 @@ use httpd::json_timestamp::JsonTimestamp;
 use httpd::paging::{KIND_CLAIM, PageParameters, after_id};
 use httpd::problem::{ErrorCode, Problem};
 use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::request_object::RequestObject;
 use message::address::DomainName;
 use model::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
 use model::domain_setup::RecordFinding;
@@ -22,6 +22,7 @@ use super::error::domain_error_problem;
 use super::lookup::domain_limit;
 use super::request::SendingDomainName;
 use super::view::RecordView;
+use crate::list_response::list_response;
 use crate::state::AppState;
 
 const ID: &str = "id";
@@ -102,51 +103,15 @@ impl ClaimResponse {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "DomainClaimList")]
-pub struct ClaimList {
-    /// The entries, newest first
-    claims: Vec<ClaimView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
-
-/// Query of `GET /domains/claims`.
-#[derive(Debug)]
-pub struct ListClaims(PageParameters);
-
-impl FromRequest for ListClaims {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        PageParameters::from_query(&call.query).map(Self)
-    }
-}
+list_response! { pub ClaimList { claims: ClaimView } as "DomainClaimList" }
 
 /// The domain to claim
 #[derive(Debug, RequestObject)]
-#[schema(name = "ClaimDomain")]
+#[schema(name = "ClaimDomain", body_bytes_max = SMALL_BYTES_MAX)]
 pub struct CreateClaim {
     /// The domain
     #[field(aliases = ["domain"], foreign = ["Name"], reader = SendingDomainName, examples = ["example.net"])]
     name: DomainName,
-}
-
-impl FromRequest for CreateClaim {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        read_body(call)
-    }
 }
 
 /// Path of a claim.
@@ -188,15 +153,13 @@ pub async fn create(
 }
 
 /// `GET /domains/claims`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, ListClaims(page): ListClaims) -> Result<ClaimList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<ClaimList, Problem> {
     let before = page.before_id(KIND_CLAIM)?.map(ClaimId::from_bytes);
     let account = tenant.account().id;
     let mut claims = store::domain_claim::list(&state.services.store, account, before, page.limit + 1).await?;
-    let has_more = claims.len() > page.limit;
-    claims.truncate(page.limit);
-    let last = claims.last().filter(|_| has_more).map(|claim| after_id(KIND_CLAIM, claim.id.to_bytes()));
+    let next_cursor = page.cut(&mut claims, |claim| after_id(KIND_CLAIM, claim.id.to_bytes()));
     let claims = claims.into_iter().map(|claim| ClaimView::from_claim(&state, claim, None)).collect();
-    Ok(ClaimList { claims, has_more, next_cursor: last })
+    Ok(ClaimList::new(claims, next_cursor))
 }
 
 /// `POST /domains/claims/{id}/cancel`. Cancelling a cancelled claim changes nothing.

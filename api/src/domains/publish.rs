@@ -22,6 +22,7 @@ use super::error::domain_error_problem;
 use super::lookup::find;
 use super::request::{DomainKey, DomainPath};
 use super::view::{DomainView, RecordView};
+use crate::list_response::list_response;
 use crate::state::AppState;
 
 const PROVIDER: &str = "provider";
@@ -322,27 +323,13 @@ pub async fn save_credentials(
     Ok(DnsCredentialsResponse { dns_credentials: DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) } })
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "SavedDnsCredentialsList")]
-pub struct DnsCredentialsList {
-    /// The entries, newest first
-    dns_credentials: Vec<DnsCredentialsView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub DnsCredentialsList { dns_credentials: DnsCredentialsView } as "SavedDnsCredentialsList" }
 
 /// `GET /dns-credentials`.
 pub async fn list_credentials(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<DnsCredentialsList, Problem> {
     let stored = store::dns_credential::list(&state.services.store, tenant.account().id).await?;
     let view = |(provider, saved_at)| DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) };
-    Ok(DnsCredentialsList {
-        dns_credentials: stored.into_iter().map(view).collect(),
-        has_more: false,
-        next_cursor: None,
-    })
+    Ok(DnsCredentialsList::new(stored.into_iter().map(view).collect(), None))
 }
 
 /// Path of a provider.

@@ -1,5 +1,6 @@
 //! JSON objects and schemas of sending domains.
 
+use crate::list_response::list_response;
 use bytes::Bytes;
 use httpd::json_timestamp::JsonTimestamp;
 use httpd::problem::Problem;
@@ -209,17 +210,7 @@ impl VerifyDomainResponse {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "DomainList")]
-pub struct DomainList {
-    /// The entries, newest first
-    domains: Vec<DomainView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub DomainList { domains: DomainView } as "DomainList" }
 
 impl DomainList {
     pub(super) fn from_domains(
@@ -228,7 +219,7 @@ impl DomainList {
         next: Option<String>,
     ) -> Self {
         let views = entry.map(|entry| DomainView::from_domain(&entry, domains)).collect();
-        Self { domains: views, has_more: next.is_some(), next_cursor: next }
+        Self::new(views, next)
     }
 }
 

@@ -154,9 +154,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Re
     if filter.is_empty() {
         // Reads one more than the limit to determine whether there is a next page.
         let mut found = store::email::list(store, account, before, page.limit + 1).await?;
-        let has_more = found.len() > page.limit;
-        found.truncate(page.limit);
-        let next = found.last().filter(|_| has_more).map(|last| paging::after_email(last.email.id));
+        let next = page.cut(&mut found, |last| paging::after_email(last.email.id));
         return list_response(&state, &tenant, found, next).await;
     }
     let as_of = state.queue.events.outbox.dispatch_within(OUTBOX_WAIT_MAX).await.map(JsonTimestamp);

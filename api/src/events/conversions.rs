@@ -16,6 +16,7 @@ use store::access::Tenant;
 use store::product_event::normalize_email;
 
 use super::first_id_at_or_after;
+use crate::list_response::list_response;
 use crate::state::AppState;
 
 /// Longest source in a filter.
@@ -160,17 +161,7 @@ impl ConversionView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "ConversionList")]
-pub struct ConversionList {
-    /// The entries, newest first
-    conversions: Vec<ConversionView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub ConversionList { conversions: ConversionView } as "ConversionList" }
 
 /// `GET /conversions`.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListConversions) -> Result<ConversionList, Problem> {
@@ -202,5 +193,5 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListConversions) 
         }
     };
     let next_cursor = next.map(|event| after_id(KIND_CONVERSION, event.to_bytes()));
-    Ok(ConversionList { conversions, has_more: next.is_some(), next_cursor })
+    Ok(ConversionList::new(conversions, next_cursor))
 }

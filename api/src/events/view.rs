@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::automations::view::AutomationRunView;
+use crate::list_response::list_response;
 
 /// A product event
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,17 +42,7 @@ impl ProductEventView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "ProductEventList")]
-pub struct ProductEventList {
-    /// The entries, newest first
-    pub events: Vec<ProductEventView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub ProductEventList { events: ProductEventView } as "ProductEventList" }
 
 /// A product event
 #[derive(Debug, Serialize, ToSchema)]

@@ -24,6 +24,7 @@ use super::error::OAuthFailure;
 use super::token::end_grant;
 use crate::access;
 use crate::credentials::policy::{policy_request_schema, policy_schema, policy_view, read_policy};
+use crate::list_response::list_response;
 use crate::state::AppState;
 
 /// A user's allowance for a program
@@ -79,30 +80,7 @@ pub struct GrantResponse {
     grant: GrantView,
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct GrantList {
-    /// The entries, newest first
-    grants: Vec<GrantView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
-
-/// Parameters of `GET /grants`.
-#[derive(Debug)]
-pub struct ListGrants(PageParameters);
-
-impl FromRequest for ListGrants {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        PageParameters::from_query(&call.query).map(Self)
-    }
-}
+list_response! { pub GrantList { grants: GrantView } }
 
 /// Path of a grant.
 #[derive(Debug, Clone, Copy)]
@@ -120,18 +98,16 @@ impl FromRequest for GrantPath {
 }
 
 /// `GET /grants`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, ListGrants(page): ListGrants) -> Result<GrantList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<GrantList, Problem> {
     let (account, now) = (tenant.account().id, state.services.clock.now());
     let before = page.before_id(KIND_GRANT)?.map(GrantId::from_bytes);
     let mut found = store::oauth::grant::list(&state.services.store, account, before, page.limit + 1).await?;
-    let has_more = found.len() > page.limit;
-    found.truncate(page.limit);
-    let next_cursor = found.last().filter(|_| has_more).map(|grant| after_id(KIND_GRANT, grant.id.to_bytes()));
+    let next_cursor = page.cut(&mut found, |grant| after_id(KIND_GRANT, grant.id.to_bytes()));
     found.retain(|grant| now < grant.expires_at);
     let ids: Vec<_> = found.iter().map(|grant| grant.id.to_bytes()).collect();
     let used = state.accounts.credentials.last_used(account, &ids).await?;
     let grants = found.iter().zip(used).map(|(grant, used)| GrantView::new(grant, used)).collect();
-    Ok(GrantList { grants, has_more, next_cursor })
+    Ok(GrantList::new(grants, next_cursor))
 }
 
 async fn find(state: &AppState, tenant: &Tenant, id: GrantId) -> Result<OAuthGrant, Problem> {

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
 use httpd::json_timestamp::JsonTimestamp;
 use httpd::problem::{BatchEntryError, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::request_object::RequestObject;
 use model::id::SuppressionId;
 use model::suppression::{SuppressionReason, SuppressionTarget, category_word};
 use schema::{Schemas, ToSchema};
@@ -23,7 +22,7 @@ use crate::state::AppState;
 
 /// The addresses to check
 #[derive(Debug, RequestObject)]
-#[schema(name = "CheckSuppressions")]
+#[schema(name = "CheckSuppressions", body_bytes_max = BODY_BYTES_MAX)]
 pub struct CheckSuppressions {
     #[field(foreign = ["email", "EmailAddresses"], read = read_targets, schema = targets_schema)]
     emails: Vec<Result<SuppressionTarget, InvalidTarget>>,
@@ -34,18 +33,6 @@ pub struct CheckSuppressions {
 struct InvalidTarget {
     text: String,
     message: String,
-}
-
-impl FromRequest for CheckSuppressions {
-    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        read_body(call)
-    }
 }
 
 fn targets_schema(_: &mut Schemas) -> Value {

@@ -159,36 +159,14 @@ pub struct ImportList {
     next_cursor: Option<String>,
 }
 
-/// Query of `GET /suppressions/import`.
-#[derive(Debug)]
-pub struct ListImports {
-    page: PageParameters,
-}
-
-impl FromRequest for ListImports {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self { page: PageParameters::from_query(&call.query)? })
-    }
-}
-
 /// `GET /suppressions/import`.
-pub async fn list(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    ListImports { page }: ListImports,
-) -> Result<ImportList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<ImportList, Problem> {
     let before = page.before_id(KIND_SUPPRESSION_IMPORT)?.map(ImportId::from_bytes);
     let (store, account) = (&state.services.store, tenant.account().id);
     let mut found = store::suppression_import::list(store, account, before, page.limit + 1).await?;
-    let has_more = found.len() > page.limit;
-    found.truncate(page.limit);
-    let last = found.last().filter(|_| has_more);
-    let next_cursor = last.map(|import| paging::after_id(KIND_SUPPRESSION_IMPORT, import.id.to_bytes()));
-    Ok(ImportList { imports: found.iter().map(ImportView::from_import).collect(), has_more, next_cursor })
+    let next_cursor = page.cut(&mut found, |import| paging::after_id(KIND_SUPPRESSION_IMPORT, import.id.to_bytes()));
+    let imports = found.iter().map(ImportView::from_import).collect();
+    Ok(ImportList { imports, has_more: next_cursor.is_some(), next_cursor })
 }
 
 /// `POST /suppressions/import`.

@@ -1,5 +1,6 @@
 //! JSON views of suppressions.
 
+use crate::list_response::list_response;
 use httpd::json_timestamp::JsonTimestamp;
 use message::reply::Enhanced;
 use model::id::{EmailId, SuppressionId};
@@ -62,17 +63,7 @@ impl SuppressionView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "SuppressionList")]
-pub struct SuppressionList {
-    /// The entries, newest first
-    pub suppressions: Vec<SuppressionView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub SuppressionList { suppressions: SuppressionView } as "SuppressionList" }
 
 /// A suppression
 #[derive(Debug, Serialize, ToSchema)]

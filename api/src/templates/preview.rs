@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use httpd::fields::{self, FieldDiagnostics, JsonKind, ObjectFields};
 use httpd::problem::Problem;
-use httpd::request::{FromRequestAt, Media, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_body, read_optional_body};
+use httpd::request_object::RequestObject;
 use message::address::Mailbox;
 use message::compose::Composition;
 use model::draft::{Draft, DraftContent, SendOptions, SubmissionEnvelope};
@@ -54,6 +53,7 @@ pub struct RenderRequest {
 
 /// The variables and version to render, and unsaved changes
 #[derive(Debug, RequestObject)]
+#[schema(body_bytes_max = PREVIEW_BYTES_MAX, optional_body)]
 pub struct PreviewTemplate {
     #[field(flatten)]
     rendering: RenderRequest,
@@ -131,20 +131,6 @@ impl RenderRequest {
             Ok(work(&program, &bodies, advice, &Value::Object(self.variables.unwrap_or_default())))
         });
         done.await.map_err(Problem::internal)?
-    }
-}
-
-impl FromRequestAt<TemplatePath> for PreviewTemplate {
-    const BODY_BYTES_MAX: Option<usize> = Some(PREVIEW_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<PreviewTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
-        let preview = read_optional_body(call)?;
-        Ok((TemplatePath::from_request(call), preview))
     }
 }
 
@@ -250,6 +236,7 @@ pub async fn preview(
 
 /// A test email
 #[derive(Debug, RequestObject)]
+#[schema(body_bytes_max = REQUEST_BYTES_MAX)]
 pub struct SendTestTemplate {
     /// Recipients: an address or a list
     #[field(foreign = ["To"], read = read_to, schema = recipients_schema)]
@@ -267,19 +254,6 @@ fn read_to(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Re
 
 fn read_given_author(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Mailbox> {
     fields.value("from").and_then(|_| read_author(fields, notes))
-}
-
-impl FromRequestAt<TemplatePath> for SendTestTemplate {
-    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<SendTestTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
-        let test = read_body(call)?;
-        Ok((TemplatePath::from_request(call), test))
-    }
 }
 
 /// `POST /templates/{id_or_alias}/test-send`.

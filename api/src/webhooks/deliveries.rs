@@ -106,11 +106,10 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDeliveries) -
     // Ids are ordered by time, so nothing older than `created_after` needs to be scanned.
     let old = |id: &DeliveryId| input.created_after.is_some_and(|after| id.born_at() < after);
     let (deliveries, next) = (listed.0, listed.1.filter(|next| !old(next)));
-    Ok(WebhookDeliveryList {
-        deliveries: deliveries.iter().map(WebhookDeliveryView::from_delivery).collect(),
-        has_more: next.is_some(),
-        next_cursor: next.map(|id| paging::after_id(paging::KIND_DELIVERY, id.to_bytes())),
-    })
+    Ok(WebhookDeliveryList::new(
+        deliveries.iter().map(WebhookDeliveryView::from_delivery).collect(),
+        next.map(|id| paging::after_id(paging::KIND_DELIVERY, id.to_bytes())),
+    ))
 }
 
 #[derive(Debug, Clone, Copy)]

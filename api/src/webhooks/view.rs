@@ -1,5 +1,6 @@
 //! JSON views of webhook endpoints and deliveries.
 
+use crate::list_response::list_response;
 use httpd::json_timestamp::JsonTimestamp;
 use message::address_pattern::AddressPattern;
 use model::id::{DeliveryId, DomainId, EventId, WebhookId};
@@ -83,17 +84,7 @@ pub struct WebhookWithSecretResponse {
     pub(super) secret: String,
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "WebhookList")]
-pub struct WebhookList {
-    /// The entries, newest first
-    pub(super) webhooks: Vec<WebhookView>,
-    /// Whether there are more
-    pub(super) has_more: bool,
-    /// The `cursor` of the next page
-    pub(super) next_cursor: Option<String>,
-}
+list_response! { pub WebhookList { webhooks: WebhookView } as "WebhookList" }
 
 /// The delivery of an event to an endpoint
 #[derive(Debug, Serialize, ToSchema)]
@@ -138,17 +129,7 @@ impl WebhookDeliveryView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "WebhookDeliveryList")]
-pub struct WebhookDeliveryList {
-    /// The entries, newest first
-    pub(super) deliveries: Vec<WebhookDeliveryView>,
-    /// Whether there are more
-    pub(super) has_more: bool,
-    /// The `cursor` of the next page
-    pub(super) next_cursor: Option<String>,
-}
+list_response! { pub WebhookDeliveryList { deliveries: WebhookDeliveryView } as "WebhookDeliveryList" }
 
 /// An attempt
 #[derive(Debug, Serialize, ToSchema)]
