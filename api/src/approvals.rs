@@ -96,7 +96,6 @@ impl FromRequest for ListApprovals {
     }
 }
 
-/// Path of an approval.
 #[derive(Debug, Clone, Copy)]
 struct ApprovalPath(ApprovalId);
 

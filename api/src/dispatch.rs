@@ -122,7 +122,6 @@ where
     })
 }
 
-/// A request that was read.
 enum RequestOutcome {
     Handle(Box<ReadyRequest>),
     /// It needs no operation.

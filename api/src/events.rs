@@ -130,7 +130,6 @@ pub async fn list(
     ))
 }
 
-/// Path of a product event.
 #[derive(Debug, Clone, Copy)]
 pub struct ProductEventPath(ProductEventId);
 

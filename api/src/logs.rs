@@ -214,7 +214,6 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Resu
     Ok(LogList::new(logs, next_cursor))
 }
 
-/// Path of a logged request.
 #[derive(Debug, Clone, Copy)]
 pub struct LoggedRequestPath(RequestId);
 

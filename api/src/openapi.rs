@@ -94,7 +94,6 @@ pub fn render(operations: &[Operation], base_url: &str) -> String {
     serde_json::to_string_pretty(&document(operations, base_url)).unwrap_or_default() + "\n"
 }
 
-/// Builds the document.
 pub fn document(operations: &[Operation], base_url: &str) -> Value {
     let (mut schemas, mut shared) = (Schemas::default(), SharedResponses::default());
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();

@@ -28,7 +28,6 @@ use crate::state::AppState;
 pub enum OperationHandler {
     /// No authentication.
     Public(PublicHandler),
-    /// An API key with this scope.
     ApiKey(ApiKeyScope, ApiKeyHandler),
     /// An API key with this scope or, with the path prefix `/api`, a signed-in user.
     ApiKeyOrSession(ApiKeyScope, ApiKeyHandler),
@@ -158,7 +157,6 @@ impl Operation {
     }
 }
 
-/// Builds an operation.
 #[derive(Debug, Clone)]
 pub struct OperationBuilder {
     method: Method,
@@ -269,7 +267,6 @@ impl OperationBuilder {
         self
     }
 
-    /// Sets the storage cost and the scope of the idempotency keys.
     #[must_use]
     pub fn idempotent_storage_cost(mut self, keys: IdempotencyScope, stores: StorageCost) -> Self {
         (self.idempotency_scope, self.storage_cost) = (Some(keys), stores);

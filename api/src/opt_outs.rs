@@ -210,7 +210,6 @@ pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateOptOut)
     Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(&opt_out) })
 }
 
-/// Path of an opt-out.
 #[derive(Debug, Clone, Copy)]
 pub struct OptOutPath(OptOutId);
 

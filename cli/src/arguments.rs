@@ -27,7 +27,6 @@ pub fn with_shared_flags(command: Command) -> Command {
         .arg(flag("json", "Print JSON also on a terminal").action(ArgAction::SetTrue))
 }
 
-/// Builds the command of an operation.
 pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) -> Command {
     let mut command = Command::new(name.to_owned()).about(operation.summary.clone());
     if let Some(description) = &operation.description {

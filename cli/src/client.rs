@@ -34,7 +34,6 @@ const BACKOFF_BASE: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(8);
 /// An error body is read up to here.
 const ERROR_BYTES_MAX: usize = 1 << 20;
-/// An answer is read up to here.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// Entries of a list that is read whole.
 const LIST_ENTRIES_MAX: usize = 10_000;

@@ -28,7 +28,6 @@ const PAGE: usize = 100;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// An event of the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamEvent {
     /// Position behind this event.

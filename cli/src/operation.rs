@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 
 const SNIPPETS: &str = include_str!("../../sdk/snippets.json");
 
-/// All operations.
 #[derive(Debug, Deserialize)]
 pub struct OperationTable<'a> {
     pub service_version: &'a str,
@@ -163,13 +162,11 @@ impl OperationTable<'_> {
         self.operations.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok())
     }
 
-    /// The operation of a command.
     pub fn find(&self, command: &str) -> Option<Operation> {
         let position = self.heads().position(|head| head.command == command)?;
         self.operations.get(position).and_then(|raw| serde_json::from_str(raw.get()).ok())
     }
 
-    /// All operations.
     pub fn all(&self) -> impl Iterator<Item = Operation> {
         self.operations.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok())
     }
@@ -187,7 +184,6 @@ impl OperationTable<'_> {
     }
 }
 
-/// A webhook event.
 #[derive(Debug, Clone, Deserialize)]
 pub struct WebhookEvent {
     #[serde(rename = "type")]

@@ -61,7 +61,6 @@ pub fn print_json(value: &Value) -> Result<(), CliError> {
     print(&value.to_string())
 }
 
-/// Prints a JSON value in one line.
 pub fn print_json_line(value: &Value) -> Result<(), CliError> {
     print(&json_line(value))
 }

@@ -41,7 +41,6 @@ impl Tone {
     }
 }
 
-/// A badge.
 #[derive(Debug, Clone)]
 pub struct Badge {
     label: String,

@@ -68,7 +68,6 @@ impl<B: Renderable> Document<'_, B> {
     }
 }
 
-/// A rendered page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedPage(String);
 

@@ -4,7 +4,6 @@ use hypertext::{Buffer, prelude::*};
 
 use crate::badge::Tone;
 
-/// A notice.
 #[derive(Debug, Clone)]
 pub struct Notice<'a> {
     pub tone: Tone,

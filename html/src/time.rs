@@ -3,7 +3,6 @@
 use hypertext::{Buffer, prelude::*};
 use jiff::Timestamp;
 
-/// A time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time(pub Timestamp);
 

@@ -42,7 +42,6 @@ pub fn rights_of_reply(reply: &Reply) -> CallerRights {
 pub(crate) const UNAUTHORIZED: u16 = 401;
 const FORBIDDEN: u16 = 403;
 
-/// A call of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperationCall {
     /// The operation's id, for example `list_emails`.

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::operation_table::{Operation, OperationTable, Risk};
 
-/// The rights of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallerRights {
     /// The API does not know the credentials.

@@ -98,7 +98,6 @@ impl Catalog {
         self.tools.iter().find(|tool| tool.definition.name == name)
     }
 
-    /// The tools of a selection.
     pub fn selected<'a>(&'a self, selection: &'a ToolSelection) -> impl Iterator<Item = &'a CatalogTool> {
         self.tools.iter().filter(|tool| tool.is_selected(selection))
     }
@@ -181,7 +180,6 @@ fn definition(operation: &Operation, table: &OperationTable) -> ToolDefinition {
     }
 }
 
-/// The description of an operation.
 pub(crate) fn description(operation: &Operation) -> String {
     let note = NOTES.iter().find(|(id, _)| *id == operation.id).map(|(_, note)| *note);
     let summary = operation.summary.replace('`', "");

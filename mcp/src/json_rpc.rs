@@ -29,7 +29,6 @@ pub enum Message {
     },
 }
 
-/// A request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RpcRequest {
     /// A string or an integer.
@@ -88,7 +87,6 @@ impl MalformedMessage {
         Box::new(Self { id, error })
     }
 
-    /// The response.
     pub fn response(&self) -> Value {
         self.error.response(self.id.as_ref())
     }

@@ -48,7 +48,6 @@ impl Risk {
     }
 }
 
-/// An operation.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Operation {
     pub id: String,

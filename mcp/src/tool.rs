@@ -56,7 +56,6 @@ impl ToolDefinition {
     }
 }
 
-/// A call of a tool.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolCall {
     pub name: String,
@@ -159,6 +158,5 @@ pub trait ToolSet: Send + Sync {
     /// Checks the caller's credentials.
     fn check_access(&self) -> BoxFuture<'_, Result<(), ToolError>>;
 
-    /// Calls a tool.
     fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<ToolOutcome, ToolError>>;
 }

@@ -92,7 +92,6 @@ fn results_page(results: &[SearchResult<'_>], is_empty: bool) -> DocPage {
     DocPage { slug: "search".into(), title: "Search".into(), lead, sections }
 }
 
-/// The frame of all pages.
 #[derive(Debug)]
 struct DocFrame {
     base_url: String,

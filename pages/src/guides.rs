@@ -44,7 +44,6 @@ impl GuideGroup {
         Self { title: part.title, entries: part.entries.iter().filter_map(entry).collect() }
     }
 
-    /// The entries that lists show.
     fn listed(&self) -> impl Iterator<Item = &GuideEntry> {
         self.entries.iter().filter(|entry| !entry.is_nested)
     }
@@ -55,7 +54,6 @@ impl GuideGroup {
     }
 }
 
-/// All guides.
 #[derive(Debug)]
 pub struct Guides {
     pub index: DocPage,

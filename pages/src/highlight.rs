@@ -1,7 +1,6 @@
 //! Marks strings, numbers, keywords and comments of code for the style sheet. It is a scanner, no parser: it marks what
 //! the short examples of the reference contain.
 
-/// A language of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeLanguage {
     Json,

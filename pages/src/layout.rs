@@ -10,7 +10,6 @@ use crate::inline::{RichText, plain_text};
 
 pub(crate) const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='8' fill='%234f46e5'/%3E%3Cpath d='M7 11h18v11H7zm0 0l9 7 9-7' fill='none' stroke='white' stroke-width='2'/%3E%3C/svg%3E";
 
-/// The path of the search.
 pub const SEARCH_PATH: &str = "/docs/search";
 
 /// A group of the navigation.

@@ -13,7 +13,6 @@ pub fn markdown_page(page: &DocPage) -> String {
     text
 }
 
-/// A section as Markdown.
 pub fn section_markdown(section: &Section) -> String {
     let mut text = String::new();
     write_section(&mut text, section);

@@ -45,7 +45,6 @@ pub enum ProseElement {
     Plain,
 }
 
-/// Parses Markdown.
 pub fn parse_prose(markdown: &str) -> Vec<ProseNode> {
     let mut open: Vec<(ProseElement, Vec<ProseNode>)> = vec![(ProseElement::Plain, Vec::new())];
     // The language of the code block that is open.

@@ -25,7 +25,6 @@ pub const LLMS_PATH: &str = "/llms.txt";
 /// The page for paths below `/docs` that have none.
 pub const NOT_FOUND_PATH: &str = "/docs/404";
 
-/// All pages of the reference.
 #[derive(Debug)]
 pub struct Reference {
     pub pages: Vec<DocPage>,
@@ -73,12 +72,10 @@ impl Reference {
     }
 }
 
-/// The path of a page.
 pub fn page_path(slug: &str) -> String {
     if slug.is_empty() { PATH.to_owned() } else { format!("{PATH}/{slug}") }
 }
 
-/// The path of a page as Markdown.
 pub fn markdown_path(slug: &str) -> String {
     let slug = if slug.is_empty() { "index" } else { slug };
     format!("{PATH}/{slug}.md")

@@ -31,7 +31,6 @@ use crate::handler::Owner;
 use crate::state::AppState;
 
 const NOTE_BYTES_MAX: usize = 1_000;
-/// Reasons for a manual reversal.
 const REASONS: &[&str] = &[ReversalReason::Manual.as_str(), ReversalReason::Fraud.as_str()];
 
 /// Query of `GET /affiliate-commissions`.

@@ -106,7 +106,6 @@ pub async fn get(
     view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
-/// The token of a link.
 pub(super) struct LinkTokenText;
 
 impl RequestValue for LinkTokenText {

@@ -217,7 +217,6 @@ impl FromRequest for CorsPreflight {
     }
 }
 
-/// The preflight response.
 #[derive(Debug)]
 pub struct PreflightResponse(Vec<(HeaderName, HeaderValue)>);
 

@@ -161,7 +161,6 @@ impl From<HeldEmail> for HeldEmailView {
 }
 
 impl ApprovalView {
-    /// The approval; with its content if that was read.
     pub(super) fn new(state: &AppState, approval: &Approval, content: Option<HeldContent>) -> Self {
         let result = match &approval.state {
             ApprovalState::Executed { result, .. } => Some(result),

@@ -125,7 +125,6 @@ fn challenge_parameter() -> Value {
     schema::path_parameter(CHALLENGE, "The challenge of the first step")
 }
 
-/// Path of a challenge.
 #[derive(Debug)]
 pub struct ChallengePath(());
 

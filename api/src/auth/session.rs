@@ -100,7 +100,6 @@ pub async fn list(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) -> 
     Ok(SessionList::new(sessions, None))
 }
 
-/// Path of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionPath(SessionId);
 

@@ -22,7 +22,6 @@ pub struct CreateAutomation {
     pub definition: AutomationDefinition,
 }
 
-/// An action on an automation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AutomationAction {
     /// Events start new runs.

@@ -65,7 +65,6 @@ pub async fn list(
     Ok(AutomationRunList::new(runs.iter().map(AutomationRunView::from_run).collect(), next_cursor))
 }
 
-/// Path of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct AutomationRunPath(Option<RunId>);
 

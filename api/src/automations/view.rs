@@ -281,7 +281,6 @@ fn event_name_schema(description: &str) -> Value {
     })
 }
 
-/// Schema of a trigger.
 pub fn trigger_schema(schemas: &mut Schemas) -> Value {
     let condition = condition_schema(schemas);
     schemas.component("AutomationTrigger", |_| {

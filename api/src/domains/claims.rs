@@ -114,7 +114,6 @@ pub struct CreateClaim {
     name: DomainName,
 }
 
-/// Path of a claim.
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimPath(ClaimId);
 

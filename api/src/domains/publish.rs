@@ -332,7 +332,6 @@ pub async fn list_credentials(state: Arc<AppState>, tenant: Tenant, _: NoInput) 
     Ok(DnsCredentialsList::new(stored.into_iter().map(view).collect(), None))
 }
 
-/// Path of a provider.
 #[derive(Debug)]
 pub struct DnsProviderPath(Provider);
 

@@ -11,7 +11,6 @@ use store::email::EmailWithRecipients;
 
 use crate::state::AppState;
 
-/// Path of an email.
 #[derive(Debug, Clone, Copy)]
 pub struct EmailPath(pub(super) EmailId);
 

@@ -29,7 +29,6 @@ pub struct SendRequest {
 }
 
 impl SendRequest {
-    /// Parses a body.
     pub fn from_json(body: &[u8]) -> Result<Self, Problem> {
         Self::from_parts(body, &HeaderMap::new())
     }

@@ -54,7 +54,6 @@ pub struct SendEmail {
     pub subject: Option<String>,
     pub html: Option<String>,
     pub text: Option<String>,
-    /// Custom headers.
     pub headers: Vec<CustomHeader>,
     pub attachments: Vec<Attachment>,
     pub tags: Vec<Tag>,

@@ -14,7 +14,6 @@ use super::path::{EmailPath, find_without_recipients};
 use crate::attachment_download::AttachmentDownload;
 use crate::state::AppState;
 
-/// Path of an attachment.
 #[derive(Debug)]
 pub struct SentAttachmentPath {
     id: EmailPath,

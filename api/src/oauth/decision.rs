@@ -149,7 +149,6 @@ pub(super) async fn decided_policy(
     Ok(policy)
 }
 
-/// The user as grantor.
 pub(super) fn grantor(user: &SignedInUser) -> Grantor {
     Grantor { account: user.user().account, user: user.user().id, role: user.user().role }
 }

@@ -130,7 +130,6 @@ fn code_parameter() -> Value {
     schema::path_parameter(CODE, "The user code, with or without its hyphen")
 }
 
-/// A user code.
 #[derive(Debug)]
 pub struct UserCodePath {
     code: Option<String>,

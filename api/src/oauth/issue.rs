@@ -16,7 +16,6 @@ use super::error::OAuthFailure;
 use super::token_response::TokenResponse;
 use crate::state::AppState;
 
-/// The terms of a new grant.
 pub(super) struct GrantTerms {
     pub(super) grantor: Grantor,
     pub(super) client: ClientReference,

@@ -60,7 +60,6 @@ fn scopes() -> Vec<&'static str> {
     OAuthScope::ALL.map(OAuthScope::word).to_vec()
 }
 
-/// The URI of a resource.
 pub(super) fn resource_uri(base_url: &str, resource: OAuthResource) -> String {
     match resource {
         OAuthResource::Api => base_url.to_owned(),

@@ -166,7 +166,6 @@ async fn submit_application(
     applied
 }
 
-/// Parses the form.
 fn read_application(program: &AffiliateProgram, form: &FormFields) -> Result<PartnerApplication, String> {
     let email = form.get("email").parse::<Address>().map_err(|_| "This is not a valid email address.".to_owned())?;
     let accepts_terms = form.is_checked("terms");

@@ -236,7 +236,6 @@ pub(super) fn signed_out_page(
     Document { title, style: PageStyle::File(&style_path(up)), class: "portal signed-out", body }.render()
 }
 
-/// A page with one message.
 pub(super) fn message_page(up: &'static str, title: &str, text: &str) -> RenderedPage {
     signed_out_page(title, up, None, Sentence(text))
 }

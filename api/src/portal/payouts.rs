@@ -60,7 +60,6 @@ fn payout_table(payouts: &[PayoutView]) -> Table {
     table
 }
 
-/// The status of a payout.
 fn status_text(view: &PayoutView) -> Fragment {
     let badge = |text, tone| Fragment::new(Badge::new(text, tone));
     match (view.status, view.payout.paid_at) {

@@ -94,7 +94,6 @@ pub(super) fn mask_email(email: &Address) -> String {
     format!("{}•••@{}•••{end}", first(local), first(host))
 }
 
-/// The status of a referral.
 pub(super) fn referral_status(referral: &Referral) -> Badge {
     let (label, tone) = match (referral.blocked, referral.status) {
         (Some(ReferralBlock::SelfReferral), _) => ("own purchase, not counted", Tone::Bad),
@@ -109,7 +108,6 @@ pub(super) fn referral_status(referral: &Referral) -> Badge {
     Badge::new(label, tone)
 }
 
-/// The status of a commission.
 pub(super) fn commission_status(line: &Commission) -> Fragment {
     let under_review = || Badge::new("under review", Tone::Warning);
     match line.status {

@@ -31,7 +31,6 @@ pub enum ClientKind {
 /// Path prefix of browser clients.
 const BROWSER_PREFIX: &str = "/api";
 
-/// A matched operation.
 #[derive(Debug)]
 pub struct MatchedOperation<'a> {
     pub operation: &'a Operation,
@@ -76,7 +75,6 @@ impl OperationRouter {
         &self.operations
     }
 
-    /// The operation with an id.
     pub fn operation(&self, id: &str) -> Option<&Operation> {
         self.operations.iter().find(|operation| operation.id == id)
     }

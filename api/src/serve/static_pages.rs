@@ -51,7 +51,6 @@ pub trait Overlay: Debug + Send + Sync + 'static {
     }
 }
 
-/// The methods of a page that is only read.
 pub const READ_METHODS: &[Method] = &[Method::GET, Method::HEAD];
 
 /// Takes the status of an API response.

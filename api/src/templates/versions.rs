@@ -158,7 +158,6 @@ pub async fn list(
     Ok(TemplateVersionList::new(versions, next_cursor))
 }
 
-/// A version of a template in a path.
 #[derive(Debug)]
 pub struct TemplateVersionPath(TemplateKey, Option<u32>);
 

@@ -10,7 +10,6 @@ use model::unsubscribe::UnsubscribeScope;
 
 use super::form::{FORM, NOTHING};
 
-/// The content of a page.
 #[derive(Debug)]
 pub(super) struct UnsubscribePageContent {
     pub(super) token: String,

@@ -79,7 +79,6 @@ impl FromRequest for ListDeliveries {
     }
 }
 
-/// Parses the name of an event.
 pub(crate) fn parse_event_name(word: &str) -> Option<String> {
     model::webhook::is_event(word).then(|| word.to_owned())
 }

@@ -25,7 +25,6 @@ const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
     ("Console", &[("/commands", "Commands")]),
 ];
 
-/// A page in its frame.
 pub struct ConsoleFrame<'f> {
     pub context: &'f Context<'f>,
     pub page: &'f Page,

@@ -14,7 +14,6 @@ use crate::dashboard::viewer::Viewer;
 /// The path of the sign-in page; the token of a link is below it.
 pub const SIGN_IN: &str = "/console/sign-in";
 
-/// An answer of the console.
 #[derive(Debug)]
 pub struct ConsoleAnswer {
     pub answer: PageAnswer,

@@ -40,7 +40,6 @@ pub struct Call {
     pub if_match: Option<String>,
 }
 
-/// The body of a call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum CallBody {
     #[default]

@@ -61,7 +61,6 @@ impl<T> Default for List<T> {
     }
 }
 
-/// A form that was refused.
 #[derive(Debug)]
 pub struct RefusedForm {
     /// The form's name in the page table.

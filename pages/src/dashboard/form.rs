@@ -15,7 +15,6 @@ use super::seen_version;
 /// Hidden fields that keep what was sent when the form is shown again.
 const KEPT_HIDDEN: [&str; 2] = [form_key::FIELD, seen_version::FIELD];
 
-/// A form of a page.
 #[derive(Debug, Clone)]
 pub struct Form<'a> {
     /// The name in the page table.

@@ -17,7 +17,6 @@ use super::table;
 use crate::display_text::display_text;
 use crate::layout::ICON;
 
-/// A group of the navigation.
 struct NavigationGroup {
     title: &'static str,
     /// Path below `/dashboard`, and title.
@@ -78,7 +77,6 @@ const NAVIGATION: &[NavigationGroup] = &[
     },
 ];
 
-/// A page in its frame.
 pub struct Frame<'f> {
     pub context: &'f Context<'f>,
     pub page: &'f Page,

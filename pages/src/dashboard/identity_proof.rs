@@ -15,7 +15,6 @@ pub fn proof_field(failure: &Failure) -> Option<Field> {
     (failure.code == REAUTHENTICATION_REQUIRED).then(proof)
 }
 
-/// The field for the proof.
 pub fn proof() -> Field {
     Field::new(PROOF, "Your password, or a one-time password", Control::Password)
         .required()

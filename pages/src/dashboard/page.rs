@@ -49,7 +49,6 @@ impl Page {
         self
     }
 
-    /// Shows a call as "same as".
     #[must_use]
     pub fn same_as(mut self, call: Call) -> Self {
         self.same_as.push(call);

@@ -76,7 +76,6 @@ pub struct UploadedFile {
     pub content: Bytes,
 }
 
-/// A request.
 #[derive(Debug, Clone, Default)]
 pub struct PageRequest {
     pub is_post: bool,

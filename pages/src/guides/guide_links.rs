@@ -3,7 +3,6 @@
 use super::guide_files::{guide_path, text_of};
 use crate::reference::page_path;
 
-/// The target of a link on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkTarget {
     /// A path, an anchor, or an address with https.

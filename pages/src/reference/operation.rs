@@ -32,7 +32,6 @@ pub struct ApiTable {
     pub resource_texts: BTreeMap<String, String>,
 }
 
-/// An operation.
 #[derive(Debug, Deserialize)]
 pub struct ApiOperation {
     pub id: String,
@@ -90,7 +89,6 @@ pub struct Parameter {
     pub explode: Option<bool>,
 }
 
-/// A request body.
 #[derive(Debug, Deserialize)]
 pub struct RequestBody {
     pub media_types: Vec<String>,
@@ -106,7 +104,6 @@ pub struct SuccessResponse {
     pub schema: Value,
 }
 
-/// A webhook event.
 #[derive(Debug, Deserialize)]
 pub struct WebhookEvent {
     #[serde(rename = "type")]
@@ -115,7 +112,6 @@ pub struct WebhookEvent {
     pub example: Value,
 }
 
-/// A code of errors.
 #[derive(Debug, Deserialize)]
 pub struct ApiErrorCode {
     pub code: String,
@@ -159,7 +155,6 @@ impl ApiTable {
         Ok(table)
     }
 
-    /// The operation with an id.
     pub fn operation(&self, id: &str) -> Option<&ApiOperation> {
         self.operations.iter().find(|operation| operation.id == id)
     }

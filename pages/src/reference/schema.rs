@@ -10,7 +10,6 @@ use crate::block::{DocField, FieldGroup};
 /// Objects within objects are described to this depth; schemas are not recursive, so it is not reached.
 const DEPTH_MAX: usize = 12;
 
-/// Reads schemas for one page.
 #[derive(Debug)]
 pub struct SchemaReader<'t> {
     table: &'t ApiTable,

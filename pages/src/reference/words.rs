@@ -16,7 +16,6 @@ const fn error(name: &'static str, class: &'static str, advice: &'static str) ->
     ErrorAdvice { name, class, advice }
 }
 
-/// All errors.
 pub const ERRORS: &[ErrorAdvice] = &[
     error(
         "bad_request",

@@ -32,7 +32,6 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-/// An account.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct CustomerAccount {

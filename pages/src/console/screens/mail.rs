@@ -70,7 +70,6 @@ impl QueuedRecipient {
     }
 }
 
-/// Recipients as a table.
 pub(super) fn recipient_table(recipients: &[QueuedRecipient]) -> impl Renderable {
     let columns = ["Recipient", "State", "Attempts", "Next", "Class", "Email and account"];
     let mut table = Table::new("Queued recipients", &columns).numbers(&["Attempts"]);

@@ -182,7 +182,6 @@ fn limit_cell(destination: &TopDestination) -> impl Renderable {
     }
 }
 
-/// A number with its noun.
 pub(super) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }

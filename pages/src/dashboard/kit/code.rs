@@ -48,7 +48,6 @@ impl Renderable for Code<'_> {
 #[derive(Debug, Clone, Copy)]
 pub struct Transcript<'a>(pub &'a str);
 
-/// A line of a transcript.
 #[derive(Debug, PartialEq, Eq)]
 struct TranscriptLine<'a> {
     milliseconds: &'a str,

@@ -17,7 +17,6 @@ const DAYS_MAX: i64 = 731;
 /// Longer ranges have a period for each week.
 const DAYS_BY_DAY_MAX: i64 = 92;
 
-/// The length of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeriodLength {
     Hour,

@@ -9,7 +9,6 @@ use crate::dashboard::context::Context;
 /// Filters that are always shown; further ones are folded away until they are used.
 const SHOWN: usize = 5;
 
-/// A filter.
 #[derive(Debug, Clone)]
 pub struct Filter {
     /// The query parameter.

@@ -14,7 +14,6 @@ pub struct SecretUse {
     pub code: String,
 }
 
-/// A secret on the only page that shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct ShownSecret<'a> {
     /// `API key`, `Password`.

@@ -14,7 +14,6 @@ use crate::reference::operation::{ApiOperation, ApiTable};
 /// Widest line of an object before it is broken into lines.
 const LINE_CHARS_MAX: usize = 84;
 
-/// A language of the snippets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnippetLanguage {
     Curl,

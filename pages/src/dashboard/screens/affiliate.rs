@@ -90,7 +90,6 @@ impl PartnerNames {
         Self(join_all(reads).await.into_iter().flatten().collect())
     }
 
-    /// A link to a partner.
     pub fn link<'n>(&'n self, id: &'n str) -> PartnerLabel<'n> {
         PartnerLabel { id, name: self.0.get(id).map_or(id, String::as_str) }
     }

@@ -73,7 +73,6 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-/// An automation.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct AutomationDetail {

@@ -51,7 +51,6 @@ pub const PAGES: &[PageRow] = page_rows! {
 /// The path of the list.
 const LIST: &str = "/dashboard/emails";
 
-/// The path of an email.
 pub(super) fn email_path(id: &str) -> String {
     format!("{LIST}/{}", super::encode(id))
 }

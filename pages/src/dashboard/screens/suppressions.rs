@@ -29,7 +29,6 @@ use crate::dashboard::table::{PageRow, page_rows};
 const LIST: &str = "/dashboard/suppressions";
 const OPT_OUTS: &str = "/dashboard/suppressions/opt-outs";
 
-/// The page of a suppression.
 fn suppression_path(id: &str) -> String {
     format!("{LIST}/{}", encode(id))
 }
@@ -70,7 +69,6 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-/// The pages of opt-outs.
 pub const OPT_OUT_PAGES: &[PageRow] = page_rows! {
     "/suppressions/opt-outs" => opt_outs::show, reads ["list_category_opt_outs"];
     "/suppressions/opt-outs/new" => opt_outs::show_new, reads ["create_category_opt_out"], forms {

@@ -33,7 +33,6 @@ fn webhook_path(id: &str) -> String {
     format!("{LIST}/{}", encode(id))
 }
 
-/// The page of a delivery.
 fn delivery_path(webhook: &str, id: &str) -> String {
     format!("{}/deliveries/{}", webhook_path(webhook), encode(id))
 }

@@ -21,7 +21,6 @@ pub const PAGES: &[PageRow] = page_rows! {
     "/affiliate/audit" => show, reads ["audit_affiliate_program"];
 };
 
-/// The result of an audit.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct AuditResult {
     /// `running` or `done`.

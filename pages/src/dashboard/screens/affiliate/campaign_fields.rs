@@ -145,7 +145,6 @@ fn read_lines(
     Ok(Value::from(values?))
 }
 
-/// A rate of a line.
 #[derive(Debug, PartialEq, Eq)]
 enum LineRate {
     Percent(i64),

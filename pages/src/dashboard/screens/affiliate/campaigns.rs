@@ -41,7 +41,6 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-/// The answer with one campaign.
 #[derive(Debug, Deserialize)]
 pub struct CampaignAnswer {
     pub campaign: Campaign,

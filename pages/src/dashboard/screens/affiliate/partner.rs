@@ -47,7 +47,6 @@ pub struct CommissionOverride {
     pub commission_bps: i64,
 }
 
-/// Reads a partner.
 pub async fn load_partner(context: &Context<'_>, id: &str) -> Result<PartnerRow, Failure> {
     let found: OnePartner = context.read(&Call::new("get_affiliate").id(id)).await?;
     Ok(found.affiliate)

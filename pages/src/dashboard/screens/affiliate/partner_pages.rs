@@ -48,7 +48,6 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-/// A page below a partner.
 fn page_below(title: &str, partner: &PartnerRow, body: impl Renderable, call: Call) -> View {
     Page::new(title, body).below(PARTNERS_PATH, "Partners").below(partner.path(), partner.name()).same_as(call).into()
 }
@@ -161,7 +160,6 @@ async fn set_payout_method(context: &Context<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome::done(partner_path(context.id()), "changed"))
 }
 
-/// A decision on a partner.
 struct PartnerDecision {
     operation: &'static str,
     title: &'static str,

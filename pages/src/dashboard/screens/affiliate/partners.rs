@@ -52,7 +52,6 @@ pub struct PartnerRow {
     pub created_at: Option<String>,
 }
 
-/// A link of a partner.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct PartnerLinkRow {
@@ -81,7 +80,6 @@ impl PartnerRow {
         if name.trim().is_empty() { self.email.clone() } else { name }
     }
 
-    /// The path of its page.
     pub fn path(&self) -> String {
         partner_path(&self.id)
     }

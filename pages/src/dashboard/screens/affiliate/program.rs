@@ -20,7 +20,6 @@ pub struct ProgramState {
     pub missing: Vec<String>,
 }
 
-/// The program.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct AffiliateProgram {
@@ -52,7 +51,6 @@ pub struct AffiliateProgram {
     pub max_bounties_per_day: i64,
 }
 
-/// The payment processor.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct PaymentProcessor {
@@ -66,7 +64,6 @@ pub struct PaymentProcessor {
     pub failed_events: u64,
 }
 
-/// The call that reads the program.
 pub fn program_call() -> Call {
     Call::new("get_affiliate_program")
 }

@@ -52,7 +52,6 @@ pub struct ReferralRow {
     pub created_at: Option<String>,
 }
 
-/// The answer with one referral.
 #[derive(Debug, Deserialize)]
 pub struct ReferralAnswer {
     pub referral: ReferralRow,

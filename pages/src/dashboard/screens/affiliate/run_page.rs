@@ -49,7 +49,6 @@ pub fn sums_by_method(payouts: &[PayoutRow]) -> SumsByMethod {
     sums
 }
 
-/// Reads a run.
 pub async fn load_run(context: &Context<'_>) -> Result<(PayoutRun, WholePayoutRun), Failure> {
     let whole: WholePayoutRun = context.read(&Call::new("get_affiliate_payout_run").id(context.id())).await?;
     let run = whole.run.clone().ok_or_else(Failure::not_found)?;

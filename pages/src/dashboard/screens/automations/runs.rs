@@ -44,7 +44,6 @@ pub struct RunDetail {
     pub completed_at: Option<String>,
 }
 
-/// A step of a run.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct RunStepDetail {
@@ -200,7 +199,6 @@ fn run_call(operation: &'static str, context: &Context<'_>) -> Call {
     call(operation, context.id()).parameter("run", context.parameter("run"))
 }
 
-/// A run.
 pub async fn show_run(context: &Context<'_>) -> Result<View, Failure> {
     let automation = &read_automation(context, &call("get_automation", context.id())).await?;
     let get = run_call("get_automation_run", context);

@@ -150,7 +150,6 @@ impl Renderable for Comparisons<'_, '_> {
     }
 }
 
-/// A step.
 pub struct StepCard<'c, 'e> {
     pub card: &'c CardContext<'e>,
     pub n: usize,

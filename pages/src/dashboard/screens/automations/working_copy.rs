@@ -34,7 +34,6 @@ pub struct WorkingCopy {
 }
 
 impl WorkingCopy {
-    /// The stored automation.
     pub fn stored(automation: &AutomationDetail) -> Self {
         let mut head = vec![("name".to_owned(), automation.name.clone())];
         head.extend(to_pairs(&automation.trigger).into_iter().map(|(name, value)| (format!("trigger.{name}"), value)));
@@ -146,7 +145,6 @@ impl WorkingCopy {
     }
 }
 
-/// The kind of a step.
 pub fn kind_of(step: &Pairs) -> Option<StepKind> {
     StepKind::from_word(find(step, "type"))
 }

@@ -85,7 +85,6 @@ impl KeyActivity {
     }
 }
 
-/// The activity of a key.
 pub(super) fn key_activity_view(activity: &KeyActivity, key: &Credential) -> impl Renderable {
     let api = ApiTable::load();
     let mut operations: Vec<_> = activity.operations.iter().collect();

@@ -48,7 +48,6 @@ pub(in crate::dashboard::screens) struct PersonKey {
 }
 
 impl PersonKey {
-    /// Reads the fields of a query.
     pub(in crate::dashboard::screens) fn read(query: &Fields) -> Self {
         let field = |name| Some(query.get(name).trim().to_owned()).filter(|text| !text.is_empty());
         Self { user_id: field("user_id"), email: field("email") }

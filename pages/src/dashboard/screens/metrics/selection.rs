@@ -94,7 +94,6 @@ impl Selection {
     }
 }
 
-/// The emails that are counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CountedEmails {
     pub(super) only: Option<Selection>,
@@ -171,7 +170,6 @@ impl CountedEmails {
     }
 }
 
-/// The filter by category.
 pub(super) fn category_filter() -> Filter {
     let all = (String::new(), "All categories".to_owned());
     let choices = [("transactional", "Transactional"), ("product", "Product"), ("newsletter", "Newsletter")];

@@ -16,7 +16,6 @@ use crate::dashboard::page::Page;
 use crate::dashboard::screens::events::{EventItem, PersonKey, event_path};
 use crate::dashboard::table::View;
 
-/// Events of a page.
 const EVENTS: &str = "100";
 
 /// A person with the events of the page.

@@ -5,7 +5,6 @@ use hypertext::{Buffer, prelude::*};
 use super::readings::StartReadings;
 use crate::dashboard::screens::encode;
 
-/// A step.
 pub(super) struct StartStep {
     title: &'static str,
     text: &'static str,

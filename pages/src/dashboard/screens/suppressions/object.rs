@@ -58,7 +58,6 @@ impl ServerReply {
     }
 }
 
-/// The badge of a reason.
 pub(super) fn reason_badge(reason: &str) -> Badge {
     let tone = match reason {
         "hard_bounce" | "complaint" | "smtp_failure" => Tone::Bad,

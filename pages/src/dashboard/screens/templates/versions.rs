@@ -207,7 +207,6 @@ fn roll_back_form() -> Form<'static> {
     Form::new("roll-back", "Publish this version again", vec![note_field("For your team: why it is published again.")])
 }
 
-/// A version.
 pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
     let template = &read_template(context, &call("get_template", context.id())).await?;
     let version = read_version(context, &template.id, context.parameter("number")).await?;
