@@ -27,6 +27,7 @@ use serde_json::json;
 use store::access::Tenant;
 use store::product_event::ProductEventFilter;
 
+use crate::id_path::id_path;
 use crate::operation::{Operation, operation};
 use crate::state::AppState;
 
@@ -130,19 +131,7 @@ pub async fn list(
     ))
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct ProductEventPath(ProductEventId);
-
-impl FromRequest for ProductEventPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let id = schema::path_parameter("id", "The event's id (`ae_…`)");
-        RequestSpec { parameters: vec![id], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter("id").parse().map(Self).map_err(|_| Problem::not_found("event"))
-    }
-}
+id_path! { ProductEventPath(ProductEventId), "The event's id (`ae_…`)", "event" }
 
 /// `GET /events/{id}`.
 pub async fn get_event(

@@ -37,6 +37,7 @@ pub mod emails;
 pub mod events;
 pub mod handler;
 pub mod health;
+mod id_path;
 pub mod idempotency;
 mod idempotent_operation;
 pub mod in_process;

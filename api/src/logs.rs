@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
 
+use crate::id_path::id_path;
 use crate::list_response::list_response;
 use crate::request_log_page::RequestLogPage;
 use crate::state::AppState;
@@ -214,19 +215,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Resu
     Ok(LogList::new(logs, next_cursor))
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct LoggedRequestPath(RequestId);
-
-impl FromRequest for LoggedRequestPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let id = schema::path_parameter("id", "The request's id (`req_…`)");
-        RequestSpec { parameters: vec![id], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter("id").parse().map(Self).map_err(|_| Problem::not_found("request"))
-    }
-}
+id_path! { LoggedRequestPath(RequestId), "The request's id (`req_…`)", "request" }
 
 /// `GET /logs/{id}`.
 pub async fn get(

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 
+use crate::id_path::id_path;
 use crate::list_response::list_response;
 use crate::operation::{Operation, operation};
 use crate::state::AppState;
@@ -210,24 +211,10 @@ pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateOptOut)
     Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(&opt_out) })
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct OptOutPath(OptOutId);
-
-const ID: &str = "id";
+id_path! { OptOutPath(OptOutId), "The opt-out's id (`opt_…`)", "opt-out" }
 
 fn opt_out_not_found() -> Problem {
     Problem::not_found("opt-out")
-}
-
-impl FromRequest for OptOutPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let parameters = vec![schema::path_parameter(ID, "The opt-out's id (`opt_…`)")];
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| opt_out_not_found())
-    }
 }
 
 /// `DELETE /category-opt-outs/{id}`.

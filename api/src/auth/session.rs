@@ -5,17 +5,18 @@ use std::sync::Arc;
 use httpd::json_timestamp::JsonTimestamp;
 use httpd::ok_response::OkResponse;
 use httpd::problem::Problem;
-use httpd::request::{FromRequest, NoInput, Request, RequestSpec};
+use httpd::request::NoInput;
 use model::id::SessionId;
 use model::user::{SessionStart, User, UserSession};
 use queue::users::UserService;
-use schema::{Schemas, ToSchema};
+use schema::ToSchema;
 use serde::Serialize;
 use store::access::SignedInUser;
 use store::engine::Batch;
 
 use super::view::{SessionResponse, SessionView, WithSessionCookie};
 use super::{cookie, user_error_problem};
+use crate::id_path::id_path;
 use crate::list_response::list_response;
 use crate::state::AppState;
 
@@ -100,19 +101,7 @@ pub async fn list(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) -> 
     Ok(SessionList::new(sessions, None))
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct SessionPath(SessionId);
-
-impl FromRequest for SessionPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let id = schema::path_parameter("id", "The session's id (`ses_…`)");
-        RequestSpec { parameters: vec![id], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter("id").parse().map(Self).map_err(|_| Problem::not_found("session"))
-    }
-}
+id_path! { SessionPath(SessionId), "The session's id (`ses_…`)", "session" }
 
 /// `DELETE /auth/sessions/{id}`: ends one of the user's own sessions.
 ///

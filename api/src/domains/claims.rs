@@ -5,7 +5,7 @@ use std::sync::Arc;
 use httpd::json_timestamp::JsonTimestamp;
 use httpd::paging::{KIND_CLAIM, PageParameters, after_id};
 use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request::SMALL_BYTES_MAX;
 use httpd::request_object::RequestObject;
 use message::address::DomainName;
 use model::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
@@ -13,7 +13,7 @@ use model::domain_setup::RecordFinding;
 use model::id::ClaimId;
 use model::quota::Noun;
 use queue::domains::ClaimError;
-use schema::{Schemas, ToSchema};
+use schema::ToSchema;
 use serde::Serialize;
 use serde_json::json;
 use store::access::Tenant;
@@ -22,10 +22,10 @@ use super::error::domain_error_problem;
 use super::lookup::domain_limit;
 use super::request::SendingDomainName;
 use super::view::RecordView;
+use crate::id_path::id_path;
 use crate::list_response::list_response;
 use crate::state::AppState;
 
-const ID: &str = "id";
 const STATUSES: &[&str] = &["pending", "blocked", "verified", "completed", "expired", "cancelled"];
 const BLOCK_REASONS: &[Option<&str>] =
     &[Some("grace_period"), Some("recent_owner_activity"), Some("pending_scheduled_emails"), None];
@@ -114,21 +114,7 @@ pub struct CreateClaim {
     name: DomainName,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct ClaimPath(ClaimId);
-
-impl FromRequest for ClaimPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec {
-            parameters: vec![schema::path_parameter(ID, "The claim's id (`clm_…`)")],
-            ..RequestSpec::default()
-        }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| claim_not_found())
-    }
-}
+id_path! { ClaimPath(ClaimId), "The claim's id (`clm_…`)", "claim" }
 
 /// `POST /domains/claims`. If the account has an open claim to the name, that claim is returned.
 ///

@@ -24,6 +24,7 @@ use super::error::OAuthFailure;
 use super::token::end_grant;
 use crate::access;
 use crate::credentials::policy::{policy_request_schema, policy_schema, policy_view, read_policy};
+use crate::id_path::id_path;
 use crate::list_response::list_response;
 use crate::state::AppState;
 
@@ -82,20 +83,7 @@ pub struct GrantResponse {
 
 list_response! { pub GrantList { grants: GrantView } }
 
-/// Path of a grant.
-#[derive(Debug, Clone, Copy)]
-pub struct GrantPath(GrantId);
-
-impl FromRequest for GrantPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let parameters = vec![schema::path_parameter("id", "The grant's id (`grant_…`)")];
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter("id").parse().map(Self).map_err(|_| Problem::not_found("grant"))
-    }
-}
+id_path! { GrantPath(GrantId), "The grant's id (`grant_…`)", "grant" }
 
 /// `GET /grants`.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<GrantList, Problem> {

@@ -23,6 +23,7 @@ use store::access::Tenant;
 use store::engine::Batch;
 
 use super::commit_error::commit_error_problem;
+use crate::id_path::id_path;
 use crate::state::AppState;
 
 /// Longest list in bytes: about half a million addresses.
@@ -200,21 +201,7 @@ pub async fn start(state: Arc<AppState>, tenant: Tenant, list: ImportSuppression
     Ok(ImportResponse::from_import(&import))
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct ImportPath(ImportId);
-
-const ID: &str = "id";
-
-impl FromRequest for ImportPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let parameters = vec![schema::path_parameter(ID, "The import's id (`imp_…`)")];
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| Problem::not_found("import"))
-    }
-}
+id_path! { ImportPath(ImportId), "The import's id (`imp_…`)", "import" }
 
 /// `GET /suppressions/import/{id}`.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, ImportPath(id): ImportPath) -> Result<ImportResponse, Problem> {
