@@ -1,21 +1,13 @@
 //! One account: plan, reach, suspension, a session of its owner, and the reset of a user.
 
-use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::accounts::{CustomerAccount, LIST, account_path, plan_field, secrets_page};
 use super::queue::counted;
 use crate::console::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::text::{grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/accounts/{id}" => show, reads ["account_show"], forms {

@@ -1,23 +1,11 @@
 //! Accounts: the list, and a new one.
 
-use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::copy_button::CopyButton;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 pub(super) const LIST: &str = "/console/accounts";
 const PAGE_SIZE: u64 = 50;

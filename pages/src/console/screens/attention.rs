@@ -1,11 +1,9 @@
 //! The list of what needs the operator: the problems of the status, and what the doctor found.
 
-use hypertext::prelude::*;
-
 use super::doctor::{DoctorFinding, Fix};
 use super::server_status::ServerStatus;
 use crate::dashboard::form::plain;
-use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::prelude::*;
 
 /// An entry, the most severe first.
 #[derive(Debug, PartialEq, Eq)]

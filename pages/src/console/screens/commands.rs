@@ -1,22 +1,12 @@
 //! Commands that take long: started by other pages, with their progress and their results.
 
-use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::console::PATH;
 use crate::console::command::command_line;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 const LIST: &str = "/console/commands";
 

@@ -1,14 +1,11 @@
 //! The depth of the queue over time, as a chart of the whole queue or of a domain.
 
-use hypertext::prelude::*;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit, as_f64};
-use crate::dashboard::kit::text::grouped;
+use crate::dashboard::prelude::*;
 
 /// The ranges: the word in the query, and the label.
 const RANGES: [(&str, &str); 3] = [("1h", "Hour"), ("6h", "6 hours"), ("24h", "24 hours")];

@@ -1,19 +1,13 @@
 //! A recipient domain: what waits for it now and waited over time, and what was decided about it.
 
-use hypertext::{maud_borrow, prelude::*};
 use serde_json::json;
 
 use super::depth::{QueueDepth, depth_section};
 use super::destinations::Override;
 use super::queue::destination_page;
 use crate::console::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{PageRow, View, page_rows};
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/queue/{domain}" => show, reads ["queue_depth", "destination_list"];

@@ -1,16 +1,11 @@
 //! The forms of destinations: suspend, limits, route.
 
-use hypertext::{maud_borrow, prelude::*};
 use serde_json::{Value, json};
 
 use super::destinations::{LIST, Override, destination_call};
 use super::mail_change::{RouteChoice, route_fields, smarthost_name};
 use crate::console::duration;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/destinations/suspend" => show_suspend, forms {

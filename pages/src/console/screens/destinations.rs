@@ -1,21 +1,11 @@
 //! Destinations: the operator's overrides, and the destinations with mail in memory.
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::queue::counted;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 pub(super) const LIST: &str = "/console/destinations";
 

@@ -1,18 +1,11 @@
 //! The doctor: its checks run in the background, and the findings of the last run with what to do.
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
 use serde::Deserialize;
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Form, plain};
-use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::form::plain;
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::progress::Progress;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 pub(super) const LIST: &str = "/console/doctor";
 

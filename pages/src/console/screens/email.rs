@@ -1,24 +1,15 @@
 //! One email: what it waits for and why, its attempts, its events, and the commands on it.
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::mail_change::{RouteChoice, check_confirmation, confirmation_field, order_word, route_fields};
 use super::queue::counted;
 use crate::console::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Transcript;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, file_size, grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::kit::text::{address_cell, file_size};
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const LIST: &str = "/console/emails";
 

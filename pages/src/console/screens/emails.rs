@@ -1,23 +1,14 @@
 //! All emails, also those that are no longer in the queue.
 
-use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::console::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::Badge;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, grouped};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
+use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{PageRow, View, page_rows};
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/emails" => show, reads ["email_list"];

@@ -1,24 +1,15 @@
 //! Queued mail: the recipients that wait, with filters, and the commands on all that match.
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
 use serde::Deserialize;
 
 use super::queue::HoldNotice;
 use super::selection::{MailSelection, filters, is_filtered, selection_query};
 use super::server_status::QueueHold;
 use crate::console::PATH;
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{FilterBar, or_refused, refused_filter};
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
+use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{PageRow, View, page_rows};
 
 pub(super) const LIST: &str = "/console/mail";
 

@@ -1,6 +1,5 @@
 //! A command on all queued mail that matches a filter: first what will be hit, then the button.
 
-use hypertext::{maud_borrow, prelude::*};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -8,12 +7,8 @@ use super::commands;
 use super::mail::{LIST, QueuedMail, recipient_table};
 use super::queue::counted;
 use super::selection::{MailSelection, selection_query};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::time::Time;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/mail/{order}" => show, reads ["queue_list", "queue_count"], forms {

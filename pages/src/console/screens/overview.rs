@@ -1,6 +1,5 @@
 //! The overview: what needs attention, the queue, and the state of the server.
 
-use hypertext::{maud_borrow, prelude::*};
 use jiff::Timestamp;
 
 use super::attention::{attention_section, entries};
@@ -9,13 +8,8 @@ use super::doctor::LastRun;
 use super::queue::{QueueTop, top_table};
 use super::server_status::ServerStatus;
 use crate::console::{PATH, duration};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::text::{file_size, grouped};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageRow, View, page_rows};
+use crate::dashboard::kit::text::file_size;
+use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "" => show, reads ["status", "queue_top", "queue_depth", "doctor_findings"];

@@ -2,22 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::console::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit, as_f64};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::text::{grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const LIST: &str = "/console/pools";
 /// Accounts and providers shown of one pool.

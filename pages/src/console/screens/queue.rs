@@ -1,6 +1,5 @@
 //! The queue by destination: how much waits, how long, and what binds.
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
@@ -8,16 +7,8 @@ use serde_json::json;
 use super::overview::age_of;
 use super::server_status::QueueHold;
 use crate::console::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{PageRow, View, page_rows};
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/queue" => show, reads ["queue_top"];

@@ -1,16 +1,8 @@
 //! The classification of an SMTP reply by the server.
 
-use hypertext::{maud_borrow, prelude::*};
+use crate::dashboard::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageRow, View, page_rows};
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/replies" => show;

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::console::duration;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::kit::filter::{Filter, FilterControl};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
 /// The filters that a command can take.

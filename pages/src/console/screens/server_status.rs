@@ -1,9 +1,7 @@
 //! The answer of `status`: the health of this server.
 
+use crate::dashboard::prelude::*;
 use serde::Deserialize;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

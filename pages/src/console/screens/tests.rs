@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::console::fake_admin::{FakeAdmin, HOSTILE, assert_harmless, html, location};
 use crate::console::table::pages;
-use crate::dashboard::backend::Failure;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::PageRequest;
 use crate::dashboard::table::PageAccess;
 

@@ -30,20 +30,13 @@ pub mod terms;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
-use hypertext::{Buffer, prelude::*};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::{Control, Field};
-use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::or_refused;
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::table::View;
 
 /// The path of the overview; the other pages are below it.
 pub const PATH: &str = "/dashboard/affiliate";

@@ -8,27 +8,15 @@
 #[cfg(test)]
 mod tests;
 
-use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::file_size;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 const LIST: &str = "/dashboard/approvals";
 const STATUSES: &[&str] =

@@ -3,22 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
-use crate::dashboard::table::{PageRow, View, page_rows};
 
 const LIST: &str = "/dashboard/audit-log";
 

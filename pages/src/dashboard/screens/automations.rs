@@ -22,16 +22,12 @@ mod tests;
 pub mod versions;
 pub mod working_copy;
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::encode;
 use super::templates::current_tab;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageRow, page_rows};
+use crate::dashboard::prelude::*;
 
 const CHANGE: &str = "update_automation";
 

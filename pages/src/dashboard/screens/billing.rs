@@ -1,19 +1,10 @@
 //! Plan: what the account may do, how much of it is used, and how to get more.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{file_size, grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageRow, View, page_rows};
+use crate::dashboard::kit::text::file_size;
+use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/billing" => show, reads ["get_account"];

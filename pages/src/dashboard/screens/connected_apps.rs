@@ -2,22 +2,14 @@
 
 use std::collections::HashMap;
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::client_policy::{self, Policy};
 use super::consent::scope_text;
 use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, raw};
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::{Page, render};
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::context::raw;
+use crate::dashboard::page::render;
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/connected-apps";
 const TITLE: &str = "Connected apps";

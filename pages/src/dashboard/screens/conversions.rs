@@ -1,12 +1,11 @@
 //! Conversions: sign-ups and subscriptions with their source, and the emails that the person got before.
+use crate::dashboard::prelude::*;
 
 mod detail;
 mod list;
 mod object;
 #[cfg(test)]
 mod tests;
-
-use crate::dashboard::table::{PageRow, page_rows};
 
 const LIST: &str = "/dashboard/conversions";
 

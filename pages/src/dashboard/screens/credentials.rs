@@ -8,17 +8,13 @@ mod smtp_settings;
 #[cfg(test)]
 mod tests;
 
-use hypertext::prelude::*;
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::client_policy::{self as policy, Policy};
 use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::table::{PageRow, page_rows};
+use crate::dashboard::form::Empty;
+use crate::dashboard::prelude::*;
 
 /// The two kinds of credentials have the same pages.
 pub(super) struct CredentialPages {

@@ -1,6 +1,5 @@
 //! The page where a user enters the code that a device shows (RFC 8628), and decides about its request.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::client_policy::Policy;
@@ -8,13 +7,7 @@ use super::consent::{
     ConsentClient, ConsentScope, allow_form, client_facts, decision, deny_form, kept_policy, missing_scopes,
 };
 use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/device";
 

@@ -15,16 +15,11 @@ mod settings;
 mod tests;
 
 use explain::domain::{DomainStanding, RecordStanding};
-use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 
 use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::form::plain;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageRow, page_rows};
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/domains";
 const TITLE: &str = "Domains";

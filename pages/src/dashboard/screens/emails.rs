@@ -1,4 +1,5 @@
 //! Emails: the list with its filters, one email with the answer to "why is it not there yet", and writing one.
+use crate::dashboard::prelude::*;
 
 mod attempt;
 mod bulk;
@@ -14,8 +15,6 @@ mod object;
 mod standing;
 #[cfg(test)]
 mod tests;
-
-use crate::dashboard::table::{PageRow, page_rows};
 
 pub(super) use change::SentAnswer;
 pub(super) use content::source;

@@ -1,4 +1,5 @@
 //! Product events: the list with counts over time, one event, and sending a test event.
+use crate::dashboard::prelude::*;
 
 mod counts;
 mod detail;
@@ -8,8 +9,6 @@ mod object;
 mod send;
 #[cfg(test)]
 mod tests;
-
-use crate::dashboard::table::{PageRow, page_rows};
 
 pub(super) use self::counts::{EventCounts, top_names};
 pub(super) use self::object::{EventItem, PersonKey, event_path};

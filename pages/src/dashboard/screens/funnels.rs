@@ -1,21 +1,14 @@
 //! Funnels: how many people went from one step to the next. The steps are in the address.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::events::{EventCounts, top_names};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, raw};
-use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::context::raw;
 use crate::dashboard::kit::chart::{FunnelChart, FunnelStep, Unit, percent};
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::{Page, render};
-use crate::dashboard::table::{PageRow, View, page_rows};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::page::render;
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/funnels";
 /// Most steps of the API.

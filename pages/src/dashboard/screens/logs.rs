@@ -2,26 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{maud_borrow, prelude::*};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 use serde::Deserialize;
 
 use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
 use crate::dashboard::csv::export_list;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageRow, View, page_rows};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 use crate::reference::operation::{ApiErrorCode, ApiTable};
 
 pub const PAGES: &[PageRow] = page_rows! {

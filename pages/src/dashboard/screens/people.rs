@@ -1,11 +1,10 @@
 //! People: those of the latest events, and what one person did and received.
+use crate::dashboard::prelude::*;
 
 mod list;
 mod person;
 #[cfg(test)]
 mod tests;
-
-use crate::dashboard::table::{PageRow, page_rows};
 
 const LIST: &str = "/dashboard/people";
 

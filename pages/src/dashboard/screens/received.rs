@@ -1,4 +1,5 @@
 //! Received mail: the list, one mail with its proofs, reply, forward, delete.
+use crate::dashboard::prelude::*;
 
 mod answer;
 mod detail;
@@ -6,8 +7,6 @@ mod list;
 mod object;
 #[cfg(test)]
 mod tests;
-
-use crate::dashboard::table::{PageRow, page_rows};
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/received" => list::show, reads ["list_received_emails"];

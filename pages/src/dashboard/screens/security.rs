@@ -1,22 +1,12 @@
 //! The user's own sign-in: password, one-time passwords, sessions, sign-out.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::copy_button::CopyButton;
-use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::qr_code::QrCode;
 use crate::dashboard::kit::row_button::RowButton;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/security";
 

@@ -1,17 +1,13 @@
 //! Sign-in: by password, or by a mailed link.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::encode;
 
 use crate::dashboard::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::router::{SIGN_IN, is_dashboard};
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{FormRow, PageAccess};
 
 pub const PAGES: &[PageRow] = &[
     PageRow {

@@ -6,20 +6,12 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use hypertext::{maud_borrow, prelude::*};
-
 use self::attention::{AttentionItem, items};
 use self::readings::{AccountUsage, StartEmail, StartReadings};
 use self::steps::{StartSteps, steps};
 use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::Badge;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageRow, View, page_rows};
+use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "" => show;

@@ -20,11 +20,8 @@ mod selected;
 #[cfg(test)]
 mod tests;
 
-use hypertext::prelude::*;
-
 use super::encode;
-use crate::dashboard::context::Context;
-use crate::dashboard::table::{PageRow, page_rows};
+use crate::dashboard::prelude::*;
 
 const LIST: &str = "/dashboard/suppressions";
 const OPT_OUTS: &str = "/dashboard/suppressions/opt-outs";

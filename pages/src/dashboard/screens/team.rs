@@ -1,20 +1,11 @@
 //! Team: the users of the account, their roles, and invitations.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/team";
 

@@ -18,16 +18,12 @@ pub mod test_send;
 mod tests;
 pub mod versions;
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageRow, page_rows, preview};
+use crate::dashboard::prelude::*;
+use crate::dashboard::table::preview;
 
 /// The pages of templates.
 pub const PAGES: &[PageRow] = page_rows! {

@@ -2,25 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::csv::CsvText;
-use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::chart::{
     Change, Chart, ChartKind, SERIES_MAX, Series, Tile, Unit, as_f64, metric_tiles, percent,
 };
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::FilterBar;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/visits";
 /// Sources in the table.

@@ -23,7 +23,7 @@ mod secret;
 mod tests;
 
 use super::encode;
-use crate::dashboard::table::{PageRow, page_rows};
+use crate::dashboard::prelude::*;
 
 const LIST: &str = "/dashboard/webhooks";
 const EVENTS: &str = "/dashboard/webhooks/events";

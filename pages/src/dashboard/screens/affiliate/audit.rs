@@ -1,18 +1,9 @@
 //! Audit of the ledger: the invariants with their names and results.
 
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
 use super::{PATH, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 /// Violations that are shown.
 const SHOWN_MAX: usize = 200;

@@ -1,22 +1,11 @@
 //! Import of earlier payments from the processor, with its progress.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::program::load_program;
 use super::{PATH, encode, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::progress::Progress;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 const BACKFILL_PATH: &str = "/dashboard/affiliate/backfill";
 

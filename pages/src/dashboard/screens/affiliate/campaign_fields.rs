@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::labelled;
 use super::terms::{Campaign, CampaignTier, ProductRate};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::form::{Control, Empty, Field, Form};
+use crate::dashboard::form::Empty;
 use crate::dashboard::kit::money::{amount_value, parse_amount, parse_percent, percent_value};
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
 const TIERS: &str = "tiers";

@@ -1,6 +1,5 @@
 //! Campaigns: the commissions that partners earn by.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,20 +8,10 @@ use super::overview::button_form;
 use super::program::program_currency;
 use super::terms::{Campaign, CampaignsById};
 use super::{PATH, days_text, encode, object, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::form_key;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 const CAMPAIGNS_PATH: &str = "/dashboard/affiliate/campaigns";
 

@@ -1,23 +1,13 @@
 //! Commissions: the lines of the ledger, each with its formula; reversing and reinstating one.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::referrals::{ReferralAnswer, referral_path};
 use super::{PATH, PartnerNames, encode, labelled, object, read_list, set_up_first, start_of_day};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, refused_filter};
-use crate::dashboard::kit::list_view::ListView;
+use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::kit::money::{Money, percent_text, rate_of};
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::{TimeOrDash, time_or_dash};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::kit::time::TimeOrDash;
+use crate::dashboard::prelude::*;
 
 const COMMISSIONS_PATH: &str = "/dashboard/affiliate/commissions";
 const STATUSES: &[&str] = &["pending", "earned", "paid", "reversed"];

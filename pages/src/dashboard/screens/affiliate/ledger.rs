@@ -1,21 +1,13 @@
 //! The ledger of a partner: each commission with its formula, and what the partner had earned after it.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::commissions::CommissionRow;
 use super::partner::load_partner;
 use super::partners::{PARTNERS_PATH, partner_path};
 use super::{PATH, encode};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/affiliate/partners/{id}/ledger" => show, reads ["get_affiliate", "list_affiliate_ledger"];

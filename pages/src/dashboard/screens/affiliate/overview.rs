@@ -1,7 +1,6 @@
 //! The overview of the program: the steps of its set-up, or its state once it has been live.
 
 use futures_util::future::join;
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
 use super::program::{
@@ -9,14 +8,7 @@ use super::program::{
 };
 use super::terms::Campaign;
 use super::{PATH, encode, processor, sentence, setup};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/affiliate" => show, reads ["get_affiliate_program"], forms {

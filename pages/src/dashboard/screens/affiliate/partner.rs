@@ -1,7 +1,6 @@
 //! One partner: profile, links, numbers, payouts, postbacks, and what can be done with it.
 
 use futures_util::future::join;
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
 use super::campaigns::load_campaigns;
@@ -10,18 +9,9 @@ use super::partners::{OnePartner, PARTNERS_PATH, PartnerRow, PayoutState, partne
 use super::program::{copy_text, program_currency};
 use super::terms::{Campaign, CampaignsById};
 use super::{PATH, PartnerNames, encode};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::money::percent_text;
-use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::row_button::RowButton;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/affiliate/partners/{id}" => show, reads ["get_affiliate"], forms {

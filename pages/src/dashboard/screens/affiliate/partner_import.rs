@@ -1,19 +1,11 @@
 //! Import of partners from CSV: first a dry run with the table of what would happen, then the import.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::partners::{PARTNERS_PATH, partner_path};
 use super::{at_csv, csv_fields, read_csv};
-use crate::dashboard::backend::{Call, CallBody, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::backend::CallBody;
+use crate::dashboard::prelude::*;
 
 /// Rows of the report that are shown.
 const SHOWN_MAX: usize = 500;

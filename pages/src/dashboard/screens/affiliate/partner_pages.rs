@@ -1,6 +1,5 @@
 //! Pages below a partner: edit, payout method, decisions, links, deletion.
 
-use hypertext::prelude::*;
 use serde_json::{Value, json};
 
 use super::campaigns::load_campaigns;
@@ -8,15 +7,10 @@ use super::partner::{PartnerInside, load_inside, load_partner, load_partner_vers
 use super::partners::{PARTNERS_PATH, PartnerRow, partner_path, profile_fields};
 use super::terms::CampaignsById;
 use super::{conflict_at, filled, method_choices, object, without_field};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field, Form};
-use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::form::Empty;
 use crate::dashboard::kit::money::percent_value;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/affiliate/partners/{id}/edit" => edit_page, reads ["get_affiliate", "update_affiliate"], forms {

@@ -4,14 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
+use crate::dashboard::prelude::*;
 
 const PAGES_MAX: usize = 5;
 const PAGE_ROWS: usize = 100;

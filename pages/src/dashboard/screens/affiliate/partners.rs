@@ -1,22 +1,12 @@
 //! Partners: the list with its filters, and adding one.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::campaigns::{campaign_choices, load_campaigns};
 use super::terms::CampaignsById;
 use super::{PATH, conflict_at, encode, labelled, method_name, read_list, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Badge;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl, refused_filter};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::kit::filter::{FilterControl, refused_filter};
+use crate::dashboard::prelude::*;
 
 /// The path of the list; partners are below it.
 pub const PARTNERS_PATH: &str = "/dashboard/affiliate/partners";

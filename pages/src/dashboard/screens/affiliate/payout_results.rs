@@ -1,20 +1,12 @@
 //! Results of payouts that were paid by hand: the file of PayPal or Wise marks each payout as paid or failed.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::payout_runs::{PAYOUTS_PATH, run_path};
 use super::run_page::load_run;
 use super::{at_csv, csv_fields, read_csv};
-use crate::dashboard::backend::{Call, CallBody, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::backend::CallBody;
+use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/affiliate/payouts/runs/{id}/results" => show, reads ["get_affiliate_payout_run", "mark_affiliate_payouts"], forms {

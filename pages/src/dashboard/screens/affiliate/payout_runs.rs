@@ -2,24 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
 use super::payouts::PayoutRow;
 use super::{PartnerNames, encode, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 /// The path of the list of runs.
 pub const PAYOUTS_PATH: &str = "/dashboard/affiliate/payouts";

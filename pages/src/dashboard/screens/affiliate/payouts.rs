@@ -1,25 +1,13 @@
 //! Payouts: the list, and one with marking it as paid or failed.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::commissions::{CommissionRow, commission_table};
 use super::payout_runs::{PAYOUTS_PATH, payout_tabs, run_path};
 use super::{PATH, PartnerNames, encode, method_name, read_list, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, refused_filter};
-use crate::dashboard::kit::list_view::ListView;
+use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/affiliate/payouts/all" => list, reads ["list_affiliate_payouts"];

@@ -1,25 +1,12 @@
 //! The payment processor: connect and test it, its events, and replaying those that failed.
 
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::program::{AffiliateProgram, ProgramState, copy_text, load_program, program_call};
 use super::{PATH, filled, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::row_button::RowButton;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 const PROCESSOR_PATH: &str = "/dashboard/affiliate/processor";
 const EVENTS_PATH: &str = "/dashboard/affiliate/processor/events";

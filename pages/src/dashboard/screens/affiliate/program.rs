@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
 use super::terms::Campaign;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::kit::text::input_value;
+use crate::dashboard::prelude::*;
 
 /// The program with its processor, and what is missing before it can go live.
 #[derive(Debug, Clone, Deserialize)]

@@ -1,25 +1,12 @@
 //! Referrals: the people whom partners brought, each with its history.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::commissions::{CommissionRow, commission_table};
 use super::{PATH, PartnerNames, encode, filled, read_list, set_up_first, start_of_day};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, refused_filter};
-use crate::dashboard::kit::list_view::ListView;
+use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 const REFERRALS_PATH: &str = "/dashboard/affiliate/referrals";
 const STATUSES: &[&str] = &["lead", "trialing", "active", "cancelled", "refunded", "rejected"];

@@ -1,23 +1,12 @@
 //! Reviews: referrals that look suspicious are held, and the owner allows or rejects them.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::commissions::{CommissionRow, commission_table};
 use super::referrals::{ReferralAnswer, ReferralRow, referral_path};
 use super::{PATH, PartnerNames, encode, labelled, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 
 const REVIEWS_PATH: &str = "/dashboard/affiliate/reviews";
 

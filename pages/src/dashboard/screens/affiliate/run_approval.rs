@@ -3,23 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, prelude::*};
 use serde_json::{Value, json};
 
 use super::PartnerNames;
 use super::audit::{AuditResult, AuditVerdict, AuditView, run_audit};
 use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, WholePayoutRun, run_path, totals_view};
 use super::run_page::{load_run, method_table, sums_by_method};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::identity_proof::PROOF;
-use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/affiliate/payouts/runs/{id}/approve" => show, reads ["get_affiliate_payout_run", "approve_affiliate_payout_run", "audit_affiliate_program"], forms {

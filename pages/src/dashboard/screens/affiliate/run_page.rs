@@ -3,26 +3,15 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join;
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
 use super::audit::{AuditResult, AuditView, read_audit};
 use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, WholePayoutRun, run_badge, run_path, totals_view};
 use super::payouts::{PayoutRow, payout_table};
 use super::{PartnerNames, encode, method_name};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::progress::Progress;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageRow, View, page_rows};
+use crate::dashboard::prelude::*;
 
 /// Payouts of a run that its page shows; the list of payouts has all.
 const SHOWN_MAX: usize = 200;

@@ -1,7 +1,5 @@
 //! Set-up of the program in four steps: turn it on, connect the processor, set the commission, go live.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::campaign_fields::{campaign_fields, read_campaign};
 use super::overview::button_form;
 use super::processor::{ProcessorCard, connect_form};
@@ -10,12 +8,8 @@ use super::program::{
 };
 use super::terms::Campaign;
 use super::{PATH, labelled};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::page::{Page, render};
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::page::render;
+use crate::dashboard::prelude::*;
 
 const LEAD: &str = "Partners bring customers through their links, and earn a commission of what these pay. Four steps \
                     set the program up.";

@@ -1,6 +1,5 @@
 //! The page of an automation: its trigger and steps in one form, and what saving would change.
 
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,15 +8,12 @@ use super::step_card::{CardContext, Comparisons, InsertStep, StepCard, StepCount
 use super::step_form::{OPERATORS, find, trigger_fields};
 use super::working_copy::WorkingCopy;
 use super::{AutomationDetail, automation_page, call, path, read_automation};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, FormErrors, belongs_to, plain};
-use crate::dashboard::kit::badge::Badge;
+use crate::dashboard::form::{FormErrors, belongs_to, plain};
 use crate::dashboard::kit::diff::LineDiff;
-use crate::dashboard::kit::text::{grouped, input_value};
+use crate::dashboard::kit::text::input_value;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 use crate::dashboard::seen_version;
-use crate::dashboard::table::{Outcome, View};
 
 /// The form's name.
 pub const FORM: &str = "steps";

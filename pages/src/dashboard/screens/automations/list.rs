@@ -1,20 +1,9 @@
 //! The list of automations, and the form for a new one.
 
-use hypertext::prelude::*;
 use serde_json::json;
 
 use super::{AutomationDetail, path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::Badge;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 /// The list.
 pub async fn show(context: &Context<'_>) -> Result<View, Failure> {

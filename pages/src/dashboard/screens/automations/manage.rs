@@ -1,15 +1,10 @@
 //! Activate, pause, archive, cancel runs, duplicate, delete.
 
-use hypertext::prelude::*;
 use serde_json::json;
 
 use super::{AutomationDetail, automation_page, call, path, read_automation};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
 use crate::dashboard::kit::confirm::{DeletionCard, delete_confirmed};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 /// Carries out the action that the form names.
 pub async fn act(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -8,20 +8,14 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::editor::entered_definition;
 use super::runs::{run_badge, step_label};
 use super::{AutomationDetail, automation_page, call, path, read_automation};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
 
 /// Events of one replay.
 const EVENTS: [usize; 4] = [25, 100, 250, 1_000];

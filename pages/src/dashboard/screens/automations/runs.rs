@@ -1,24 +1,13 @@
 //! Runs of an automation: the list, one run step by step, cancel.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::step_form::StepKind;
 use super::{automation_page, call, path, read_automation};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
 use crate::dashboard::csv::export_list;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
 
 const STATUSES: [&str; 6] = ["queued", "running", "waiting", "completed", "failed", "cancelled"];
 

@@ -1,14 +1,12 @@
 //! A step in the list: what it does, its runs, its buttons, and its controls.
 
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
 use super::step_form::{OPERATORS, Pairs, StepKind, comparison_fields, find, naming_fields, step_fields};
 use super::working_copy::{ORIGIN, STEPS_MAX, kind_of};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::form::{Field, FieldView, belongs_to, plain};
-use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::form::{FieldView, belongs_to, plain};
 use crate::dashboard::kit::text::input_value;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
 /// The runs that are at a step, and what became of the others there.

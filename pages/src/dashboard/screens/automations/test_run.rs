@@ -1,22 +1,15 @@
 //! A test of an automation: a run of one event to its end, at once, without sending anything or as a test email.
 
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::editor::entered_definition;
 use super::runs::{RunDetail, run_steps};
 use super::{AutomationDetail, automation_page, call, path, read_automation};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::mail_frame::framed_html;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
 
 /// Past events that are offered as examples.
 const EXAMPLES: usize = 8;

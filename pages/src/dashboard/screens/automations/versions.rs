@@ -1,21 +1,13 @@
 //! Versions of an automation: the list, the difference of two, and an earlier one as the next version.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::definition_text::definition_text;
 use super::{automation_page, call, path, read_automation};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::diff::LineDiff;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 
 #[derive(Debug, Deserialize)]
 struct AutomationVersionItem {

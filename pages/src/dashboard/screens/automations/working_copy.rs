@@ -13,8 +13,8 @@ use super::AutomationDetail;
 use super::step_form::{
     Pairs, StepKind, complete_step, find, naming_fields, read_comparisons, step_fields, to_pairs, trigger_fields,
 };
-use crate::dashboard::backend::Failure;
-use crate::dashboard::form::{Field, read_fields};
+use crate::dashboard::form::read_fields;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
 /// Most steps of an automation.

@@ -1,22 +1,14 @@
 //! One conversion with the emails that the person got in the 30 days before.
 
-use hypertext::prelude::*;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use super::LIST;
 use super::object::Conversion;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::chart::Unit;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
 use crate::dashboard::screens::events::{EventItem, event_path};
-use crate::dashboard::table::View;
 
 /// The days before a conversion whose emails are shown.
 const DAYS: i64 = 30;

@@ -1,23 +1,13 @@
 //! The list of conversions.
 
-use hypertext::prelude::*;
-
 use super::LIST;
 use super::object::Conversion;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
 use crate::dashboard::csv::export_list;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl, or_refused, refused_filter};
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::filter::{FilterControl, or_refused, refused_filter};
 use crate::dashboard::kit::text::address_cell;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::View;
 
 /// The call with the filters of the page.
 fn list_call(context: &Context<'_>) -> Call {

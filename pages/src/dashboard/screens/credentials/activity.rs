@@ -2,17 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::Credential;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::prelude::*;
 use crate::reference::operation::{ApiTable, KeyScope};
 
 /// Pages of 100 requests that are read. The log has no filter by key.

@@ -1,19 +1,13 @@
 //! One credential: its properties and what it did; rename, restrict, disable, delete.
 
-use hypertext::{maud_borrow, prelude::*};
 use serde_json::json;
 
 use super::activity::{KeyActivity, key_activity_view};
 use super::{Credential, CredentialPages, addresses_field, domain_cell, domains, name_field, policy, smtp_settings};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
 use crate::dashboard::kit::confirm::{confirm_field, delete_confirmed};
-use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::secret::secret_uses;
-use crate::dashboard::kit::time::{Time, time_or_dash};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::kit::time::Time;
+use crate::dashboard::prelude::*;
 
 fn switch_form<'a>(credential: &Credential) -> Form<'a> {
     let (label, next) = if credential.enabled { ("Disable", "false") } else { ("Enable", "true") };

@@ -1,11 +1,9 @@
 //! The settings of common programs for SMTP.
 
-use hypertext::prelude::*;
-
 use super::Credential;
 use crate::dashboard::kit::copy_button::CopyButton;
-use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::secret::SecretUse;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
 
 /// Stands for a password that is not shown any more.

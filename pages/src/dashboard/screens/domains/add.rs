@@ -1,15 +1,10 @@
 //! Adding a domain; and the offer to claim it if another account has it.
 
-use hypertext::{maud_borrow, prelude::*};
 use serde_json::json;
 
 use super::{PATH, SendingDomain, TITLE};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
 use crate::dashboard::kit::copy_button::CopyButton;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 fn form<'a>() -> Form<'a> {
     let name = Field::text("name", "Domain")

@@ -1,23 +1,12 @@
 //! Claims: moving a domain from another account by proving control of its DNS.
 
-use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::records::RecordCard;
 use super::{DomainRecord, PATH, TITLE, domain_page};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
 
 const CLAIMS: &str = "/dashboard/domains/claims";
 

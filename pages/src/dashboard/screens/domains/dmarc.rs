@@ -1,21 +1,9 @@
 //! Reports of receivers about email from the domain (DMARC aggregate reports, RFC 7489 7.2).
 
-use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 
 use super::{PATH, TITLE, domain_call, domain_tabs};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
 
 /// Below this number of messages a share says little.
 const ENOUGH: u64 = 100;

@@ -1,17 +1,7 @@
 //! The list of domains.
 
-use hypertext::{maud_borrow, prelude::*};
-
 use super::{PATH, SendingDomain, TITLE};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
 
 /// Settings that differ from the usual ones, in words.
 fn extras(domain: &SendingDomain) -> String {

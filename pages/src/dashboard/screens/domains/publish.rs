@@ -1,20 +1,12 @@
 //! Publishing the records: at a DNS provider by its API, by Domain Connect, or by a zone file.
 
-use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::saved::saved_providers;
 use super::{DomainRecord, PATH, SendingDomain, TITLE, domain_call, domain_view, providers, read_domain};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::diff::CharDiff;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 /// The fields that both ways of signing in share.
 fn common_fields() -> [Field; 2] {

@@ -1,21 +1,13 @@
 //! Saved access to DNS providers.
 
-use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::publish::{chosen_provider, provider_choice};
 use super::{PATH, TITLE, providers};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
 
 const SAVED: &str = "/dashboard/domains/dns-credentials";
 const NEW: &str = "/dashboard/domains/dns-credentials/new";

@@ -1,12 +1,8 @@
 //! Delivery attempts: result, host, TLS with its proof, and the whole conversation.
 
-use hypertext::prelude::*;
-
 use super::object::{EmailAttempt, EmailAttemptTls};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Transcript;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::prelude::*;
 
 /// Attempts, newest first.
 pub(super) fn email_attempts(attempts: &[EmailAttempt]) -> impl Renderable {

@@ -2,19 +2,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{LIST, email_path, listed};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::form_key;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::UploadedFile;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -1,18 +1,12 @@
 //! The content of an email: HTML in a frame, text, header fields, source.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::object::WholeEmail;
 use super::{LIST, email_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
-use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::file_size;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::View;
 
 /// Most bytes of a source on a page; the file has all of it.
 const SOURCE_BYTES_MAX: usize = 256 << 10;

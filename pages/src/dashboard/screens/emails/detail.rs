@@ -1,23 +1,14 @@
 //! One email: where it is, what it is, what was sent, what happened, and each delivery attempt.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::attempt::email_attempts;
 use super::content::EmailContent;
 use super::history::history;
 use super::object::{EmailEventList, WholeEmail};
 use super::standing::Standings;
 use super::{LIST, email_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::kit::badge::Badge;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::text::{file_size, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::kit::text::file_size;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::View;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let id = context.id();

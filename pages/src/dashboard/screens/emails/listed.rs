@@ -4,9 +4,8 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
 use serde::Deserialize;
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::filter::{Filter, FilterControl};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
 /// The statuses of emails.

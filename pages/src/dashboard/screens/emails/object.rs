@@ -1,11 +1,9 @@
 //! Emails, attempts and events with the fields that the pages show.
 
+use crate::dashboard::prelude::*;
 use explain::explanation::RecipientDelivery;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -1,17 +1,10 @@
 //! One product event.
 
-use hypertext::prelude::*;
-
 use super::object::EventItem;
 use super::{LIST, send};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::View;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_event").id(context.id());

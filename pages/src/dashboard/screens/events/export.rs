@@ -1,12 +1,10 @@
 //! The filtered list of events as CSV.
 
 use super::object::EventItem;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
 use crate::dashboard::csv::export_list;
 use crate::dashboard::kit::date_range::DateRange;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::table::View;
 
 /// The call of the list with the filters of a query.
 pub(super) fn call(query: &Fields, range: DateRange) -> Call {

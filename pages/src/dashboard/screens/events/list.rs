@@ -1,22 +1,10 @@
 //! The list of product events, with their counts over time.
 
-use hypertext::prelude::*;
-
 use super::counts::EventCounts;
 use super::object::{PersonKey, event_path};
 use super::{LIST, export};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
 
 fn filters() -> Vec<Filter> {
     let mut filters = vec![

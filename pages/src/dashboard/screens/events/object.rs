@@ -1,9 +1,9 @@
 //! Product events as the API gives them, and the people who did them.
 
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 use crate::dashboard::screens::encode;
 

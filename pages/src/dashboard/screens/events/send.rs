@@ -1,16 +1,11 @@
 //! Sending a product event by hand.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::LIST;
 use super::object::{EventItem, event_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::form_key;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 pub(super) const PATH: &str = "/dashboard/events/new";
 

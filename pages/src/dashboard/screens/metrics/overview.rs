@@ -1,11 +1,10 @@
 //! The totals of a range against the range before, and the charts of its rates.
 
-use hypertext::prelude::*;
-
 use super::advice::{BOUNCES_MAX, COMPLAINTS_MAX};
 use super::counts::{Counts, Rate};
 use crate::dashboard::kit::chart::{Change, Chart, ChartKind, Series, Tile, Unit, as_f64, metric_tiles};
 use crate::dashboard::kit::date_range::DateRange;
+use crate::dashboard::prelude::*;
 
 pub(super) struct MetricsOverview<'a> {
     pub(super) range: DateRange,

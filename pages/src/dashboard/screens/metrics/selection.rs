@@ -3,10 +3,9 @@
 
 use serde::Deserialize;
 
-use crate::dashboard::backend::Call;
-use crate::dashboard::context::Context;
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::filter::{Filter, FilterControl};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
 /// A property by which the API counts.

@@ -1,20 +1,9 @@
 //! The people of the latest events. The API has no list of people, so a page has those of a page of events.
 
-use hypertext::prelude::*;
-
 use super::LIST;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
 use crate::dashboard::kit::list_view::EmptyPage;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::events::{EventItem, PersonKey, event_path};
-use crate::dashboard::table::View;
 
 const EVENTS: &str = "100";
 

@@ -2,23 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::LIST;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::kit::timeline::Timeline;
-use crate::dashboard::page::{Page, render};
+use crate::dashboard::page::render;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
 use crate::dashboard::screens::events::{EventItem, PersonKey, event_path};
-use crate::dashboard::table::View;
 
 /// Addresses of one person that are looked up.
 const ADDRESSES_MAX: usize = 3;

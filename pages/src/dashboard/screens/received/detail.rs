@@ -1,21 +1,12 @@
 //! One received mail: proofs of the sender, content, files, header.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::object::{ReceivedFile, WholeReceived, proof_badge};
 use super::{LIST, mail_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
-use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::file_size;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::{emails, encode};
-use crate::dashboard::table::View;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let mail = &WholeReceived::read(context).await?;

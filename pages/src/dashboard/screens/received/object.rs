@@ -1,10 +1,7 @@
 //! Received mail with the fields that the pages show.
 
+use crate::dashboard::prelude::*;
 use serde::Deserialize;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::readings::{AccountUsage, StartDomain, StartKey, StartReadings, StartWebhook};
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::text::{file_size, grouped, sentence_case};
+use crate::dashboard::kit::text::file_size;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
 
 /// From this part of a quota on it is almost used.

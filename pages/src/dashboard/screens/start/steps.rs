@@ -1,8 +1,7 @@
 //! The first steps of an account.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::readings::StartReadings;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
 
 pub(super) struct StartStep {

@@ -1,18 +1,10 @@
 //! Adds suppressions by hand.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{LIST, suppression_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

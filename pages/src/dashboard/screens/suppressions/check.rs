@@ -1,22 +1,12 @@
 //! Checks whether mail goes to addresses.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::add::EntryError;
 use super::object::reason_badge;
 use super::{LIST, suppression_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]

@@ -1,23 +1,14 @@
 //! Imports a list: first a dry run that says what would happen to each line, then the import.
 
 use bytes::Bytes;
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::LIST;
 use super::object::reason_badge;
-use crate::dashboard::backend::{Call, CallBody, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
+use crate::dashboard::backend::CallBody;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
 
 const EXAMPLE: &str = "email,reason\ngrace@example.net,bounce\n";
 /// Lines of a result that the API lists.

@@ -1,22 +1,10 @@
 //! The imports with their progress, and the report of one.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
 use serde::Deserialize;
 
 use super::LIST;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::progress::Progress;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

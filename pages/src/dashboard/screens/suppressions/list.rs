@@ -1,22 +1,13 @@
 //! The list of suppressions, and its export.
 
-use hypertext::prelude::*;
-
 use super::object::{REASONS, SOURCES, Suppression, reason_badge, source_text};
 use super::{LIST, suppression_path, tabs};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::list_view::EmptyPage;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::address_cell;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 use crate::dashboard::screens::emails::day_start;
-use crate::dashboard::table::View;
 
 fn filters() -> [Filter; 5] {
     [

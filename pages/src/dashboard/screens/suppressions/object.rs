@@ -1,11 +1,7 @@
 //! A suppression as the API has it, and its reasons in words.
 
+use crate::dashboard::prelude::*;
 use serde::Deserialize;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::text::sentence_case;
 
 pub(super) const REASONS: &[&str] =
     &["hard_bounce", "soft_bounce", "complaint", "unsubscribe", "smtp_failure", "manual", "import"];

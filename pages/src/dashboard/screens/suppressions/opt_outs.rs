@@ -1,25 +1,15 @@
 //! Opt-outs: recipients who take no mail of a category, but do take other mail.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::object::source_text;
 use super::{OPT_OUTS, tabs};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::text::address_cell;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
 
 const CATEGORIES: &[&str] = &["product", "newsletter"];
 

@@ -3,18 +3,15 @@
 //! A preview renders what is entered and saves nothing. The frame of the HTML body is filled by posting the form into
 //! it: unsaved content has no address.
 
-use hypertext::{Buffer, prelude::*};
 use serde_json::{Map, Value, json};
 
 use super::preview::{
     self, PreviewFrame, PreviewPanel, PreviewViews, RenderedPreview, parse_sample, render_entered, render_version,
 };
 use super::{TemplateDetail, call, path, read_template, status_badges, template_page};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field, FieldView, FormErrors, plain, read_fields};
+use crate::dashboard::form::{Empty, FieldView, FormErrors, plain, read_fields};
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::table::{Outcome, View};
 
 /// The form's name.
 pub const FORM: &str = "content";

@@ -1,19 +1,8 @@
 //! The list of templates, and the form for a new one.
 
-use hypertext::prelude::*;
-
 use super::{TemplateDetail, path, status_badges};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::prelude::*;
 
 /// The categories of emails with what they mean.
 pub const CATEGORIES: [(&str, &str); 3] = [

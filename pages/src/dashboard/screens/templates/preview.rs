@@ -1,17 +1,13 @@
 //! The preview of a template: the rendered bodies, variables that are missing or unused, and the size.
 
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{call, editor, path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Field;
 use crate::dashboard::kit::mail_frame::framed_html;
 use crate::dashboard::kit::text::file_size;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::View;
 
 /// Gmail clips a message whose HTML body is longer.
 const GMAIL_BYTES_MAX: usize = 102 << 10;

@@ -1,16 +1,13 @@
 //! Settings of a template: names, category, author; copy, archive, delete.
 
-use hypertext::prelude::*;
 use serde_json::json;
 
 use super::list::CATEGORIES;
 use super::{TemplateDetail, call, path, read_template, template_page};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field, Form};
+use crate::dashboard::form::Empty;
 use crate::dashboard::kit::confirm::{DeletionCard, delete_confirmed};
+use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
-use crate::dashboard::table::{Outcome, View};
 
 fn settings_form(template: &TemplateDetail) -> Form<'static> {
     let categories = CATEGORIES.map(|(word, label)| (word.to_owned(), label.to_owned()));

@@ -1,24 +1,13 @@
 //! Versions of a template: publish, list, show, compare, publish an earlier one again.
 
-use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::preview::{PreviewFrame, PreviewPanel, PreviewViews, render_version};
 use super::{TemplateDetail, call, path, read_template, template_page};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::diff::LineDiff;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 
 /// The word for the draft among versions.
 const DRAFT: &str = "draft";

@@ -1,17 +1,9 @@
 //! The deliveries of an endpoint, with their filters.
 
-use hypertext::maud_borrow;
-use hypertext::{Buffer, prelude::*};
-
 use super::object::Webhook;
 use super::{delivery_path, event_choices, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, or_refused, refused_filter};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
 
 /// A page of the list.

@@ -1,19 +1,9 @@
 //! A delivery: where it stands, its tries, its payload.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-
 use super::object::{Attempt, Delivery, Webhook};
 use super::{LIST, delivery_path, events, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 fn call(operation: &'static str, context: &Context<'_>) -> Call {
     Call::new(operation).id(context.id()).parameter("delivery_id", context.parameter("delivery"))

@@ -1,20 +1,10 @@
 //! An endpoint: what it gets, a test, and its deliveries.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
 use serde_json::json;
 
 use super::object::{Delivery, Webhook};
 use super::{LIST, deliveries, delivery_path, event_choices, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let webhook = Webhook::read(context).await?;

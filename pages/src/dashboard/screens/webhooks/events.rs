@@ -1,22 +1,14 @@
 //! The events of the account, as they happen.
 
-use hypertext::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{LIST, event_choices, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{FilterBar, or_refused, refused_filter};
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::list_view::EmptyPage;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
-use crate::dashboard::table::View;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -1,18 +1,10 @@
 //! The list of endpoints.
 
 use futures_util::future::join_all;
-use hypertext::prelude::*;
 
 use super::object::{Delivery, Webhook};
 use super::{EVENTS, LIST, delivery_path, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, List};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_webhooks").query("cursor", context.query().get("cursor"));

@@ -4,10 +4,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::time::{Time, date_and_time};
+use crate::dashboard::prelude::*;
 
 /// An endpoint.
 #[derive(Debug, Clone, Default, Deserialize)]

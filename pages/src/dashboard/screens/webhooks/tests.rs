@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::dashboard::backend::Failure;
 use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html, location};
+use crate::dashboard::prelude::*;
 
 fn webhook() -> Value {
     json!({
