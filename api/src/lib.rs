@@ -46,6 +46,7 @@ pub mod logs;
 pub mod mounted_service;
 pub mod mta_sts;
 pub mod oauth;
+mod object_response;
 pub mod openapi;
 pub mod operation;
 pub mod operations;

@@ -20,6 +20,7 @@ use store::access::Tenant;
 
 use crate::id_path::id_path;
 use crate::list_response::list_response;
+use crate::object_response::object_response;
 use crate::request_log_page::RequestLogPage;
 use crate::state::AppState;
 
@@ -74,11 +75,7 @@ impl LoggedRequestView {
 
 list_response! { pub LogList { logs: LoggedRequestView } }
 
-/// A request
-#[derive(Debug, Serialize, ToSchema)]
-pub struct LoggedRequestResponse {
-    log: LoggedRequestView,
-}
+object_response! { "A request", pub LoggedRequestResponse { log: LoggedRequestView } }
 
 /// Filter by status: an exact one (`404`) or a class (`4xx`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,6 +26,7 @@ use store::engine::{Batch, CommitError};
 
 use crate::id_path::id_path;
 use crate::list_response::list_response;
+use crate::object_response::object_response;
 use crate::operation::{Operation, operation};
 use crate::state::AppState;
 use crate::suppressions::commit_error::{commit_error_problem, suppression_problem};
@@ -186,12 +187,7 @@ fn category_schema(_: &mut Schemas) -> Value {
     json!({"type": "string", "enum": CATEGORY_WORDS})
 }
 
-/// An opt-out
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneCategoryOptOut")]
-pub struct OptOutResponse {
-    category_opt_out: OptOutView,
-}
+object_response! { "An opt-out", pub OptOutResponse { category_opt_out: OptOutView } as "OneCategoryOptOut" }
 
 /// `POST /category-opt-outs`. If the address has opted out already, the existing opt-out is returned.
 ///

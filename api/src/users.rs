@@ -23,15 +23,12 @@ use crate::auth::login_links::{self, AccessGrant, LinkPurpose};
 use crate::auth::user_error_problem;
 use crate::auth::view::UserView;
 use crate::list_response::list_response;
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 list_response! { pub UserList { users: UserView } }
 
-/// A user
-#[derive(Debug, Serialize, ToSchema)]
-pub struct UserResponse {
-    user: UserView,
-}
+object_response! { "A user", pub UserResponse { user: UserView } }
 
 /// An invited user
 #[derive(Debug, Serialize, ToSchema)]

@@ -146,13 +146,19 @@ pub(crate) fn keyword(name: &Ident, input: ParseStream<'_>) -> Result<Keyword> {
     Ok((LitStr::new(&name.to_string(), name.span()), value))
 }
 
+fn doc_text(value: &Expr) -> Option<String> {
+    match value {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),
+        // The argument of a declarative macro.
+        Expr::Group(group) => doc_text(&group.expr),
+        _ => None,
+    }
+}
+
 /// The doc comment as one line, without its last full stop.
 pub(crate) fn description(attributes: &[Attribute]) -> Option<String> {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
-        Meta::NameValue(meta) if meta.path.is_ident("doc") => match &meta.value {
-            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),
-            _ => None,
-        },
+        Meta::NameValue(meta) if meta.path.is_ident("doc") => doc_text(&meta.value),
         _ => None,
     });
     let text = lines.collect::<Vec<_>>().join(" ");

@@ -24,6 +24,7 @@ use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{self, ResponseObject, VersionedResponse, begin_for_owner};
 use super::view::ListResponse;
 use crate::handler::Owner;
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 /// Parameters of the backfill
@@ -53,12 +54,7 @@ struct BackfillView {
     error: Option<String>,
 }
 
-/// A backfill
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliateBackfill")]
-pub struct BackfillResponse {
-    backfill: BackfillView,
-}
+object_response! { "A backfill", pub BackfillResponse { backfill: BackfillView } as "OneAffiliateBackfill" }
 
 impl From<Backfill> for BackfillResponse {
     fn from(backfill: Backfill) -> Self {

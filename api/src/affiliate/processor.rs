@@ -19,6 +19,7 @@ use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 /// Maximum size of an event.
@@ -184,12 +185,7 @@ impl FromRequest for ProcessorEventPath {
     }
 }
 
-/// A response with a single object
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliateProcessorEvent")]
-pub struct ProcessorEventResponse {
-    event: ProcessorEventObject,
-}
+object_response! { "A response with a single object", pub ProcessorEventResponse { event: ProcessorEventObject } as "OneAffiliateProcessorEvent" }
 
 /// `POST …/processor/events/{id}/replay`: retries a failed event. An event that did not fail is not changed.
 pub async fn replay(

@@ -20,6 +20,7 @@ use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 /// A referral held for review
@@ -94,12 +95,7 @@ pub async fn list(
     Ok(ListResponse::new(found.rows.iter().filter_map(ReviewObject::from_referral).collect(), next))
 }
 
-/// A response with a single object
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliateReview")]
-pub struct ReviewResponse {
-    review: ReviewObject,
-}
+object_response! { "A response with a single object", pub ReviewResponse { review: ReviewObject } as "OneAffiliateReview" }
 
 /// `GET …/reviews/{id}`.
 ///

@@ -13,15 +13,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::list_response::list_response;
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 list_response! { pub(super) ApprovalList { approvals: ApprovalView } }
 
-/// An approval
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ApprovalResponse {
-    pub(super) approval: ApprovalView,
-}
+object_response! { "An approval", pub(super) ApprovalResponse { approval: ApprovalView } }
 
 /// A request of a client that waits for a person's decision, or was decided
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,5 +1,6 @@
 //! JSON objects of users and sessions, and the response that sets the session cookie.
 
+use crate::object_response::object_response;
 use bytes::Bytes;
 use http::header::{HeaderValue, SET_COOKIE};
 use httpd::json_timestamp::JsonTimestamp;
@@ -82,11 +83,7 @@ impl SessionView {
     }
 }
 
-/// A session
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SessionResponse {
-    pub(super) session: SessionView,
-}
+object_response! { "A session", pub SessionResponse { session: SessionView } }
 
 /// A response that sets or clears the session cookie.
 #[derive(Debug)]

@@ -40,6 +40,7 @@ use super::dry_run::UnsavedDefinition;
 use super::path::AutomationPath;
 use super::request::REQUEST_BYTES_MAX;
 use crate::account_permits::AccountPermit;
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 /// Most events of a replay.
@@ -196,11 +197,7 @@ pub struct ReplayView {
     complete: bool,
 }
 
-/// A response with a replay
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ReplayResponse {
-    replay: ReplayView,
-}
+object_response! { "A response with a replay", pub ReplayResponse { replay: ReplayView } }
 
 /// The definition whose steps run, and what is known of earlier runs.
 struct Replay {

@@ -15,6 +15,7 @@ use store::access::Tenant;
 use store::automation_run::RunFilter;
 
 use super::path::{AutomationPath, find};
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 /// Runs that are counted, and waiting runs that are counted.
@@ -82,11 +83,7 @@ pub struct StepCountsView {
     has_more_waiting: bool,
 }
 
-/// A response with the counts
-#[derive(Debug, Serialize, ToSchema)]
-pub struct StepCountsResponse {
-    step_counts: StepCountsView,
-}
+object_response! { "A response with the counts", pub StepCountsResponse { step_counts: StepCountsView } }
 
 /// Adds a run to the counts of its steps. Waiting runs are counted from a list of their own.
 fn add_run(steps: &mut Vec<StepCount>, run: &AutomationRun) {

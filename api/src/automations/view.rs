@@ -1,6 +1,7 @@
 //! JSON objects of automations, versions and runs.
 
 use crate::list_response::list_response;
+use crate::object_response::object_response;
 use httpd::json_timestamp::JsonTimestamp;
 use model::automation::condition::{CLAUSES_MAX, FIELD_BYTES_MAX, Op};
 use model::automation::definition::{Reentry, StepAction};
@@ -89,11 +90,7 @@ impl AutomationView {
     }
 }
 
-/// A response with an automation
-#[derive(Debug, Serialize, ToSchema)]
-pub struct AutomationResponse {
-    pub automation: AutomationView,
-}
+object_response! { "A response with an automation", pub AutomationResponse { automation: AutomationView } }
 
 list_response! { pub AutomationList { automations: AutomationView } }
 
@@ -238,11 +235,7 @@ impl AutomationRunView {
     }
 }
 
-/// A response with a run
-#[derive(Debug, Serialize, ToSchema)]
-pub struct AutomationRunResponse {
-    pub run: AutomationRunView,
-}
+object_response! { "A response with a run", pub AutomationRunResponse { run: AutomationRunView } }
 
 list_response! { pub AutomationRunList { runs: AutomationRunView } }
 

@@ -24,6 +24,7 @@ use super::request::SendingDomainName;
 use super::view::RecordView;
 use crate::id_path::id_path;
 use crate::list_response::list_response;
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 const STATUSES: &[&str] = &["pending", "blocked", "verified", "completed", "expired", "cancelled"];
@@ -90,12 +91,7 @@ impl ClaimView {
     }
 }
 
-/// A claim
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneDomainClaim")]
-pub struct ClaimResponse {
-    claim: ClaimView,
-}
+object_response! { "A claim", pub ClaimResponse { claim: ClaimView } as "OneDomainClaim" }
 
 impl ClaimResponse {
     fn from_claim(state: &AppState, claim: DomainClaim, finding: Option<&RecordFinding>) -> Self {

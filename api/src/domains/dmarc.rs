@@ -22,6 +22,7 @@ use serde::Serialize;
 use store::access::Tenant;
 
 use super::request::DomainKey;
+use crate::object_response::object_response;
 use crate::state::AppState;
 use crate::time_range::{parse_time_or_date, time_parameter};
 use jiff::{SignedDuration, Timestamp};
@@ -210,11 +211,7 @@ pub struct DmarcView {
     days: Vec<DmarcDayView>,
 }
 
-/// A summary of DMARC reports
-#[derive(Debug, Serialize, ToSchema)]
-pub struct DmarcResponse {
-    dmarc: DmarcView,
-}
+object_response! { "A summary of DMARC reports", pub DmarcResponse { dmarc: DmarcView } }
 
 /// `GET /domains/{id_or_name}/dmarc`.
 ///

@@ -23,6 +23,7 @@ use super::lookup::find;
 use super::request::{DomainKey, DomainPath};
 use super::view::{DomainView, RecordView};
 use crate::list_response::list_response;
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 const PROVIDER: &str = "provider";
@@ -301,12 +302,7 @@ struct DnsCredentialsView {
     saved_at: JsonTimestamp,
 }
 
-/// The saved credentials
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneSavedDnsCredentials")]
-pub struct DnsCredentialsResponse {
-    dns_credentials: DnsCredentialsView,
-}
+object_response! { "The saved credentials", pub DnsCredentialsResponse { dns_credentials: DnsCredentialsView } as "OneSavedDnsCredentials" }
 
 /// `PUT /dns-credentials/{provider}`.
 ///

@@ -1,6 +1,7 @@
 //! JSON objects and schemas of sending domains.
 
 use crate::list_response::list_response;
+use crate::object_response::object_response;
 use bytes::Bytes;
 use httpd::json_timestamp::JsonTimestamp;
 use httpd::problem::Problem;
@@ -181,12 +182,7 @@ impl DomainView {
     }
 }
 
-/// A domain
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneDomain")]
-pub struct DomainResponse {
-    domain: DomainView,
-}
+object_response! { "A domain", pub DomainResponse { domain: DomainView } as "OneDomain" }
 
 impl DomainResponse {
     pub(super) fn from_domain(domain: &DomainWithSetup, domains: &SendingDomains) -> Self {

@@ -28,6 +28,7 @@ use store::access::Tenant;
 use store::engine::{ReadError, Store};
 use store::metric::{MetricPoint, OTHER};
 
+use crate::object_response::object_response;
 use crate::state::AppState;
 use crate::time_range::TimeRange;
 
@@ -358,11 +359,7 @@ struct MetricsView {
     rows: Vec<MetricRow>,
 }
 
-/// Metrics
-#[derive(Debug, Serialize, ToSchema)]
-pub struct MetricsResponse {
-    metrics: MetricsView,
-}
+object_response! { "Metrics", pub MetricsResponse { metrics: MetricsView } }
 
 fn too_many_rows(name: &str) -> Problem {
     Problem::field(name, format!("yields more than {ROWS_MAX} rows; use a shorter range, days or fewer dimensions"))

@@ -25,6 +25,7 @@ use serde::Serialize;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 /// An email
@@ -338,11 +339,7 @@ impl EmailAttachmentView {
     }
 }
 
-/// A response with an email
-#[derive(Debug, Serialize, ToSchema)]
-pub struct EmailResponse {
-    pub email: EmailDetail,
-}
+object_response! { "A response with an email", pub EmailResponse { email: EmailDetail } }
 
 /// A recipient
 #[derive(Debug, Serialize, ToSchema)]

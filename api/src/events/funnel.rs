@@ -18,6 +18,7 @@ use serde_json::json;
 use store::access::Tenant;
 
 use super::counts::parse_event_names;
+use crate::object_response::object_response;
 use crate::state::AppState;
 use crate::time_range::{parse_time_or_date, time_parameter};
 
@@ -155,11 +156,7 @@ pub struct FunnelView {
     groups: Vec<FunnelGroupView>,
 }
 
-/// A funnel
-#[derive(Debug, Serialize, ToSchema)]
-pub struct FunnelResponse {
-    funnel: FunnelView,
-}
+object_response! { "A funnel", pub FunnelResponse { funnel: FunnelView } }
 
 /// `GET /funnels`.
 ///

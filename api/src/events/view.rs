@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::automations::view::AutomationRunView;
 use crate::list_response::list_response;
+use crate::object_response::object_response;
 
 /// A product event
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,12 +45,7 @@ impl ProductEventView {
 
 list_response! { pub ProductEventList { events: ProductEventView } as "ProductEventList" }
 
-/// A product event
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneProductEvent")]
-pub struct ProductEventResponse {
-    pub event: ProductEventView,
-}
+object_response! { "A product event", pub ProductEventResponse { event: ProductEventView } as "OneProductEvent" }
 
 /// The event was accepted
 #[derive(Debug, Serialize, ToSchema)]

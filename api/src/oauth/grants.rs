@@ -26,6 +26,7 @@ use crate::access;
 use crate::credentials::policy::{policy_request_schema, policy_schema, policy_view, read_policy};
 use crate::id_path::id_path;
 use crate::list_response::list_response;
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 /// A user's allowance for a program
@@ -75,11 +76,7 @@ impl GrantView {
     }
 }
 
-/// A grant
-#[derive(Debug, Serialize, ToSchema)]
-pub struct GrantResponse {
-    grant: GrantView,
-}
+object_response! { "A grant", pub GrantResponse { grant: GrantView } }
 
 list_response! { pub GrantList { grants: GrantView } }
 

@@ -1,5 +1,6 @@
 //! JSON views of received emails: the summary of lists and webhooks, and the full detail.
 
+use crate::object_response::object_response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use httpd::json_timestamp::JsonTimestamp;
@@ -232,9 +233,4 @@ impl ReceivedEmailDetail {
     }
 }
 
-/// A received email
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneReceivedEmail")]
-pub struct ReceivedEmailResponse {
-    pub received_email: ReceivedEmailDetail,
-}
+object_response! { "A received email", pub ReceivedEmailResponse { received_email: ReceivedEmailDetail } as "OneReceivedEmail" }

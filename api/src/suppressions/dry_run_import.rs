@@ -11,6 +11,7 @@ use serde::Serialize;
 use store::access::Tenant;
 
 use super::import::ImportSuppressions;
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 const RESULTS: &[&str] = &["created", "exists", "repeated", "invalid"];
@@ -76,11 +77,7 @@ struct ForecastView {
     lines: Vec<LineForecastView>,
 }
 
-/// A response with the result that an import would have
-#[derive(Debug, Serialize, ToSchema)]
-pub struct DryRunImportResponse {
-    dry_run: ForecastView,
-}
+object_response! { "A response with the result that an import would have", pub DryRunImportResponse { dry_run: ForecastView } }
 
 /// `POST /suppressions/import/dry-run`.
 ///

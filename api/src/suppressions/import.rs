@@ -24,6 +24,7 @@ use store::engine::Batch;
 
 use super::commit_error::commit_error_problem;
 use crate::id_path::id_path;
+use crate::object_response::object_response;
 use crate::state::AppState;
 
 /// Longest list in bytes: about half a million addresses.
@@ -120,12 +121,7 @@ impl ImportCountsView {
     }
 }
 
-/// An import of suppressions
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneImport")]
-pub struct ImportResponse {
-    import: ImportView,
-}
+object_response! { "An import of suppressions", pub ImportResponse { import: ImportView } as "OneImport" }
 
 impl ImportView {
     fn from_import(import: &SuppressionImport) -> Self {

@@ -1,6 +1,7 @@
 //! JSON views of suppressions.
 
 use crate::list_response::list_response;
+use crate::object_response::object_response;
 use httpd::json_timestamp::JsonTimestamp;
 use message::reply::Enhanced;
 use model::id::{EmailId, SuppressionId};
@@ -65,12 +66,7 @@ impl SuppressionView {
 
 list_response! { pub SuppressionList { suppressions: SuppressionView } as "SuppressionList" }
 
-/// A suppression
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneSuppression")]
-pub struct SuppressionResponse {
-    suppression: SuppressionView,
-}
+object_response! { "A suppression", pub SuppressionResponse { suppression: SuppressionView } as "OneSuppression" }
 
 impl SuppressionResponse {
     pub fn from_suppression(suppression: &Suppression) -> Self {

@@ -1,6 +1,7 @@
 //! JSON views of webhook endpoints and deliveries.
 
 use crate::list_response::list_response;
+use crate::object_response::object_response;
 use httpd::json_timestamp::JsonTimestamp;
 use message::address_pattern::AddressPattern;
 use model::id::{DeliveryId, DomainId, EventId, WebhookId};
@@ -62,12 +63,7 @@ impl WebhookView {
     }
 }
 
-/// An endpoint
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneWebhook")]
-pub struct WebhookResponse {
-    webhook: WebhookView,
-}
+object_response! { "An endpoint", pub WebhookResponse { webhook: WebhookView } as "OneWebhook" }
 
 impl WebhookResponse {
     pub(super) fn from_webhook(webhook: &Webhook) -> Self {
@@ -161,12 +157,7 @@ struct WebhookDeliveryDetail {
     attempts: Vec<WebhookAttemptView>,
 }
 
-/// A delivery
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneWebhookDelivery")]
-pub struct WebhookDeliveryResponse {
-    delivery: WebhookDeliveryDetail,
-}
+object_response! { "A delivery", pub WebhookDeliveryResponse { delivery: WebhookDeliveryDetail } as "OneWebhookDelivery" }
 
 impl WebhookDeliveryResponse {
     pub(super) fn from_delivery(
