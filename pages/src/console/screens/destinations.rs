@@ -242,7 +242,7 @@ fn ready_section(queues: &ReadyQueues) -> impl Renderable {
                 .cell(grouped(queue.ready))
                 .cell(format!("{} of {}", queue.connections, queue.connections_max))
                 .cell(rate)
-                .cell(Obstacles(queue)),
+                .cell(obstacle_list(queue)),
         );
     }
     maud! {
@@ -254,24 +254,19 @@ fn ready_section(queues: &ReadyQueues) -> impl Renderable {
     }
 }
 
-struct Obstacles<'a>(&'a ReadyQueue);
-
-impl Renderable for Obstacles<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let obstacles = self.0.obstacles();
-        maud! {
-            @if obstacles.is_empty() { span.dash { "–" } }
-            div.binds {
-                @for (label, until, text) in &obstacles {
-                    p {
-                        (Badge::new(*label, Tone::Warning))
-                        @if let Some(until) = until { " ends " (time_or_dash(Some(until))) }
-                    }
-                    @if let Some(text) = text { p.said { (text) } }
+fn obstacle_list(queue: &ReadyQueue) -> impl Renderable {
+    let obstacles = queue.obstacles();
+    maud! {
+        @if obstacles.is_empty() { span.dash { "–" } }
+        div.binds {
+            @for (label, until, text) in &obstacles {
+                p {
+                    (Badge::new(*label, Tone::Warning))
+                    @if let Some(until) = until { " ends " (time_or_dash(Some(until))) }
                 }
+                @if let Some(text) = text { p.said { (text) } }
             }
         }
-        .render_to(buffer);
     }
 }
 

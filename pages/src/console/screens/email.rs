@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::mail_change::{RouteChoice, check_confirmation, confirmation_field, order_word, route_fields};
 use super::queue::counted;
 use crate::console::PATH;
-use crate::dashboard::kit::code::Transcript;
+use crate::dashboard::kit::code::transcript_view;
 use crate::dashboard::kit::text::{address_cell, file_size};
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
@@ -151,9 +151,9 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         div.sections {
             div.card { (trace.facts()) }
             @if !trace.waiting.is_empty() { (wait_reasons(&trace)) }
-            (Recipients(&trace))
-            (Attempts(&trace))
-            (Events(&trace.events))
+            (recipient_states(&trace))
+            (attempt_list(&trace))
+            (event_table(&trace.events))
         }
     };
     let actions = maud_borrow! {
@@ -189,41 +189,31 @@ fn wait_reasons(trace: &Trace) -> impl Renderable {
     }
 }
 
-struct Recipients<'a>(&'a Trace);
-
-impl Renderable for Recipients<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let columns = ["Recipient", "State", "Attempts", "Last response", "Next attempt"];
-        let mut table = Table::new("Recipients", &columns).numbers(&["Attempts"]);
-        for recipient in &self.0.recipients {
-            let response = recipient.error.as_deref().or(recipient.last_response.as_deref()).unwrap_or("–");
-            table.push(
-                Row::new()
-                    .cell(address_cell(&recipient.email))
-                    .cell(Badge::of(&recipient.status))
-                    .cell(grouped(recipient.attempts))
-                    .cell(response)
-                    .cell(time_or_dash(recipient.next_attempt_at.as_deref())),
-            );
-        }
-        maud_borrow! { section { h2 { "Recipients" } (table) } }.render_to(buffer);
+fn recipient_states(trace: &Trace) -> impl Renderable {
+    let columns = ["Recipient", "State", "Attempts", "Last response", "Next attempt"];
+    let mut table = Table::new("Recipients", &columns).numbers(&["Attempts"]);
+    for recipient in &trace.recipients {
+        let response = recipient.error.as_deref().or(recipient.last_response.as_deref()).unwrap_or("–");
+        table.push(
+            Row::new()
+                .cell(address_cell(&recipient.email))
+                .cell(Badge::of(&recipient.status))
+                .cell(grouped(recipient.attempts))
+                .cell(response)
+                .cell(time_or_dash(recipient.next_attempt_at.as_deref())),
+        );
     }
+    maud! { section { h2 { "Recipients" } (table) } }
 }
 
 /// The attempts, newest first.
-struct Attempts<'a>(&'a Trace);
-
-impl Renderable for Attempts<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let trace = self.0;
-        maud! {
-            section {
-                h2 { "Attempts" }
-                @if trace.attempts.is_empty() { p.soft { "It was not attempted yet." } }
-                @for attempt in trace.attempts.iter().rev() { (attempt_view(trace, attempt)) }
-            }
+fn attempt_list(trace: &Trace) -> impl Renderable {
+    maud! {
+        section {
+            h2 { "Attempts" }
+            @if trace.attempts.is_empty() { p.soft { "It was not attempted yet." } }
+            @for attempt in trace.attempts.iter().rev() { (attempt_view(trace, attempt)) }
         }
-        .render_to(buffer);
     }
 }
 
@@ -255,31 +245,27 @@ fn attempt_view(trace: &Trace, attempt: &TracedAttempt) -> impl Renderable {
             @if !response.is_empty() { p { (response) } }
             (facts)
             @match attempt.transcript.as_deref().filter(|transcript| !transcript.is_empty()) {
-                Some(transcript) => { (Transcript(transcript)) }
+                Some(transcript) => { (transcript_view(transcript)) }
                 None => { p.soft { "There was no conversation." } }
             }
         }
     }
 }
 
-struct Events<'a>(&'a [TracedEvent]);
-
-impl Renderable for Events<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("Events", &["Event", "Recipient", "Detail", "Time"]);
-        for event in self.0 {
-            let means = event.means.iter().cloned();
-            let detail = means.chain(detail_words(&event.detail, "")).collect::<Vec<_>>().join("; ");
-            table.push(
-                Row::new()
-                    .cell(maud_borrow! { code { (event.kind) } })
-                    .cell(event.recipient.as_deref().unwrap_or("–"))
-                    .cell(maud_borrow! { span.small { (detail) } })
-                    .cell(time_or_dash(event.at.as_deref())),
-            );
-        }
-        maud_borrow! { section { h2 { "Events" } (table) } }.render_to(buffer);
+fn event_table(events: &[TracedEvent]) -> impl Renderable {
+    let mut table = Table::new("Events", &["Event", "Recipient", "Detail", "Time"]);
+    for event in events {
+        let means = event.means.iter().cloned();
+        let detail = means.chain(detail_words(&event.detail, "")).collect::<Vec<_>>().join("; ");
+        table.push(
+            Row::new()
+                .cell(maud! { code { (event.kind) } })
+                .cell(event.recipient.as_deref().unwrap_or("–"))
+                .cell(maud! { span.small { (detail) } })
+                .cell(time_or_dash(event.at.as_deref())),
+        );
     }
+    maud! { section { h2 { "Events" } (table) } }
 }
 
 /// The fields of an event's detail, in words.

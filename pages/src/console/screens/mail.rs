@@ -115,7 +115,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 @if list.tasks.is_empty() {
                     (empty_mail_list(is_filtered(query), list.tasks_read, list.has_more))
                 } @else {
-                    (Commands { query: &selected, may_command })
+                    (mail_commands(&selected, may_command))
                     (recipient_table(&list.tasks))
                 }
                 (Pager { context, next_cursor: list.next_cursor.as_deref() })
@@ -140,31 +140,23 @@ fn empty_mail_list(is_filtered: bool, read: u64, has_more: bool) -> impl Rendera
 }
 
 /// Links to the commands on all that match.
-struct Commands<'a> {
-    query: &'a str,
-    may_command: bool,
-}
-
-impl Renderable for Commands<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let link = |order: &str| {
-            if self.query.is_empty() { format!("{LIST}/{order}") } else { format!("{LIST}/{order}?{}", self.query) }
-        };
-        maud! {
-            @if self.may_command {
-                div.tools role="group" aria-label="All that match" {
-                    span.soft.small { "All that match:" }
-                    a.button href=(link("retry")) { "Retry now…" }
-                    a.button href=(link("hold")) { "Hold…" }
-                    a.button href=(link("release")) { "Release…" }
-                    a.button href=(link("reroute")) { "Reroute…" }
-                    a.button href=(link("fail")) { "End delivery…" }
-                    a.button href=(link("drop")) { "Remove…" }
-                }
-            } @else {
-                p.help { "Commands on many emails know domains, accounts, classes, ages and states. Open an email to change it alone." }
+fn mail_commands(query: &str, may_command: bool) -> impl Renderable {
+    let link = |order: &str| {
+        if query.is_empty() { format!("{LIST}/{order}") } else { format!("{LIST}/{order}?{}", query) }
+    };
+    maud! {
+        @if may_command {
+            div.tools role="group" aria-label="All that match" {
+                span.soft.small { "All that match:" }
+                a.button href=(link("retry")) { "Retry now…" }
+                a.button href=(link("hold")) { "Hold…" }
+                a.button href=(link("release")) { "Release…" }
+                a.button href=(link("reroute")) { "Reroute…" }
+                a.button href=(link("fail")) { "End delivery…" }
+                a.button href=(link("drop")) { "Remove…" }
             }
+        } @else {
+            p.help { "Commands on many emails know domains, accounts, classes, ages and states. Open an email to change it alone." }
         }
-        .render_to(buffer);
     }
 }

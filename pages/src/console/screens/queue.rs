@@ -122,7 +122,7 @@ pub(super) fn top_table(top: &QueueTop, now: Timestamp) -> impl Renderable {
         let next = destination.next_due.as_deref().filter(|_| destination.due == 0 && destination.later > 0);
         table.push(
             Row::new()
-                .cell(Name(destination))
+                .cell(destination_name(destination))
                 .cell(maud! { span.nowrap { (destination.pool.as_deref().unwrap_or("–")) } })
                 .cell(grouped(destination.tasks))
                 .cell(grouped(destination.due))
@@ -137,22 +137,16 @@ pub(super) fn top_table(top: &QueueTop, now: Timestamp) -> impl Renderable {
     maud! { (table) @if let Some(note) = note { p.soft.small { (note) } } }
 }
 
-struct Name<'a>(&'a TopDestination);
-
-impl Renderable for Name<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let destination = self.0;
-        let domain = destination.domain.as_deref();
-        maud! {
-            @match (domain, destination.link()) {
-                (Some(domain), Some(link)) => {
-                    a href=(link) { (domain) }
-                    @if domain != destination.name { span.where-mail { (destination.name) } }
-                }
-                _ => { (destination.name) }
+fn destination_name(destination: &TopDestination) -> impl Renderable {
+    let domain = destination.domain.as_deref();
+    maud! {
+        @match (domain, destination.link()) {
+            (Some(domain), Some(link)) => {
+                a href=(link) { (domain) }
+                @if domain != destination.name { span.where-mail { (destination.name) } }
             }
+            _ => { (destination.name) }
         }
-        .render_to(buffer);
     }
 }
 

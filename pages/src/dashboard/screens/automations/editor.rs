@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::definition_text::definition_text;
-use super::step_card::{CardContext, Comparisons, InsertStep, StepCard, StepCounts};
+use super::step_card::{CardContext, InsertStep, StepCard, StepCounts, comparison_list};
 use super::step_form::{OPERATORS, find, trigger_fields};
 use super::working_copy::WorkingCopy;
 use super::{AutomationDetail, automation_page, call, path, read_automation};
@@ -275,7 +275,7 @@ impl Renderable for TriggerCard<'_> {
                     div.step-fields {
                         (card.field(&name))
                         @for field in &rows { (card.field(field)) }
-                        (Comparisons { card, prefix: "trigger.filter.", title: "Only events for which", action: "row-trigger".into() })
+                        (comparison_list(card, "trigger.filter.", "Only events for which", "row-trigger".into()))
                     }
                 }
             }

@@ -109,42 +109,31 @@ impl CardContext<'_> {
 }
 
 /// The controls of comparisons, and a row for another one.
-pub struct Comparisons<'c, 'e> {
-    pub card: &'c CardContext<'e>,
-    /// `steps[2].`, `steps[1].filter.` or `trigger.filter.`.
-    pub prefix: &'c str,
-    pub title: &'c str,
-    /// The value of the button that adds a row.
-    pub action: String,
-}
-
-impl Renderable for Comparisons<'_, '_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (card, prefix) = (self.card, self.prefix);
-        let filled = (0..).take_while(|n| card.fields.find(&format!("{prefix}all[{n}].field")).is_some()).count();
-        let rows = if card.may_edit { filled + 1 } else { filled };
-        let mode_id = format!("{}mode", prefix.replace(['.', '[', ']'], "-"));
-        let is_any = card.fields.get(&format!("{prefix}mode")) == "any";
-        maud! {
-            fieldset.comparisons {
-                legend { (self.title) }
-                div.field {
-                    label.hidden for=(mode_id) { "How they are joined" }
-                    select id=(mode_id) name={ (prefix) "mode" } {
-                        option value="all" { "All of these hold" }
-                        option value="any" selected[is_any] { "At least one of these holds" }
-                    }
-                }
-                @for n in 0..rows {
-                    div.row { @for field in &comparison_fields(prefix, n) { (card.field(field)) } }
-                }
-                @if card.may_edit {
-                    button.button.small type="submit" name="preview" value=(self.action)
-                        formaction={ (card.path) "#" (self.action.replace("row-", "step-")) } { "Add another comparison" }
+///
+/// `prefix`: `steps[2].`, `steps[1].filter.` or `trigger.filter.`. `action`: the value of the button that adds a row.
+pub fn comparison_list(card: &CardContext<'_>, prefix: &str, title: &str, action: String) -> impl Renderable {
+    let filled = (0..).take_while(|n| card.fields.find(&format!("{prefix}all[{n}].field")).is_some()).count();
+    let rows = if card.may_edit { filled + 1 } else { filled };
+    let mode_id = format!("{}mode", prefix.replace(['.', '[', ']'], "-"));
+    let is_any = card.fields.get(&format!("{prefix}mode")) == "any";
+    maud! {
+        fieldset.comparisons {
+            legend { (title) }
+            div.field {
+                label.hidden for=(mode_id) { "How they are joined" }
+                select id=(mode_id) name={ (prefix) "mode" } {
+                    option value="all" { "All of these hold" }
+                    option value="any" selected[is_any] { "At least one of these holds" }
                 }
             }
+            @for n in 0..rows {
+                div.row { @for field in &comparison_fields(prefix, n) { (card.field(field)) } }
+            }
+            @if card.may_edit {
+                button.button.small type="submit" name="preview" value=(action)
+                    formaction={ (card.path) "#" (action.replace("row-", "step-")) } { "Add another comparison" }
+            }
         }
-        .render_to(buffer);
     }
 }
 
@@ -232,7 +221,7 @@ impl Renderable for StepCard<'_, '_> {
                     div.step-fields {
                         @for field in &usual { (card.field(field)) }
                         @if let Some((prefix, title)) = &comparisons {
-                            (Comparisons { card, prefix, title, action: format!("row-{n}") })
+                            (comparison_list(card, prefix, title, format!("row-{n}")))
                         }
                         details.more-settings open[has_rare_error] {
                             summary { "More settings" span.hidden { " of step " (n + 1) } }

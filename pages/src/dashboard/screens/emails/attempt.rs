@@ -1,7 +1,7 @@
 //! Delivery attempts: result, host, TLS with its proof, and the whole conversation.
 
 use super::object::{EmailAttempt, EmailAttemptTls};
-use crate::dashboard::kit::code::Transcript;
+use crate::dashboard::kit::code::transcript_view;
 use crate::dashboard::prelude::*;
 
 /// Attempts, newest first.
@@ -29,7 +29,7 @@ fn email_attempt_view(attempt: &EmailAttempt, id: String) -> impl Renderable {
             @if attempt.transcript.is_empty() {
                 p.soft { "There was no conversation." }
             } @else {
-                (Transcript(&attempt.transcript))
+                (transcript_view(&attempt.transcript))
             }
         }
     }

@@ -329,7 +329,7 @@ impl Renderable for Editor<'_> {
                             }
                         }
                     }
-                    (Variables(self))
+                    (variables_card(self))
                     div.card { (self.field(&sample)) }
                     @if self.may_edit {
                         div.buttons.save-bar {
@@ -371,31 +371,25 @@ impl Renderable for Editor<'_> {
 }
 
 /// The declared variables, and a row for another one.
-struct Variables<'e>(&'e Editor<'e>);
-
-impl Renderable for Variables<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let editor = self.0;
-        let rows = named_rows(&editor.state.fields).len();
-        let rows = if editor.may_edit { (rows + 1).min(VARIABLES_MAX) } else { rows };
-        maud! {
-            section.card aria-labelledby="variables-title" {
-                h2 #variables-title { "Variables" }
-                p.help {
-                    "An email without a required variable is refused. Variables that are not listed are required. "
-                    "Clear a name to remove it."
-                }
-                div.variables {
-                    @for n in 0..rows {
-                        div.row { @for field in &variable_fields(n) { (editor.field(field)) } }
-                    }
-                }
-                @if editor.may_edit {
-                    button.button type="submit" name="preview" value="variable" { "Add another" }
+fn variables_card(editor: &Editor<'_>) -> impl Renderable {
+    let rows = named_rows(&editor.state.fields).len();
+    let rows = if editor.may_edit { (rows + 1).min(VARIABLES_MAX) } else { rows };
+    maud! {
+        section.card aria-labelledby="variables-title" {
+            h2 #variables-title { "Variables" }
+            p.help {
+                "An email without a required variable is refused. Variables that are not listed are required. "
+                "Clear a name to remove it."
+            }
+            div.variables {
+                @for n in 0..rows {
+                    div.row { @for field in &variable_fields(n) { (editor.field(field)) } }
                 }
             }
+            @if editor.may_edit {
+                button.button type="submit" name="preview" value="variable" { "Add another" }
+            }
         }
-        .render_to(buffer);
     }
 }
 
