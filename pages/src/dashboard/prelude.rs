@@ -10,7 +10,7 @@ pub use super::kit::badge::{Badge, Tone};
 pub use super::kit::empty::EmptyState;
 pub use super::kit::facts::Facts;
 pub use super::kit::filter::{Filter, FilterBar};
-pub use super::kit::list_view::ListView;
+pub use super::kit::list_view::{ListView, list_fragment};
 pub use super::kit::notice::Notice;
 pub use super::kit::pager::Pager;
 pub use super::kit::table::{Row, Table};

@@ -6,7 +6,7 @@ mod tests;
 use serde::Deserialize;
 
 use super::encode;
-use crate::dashboard::kit::filter::{or_refused, refused_filter};
+use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
 
@@ -89,10 +89,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     let body = maud! {
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (refused_filter(refused)) }
-            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
-        }
+        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Audit log", body).lead("What API keys, apps and people did in the last 90 days.");
     Ok(page.same_as(call).into())

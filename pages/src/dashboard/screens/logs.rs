@@ -211,9 +211,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let export = export_path(context);
     let body = maud_borrow! {
         (bar)
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let actions = maud_borrow! { @if !table.is_empty() { a.button href=(export) { "Export as CSV" } } };
     Ok(Page::new("Request log", body).lead(lead).actions(actions).same_as(call).into())

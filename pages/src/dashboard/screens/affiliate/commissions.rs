@@ -4,7 +4,6 @@ use serde::Deserialize;
 
 use super::referrals::{ReferralAnswer, referral_path};
 use super::{PATH, PartnerNames, encode, labelled, object, read_list, set_up_first, start_of_day};
-use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::kit::money::{Money, percent_text, rate_of};
 use crate::dashboard::kit::time::TimeOrDash;
 use crate::dashboard::prelude::*;
@@ -216,10 +215,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (refused_filter(refused)) }
-            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
-        }
+        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     Ok(Page::new("Commissions", body).same_as(call).live().into())
 }

@@ -47,9 +47,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         action: None,
     };
     let body = maud! {
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Ledger", body)
         .below(PARTNERS_PATH, "Partners")

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::campaigns::{campaign_choices, load_campaigns};
 use super::terms::CampaignsById;
 use super::{PATH, conflict_at, encode, labelled, method_name, read_list, set_up_first};
-use crate::dashboard::kit::filter::{FilterControl, refused_filter};
+use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 
 /// The path of the list; partners are below it.
@@ -112,10 +112,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (refused_filter(refused)) }
-            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
-        }
+        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Partners", body).actions(maud! {
         @if context.allows("import_affiliates") { a.button href={ (PARTNERS_PATH) "/import" } { "Import" } }

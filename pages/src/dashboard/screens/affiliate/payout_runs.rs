@@ -119,9 +119,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (payout_tabs(true))
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Payouts", body).actions(maud! {
         @if may_draft { a.button.primary href={ (PAYOUTS_PATH) "/new" } { "Draft a run" } }

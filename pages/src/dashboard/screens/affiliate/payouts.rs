@@ -5,7 +5,6 @@ use serde::Deserialize;
 use super::commissions::{CommissionRow, commission_table};
 use super::payout_runs::{PAYOUTS_PATH, payout_tabs, run_path};
 use super::{PATH, PartnerNames, encode, method_name, read_list, set_up_first};
-use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
@@ -118,10 +117,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (payout_tabs(false))
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (refused_filter(refused)) }
-            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
-        }
+        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     Ok(Page::new("Payouts", body).same_as(call).live().into())
 }

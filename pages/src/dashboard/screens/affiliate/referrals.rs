@@ -4,7 +4,6 @@ use serde::Deserialize;
 
 use super::commissions::{CommissionRow, commission_table};
 use super::{PATH, PartnerNames, encode, filled, read_list, set_up_first, start_of_day};
-use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
@@ -119,10 +118,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (refused_filter(refused)) }
-            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
-        }
+        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Referrals", body).actions(maud! {
         @if context.allows("list_affiliate_reviews") { a.button href={ (PATH) "/reviews" } { "Reviews" } }

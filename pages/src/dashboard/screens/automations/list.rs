@@ -43,9 +43,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         @if is_filtered || !table.is_empty() { (bar) }
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Automations", body).lead("Steps that follow an event, person by person.");
     let page = if may_create {

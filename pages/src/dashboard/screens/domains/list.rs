@@ -49,9 +49,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud_borrow! {
         (bar)
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let actions = maud_borrow! {
         @if context.allows("list_domain_claims") { a.button href={ (PATH) "/claims" } { "Claims" } }

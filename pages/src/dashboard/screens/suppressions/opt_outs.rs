@@ -6,7 +6,7 @@ use serde_json::json;
 use super::object::source_text;
 use super::{OPT_OUTS, tabs};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
-use crate::dashboard::kit::filter::{or_refused, refused_filter};
+use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::encode;
@@ -51,10 +51,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (tabs(context, OPT_OUTS))
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (refused_filter(refused)) }
-            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
-        }
+        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let actions = maud! { @if context.allows("create_category_opt_out") { a.button.primary href={ (OPT_OUTS) "/new" } { "Add" } } };
     let page = Page::new("Opt-outs", body).actions(actions);
