@@ -2,6 +2,8 @@
 
 pub use hypertext::prelude::*;
 pub use hypertext::{Buffer, maud_borrow};
+pub use serde::Deserialize;
+pub use serde_json::{Value, json};
 
 pub use super::backend::{Call, Failure};
 pub use super::context::{Context, List};
@@ -17,5 +19,6 @@ pub use super::kit::table::{Row, Table};
 pub use super::kit::text::{grouped, sentence_case};
 pub use super::kit::time::time_or_dash;
 pub use super::page::Page;
+pub use super::screens::encode;
 pub(crate) use super::table::page_rows;
 pub use super::table::{Outcome, PageRow, View};

@@ -1,13 +1,9 @@
 //! One account: plan, reach, suspension, a session of its owner, and the reset of a user.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::accounts::{CustomerAccount, LIST, account_path, plan_field, secrets_page};
 use super::queue::counted;
 use crate::console::PATH;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/accounts/{id}" => show, reads ["account_show"], forms {

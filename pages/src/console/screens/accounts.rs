@@ -1,11 +1,7 @@
 //! Accounts: the list, and a new one.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 pub(super) const LIST: &str = "/console/accounts";
 const PAGE_SIZE: u64 = 50;

@@ -1,8 +1,5 @@
 //! Commands that take long: started by other pages, with their progress and their results.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use crate::console::PATH;
 use crate::console::command::command_line;
 use crate::dashboard::kit::code::Code;

@@ -1,8 +1,6 @@
 //! The depth of the queue over time, as a chart of the whole queue or of a domain.
 
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::json;
 
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit, as_f64};
 use crate::dashboard::prelude::*;

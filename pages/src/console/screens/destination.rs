@@ -1,13 +1,10 @@
 //! A recipient domain: what waits for it now and waited over time, and what was decided about it.
 
-use serde_json::json;
-
 use super::depth::{QueueDepth, depth_section};
 use super::destinations::Override;
 use super::queue::destination_page;
 use crate::console::PATH;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/queue/{domain}" => show, reads ["queue_depth", "destination_list"];

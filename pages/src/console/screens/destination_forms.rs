@@ -1,7 +1,5 @@
 //! The forms of destinations: suspend, limits, route.
 
-use serde_json::{Value, json};
-
 use super::destinations::{LIST, Override, destination_call};
 use super::mail_change::{RouteChoice, route_fields, smarthost_name};
 use crate::console::duration;

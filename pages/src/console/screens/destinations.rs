@@ -1,11 +1,9 @@
 //! Destinations: the operator's overrides, and the destinations with mail in memory.
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use super::queue::counted;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 pub(super) const LIST: &str = "/console/destinations";
 

@@ -1,15 +1,11 @@
 //! One email: what it waits for and why, its attempts, its events, and the commands on it.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::mail_change::{RouteChoice, check_confirmation, confirmation_field, order_word, route_fields};
 use super::queue::counted;
 use crate::console::PATH;
 use crate::dashboard::kit::code::transcript_view;
 use crate::dashboard::kit::text::{address_cell, file_size};
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 const LIST: &str = "/console/emails";
 

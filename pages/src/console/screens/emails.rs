@@ -1,14 +1,12 @@
 //! All emails, also those that are no longer in the queue.
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use crate::console::PATH;
 use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::screens::encode;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/emails" => show, reads ["email_list"];

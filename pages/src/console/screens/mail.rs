@@ -1,7 +1,5 @@
 //! Queued mail: the recipients that wait, with filters, and the commands on all that match.
 
-use serde::Deserialize;
-
 use super::queue::HoldNotice;
 use super::selection::{MailSelection, filters, is_filtered, selection_query};
 use super::server_status::QueueHold;
@@ -9,7 +7,6 @@ use crate::console::PATH;
 use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 pub(super) const LIST: &str = "/console/mail";
 

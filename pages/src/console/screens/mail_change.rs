@@ -1,7 +1,6 @@
 //! A command on all queued mail that matches a filter: first what will be hit, then the button.
 
 use jiff::Timestamp;
-use serde::Deserialize;
 
 use super::commands;
 use super::mail::{LIST, QueuedMail, recipient_table};

@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use crate::console::PATH;
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit, as_f64};
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 const LIST: &str = "/console/pools";
 /// Accounts and providers shown of one pool.

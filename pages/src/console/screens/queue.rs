@@ -1,14 +1,11 @@
 //! The queue by destination: how much waits, how long, and what binds.
 
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::json;
 
 use super::overview::age_of;
 use super::server_status::QueueHold;
 use crate::console::PATH;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/queue" => show, reads ["queue_top"];

@@ -1,8 +1,6 @@
 //! The classification of an SMTP reply by the server.
 
 use crate::dashboard::prelude::*;
-use serde::Deserialize;
-use serde_json::json;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/replies" => show;

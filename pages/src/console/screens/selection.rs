@@ -1,7 +1,7 @@
 //! The filters of queued mail: read from the query, as fields of a request, and in words.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use crate::console::duration;
 use crate::dashboard::kit::filter::FilterControl;

@@ -1,7 +1,5 @@
 //! This server: listeners, nodes, store, certificate.
 
-use serde::Deserialize;
-
 use super::commands;
 use super::server_status::{ServerStatus, StoreHealth};
 use crate::dashboard::kit::text::file_size;

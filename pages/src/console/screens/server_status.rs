@@ -1,7 +1,6 @@
 //! The answer of `status`: the health of this server.
 
 use crate::dashboard::prelude::*;
-use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -1,8 +1,6 @@
 //! Sign-in by a one-time link, and sign-out. The link shows a button, so that a program that only looks at the link
 //! does not use it.
 
-use serde_json::json;
-
 use crate::console::PATH;
 use crate::console::router::SIGN_IN;
 use crate::dashboard::prelude::*;

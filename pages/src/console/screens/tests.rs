@@ -1,7 +1,6 @@
 //! The pages of the console, with fixed answers.
 
 use html::document::{Head, PageStyle};
-use serde_json::{Value, json};
 
 use crate::console::fake_admin::{FakeAdmin, HOSTILE, assert_harmless, html, location};
 use crate::console::table::pages;

@@ -31,9 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use super::encode;
 use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;

@@ -8,10 +8,6 @@
 #[cfg(test)]
 mod tests;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
-use super::encode;
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};

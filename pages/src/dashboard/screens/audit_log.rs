@@ -3,9 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use serde::Deserialize;
-
-use super::encode;
 use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;

@@ -22,10 +22,6 @@ mod tests;
 pub mod versions;
 pub mod working_copy;
 
-use serde::Deserialize;
-use serde_json::Value;
-
-use super::encode;
 use super::templates::current_tab;
 use crate::dashboard::prelude::*;
 

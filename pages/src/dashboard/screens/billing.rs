@@ -1,7 +1,6 @@
 //! Plan: what the account may do, how much of it is used, and how to get more.
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;

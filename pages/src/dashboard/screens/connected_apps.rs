@@ -2,11 +2,8 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
-
 use super::client_policy::{self, Policy};
 use super::consent::scope_text;
-use super::encode;
 use crate::dashboard::context::raw;
 use crate::dashboard::page::render;
 use crate::dashboard::prelude::*;

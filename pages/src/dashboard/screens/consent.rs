@@ -4,9 +4,6 @@
 //! leads to the program's redirect URI, so the content security policy of this page names its origin as a target of
 //! forms. A wrong request is shown, and leads nowhere by itself.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::client_policy::{self, Policy};
 use crate::dashboard::form::read_fields;
 use crate::dashboard::prelude::*;

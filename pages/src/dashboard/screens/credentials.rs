@@ -9,10 +9,8 @@ mod smtp_settings;
 mod tests;
 
 use jiff::Timestamp;
-use serde::Deserialize;
 
 use super::client_policy::{self as policy, Policy};
-use super::encode;
 use crate::dashboard::form::Empty;
 use crate::dashboard::prelude::*;
 

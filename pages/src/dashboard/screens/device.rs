@@ -1,12 +1,9 @@
 //! The page where a user enters the code that a device shows (RFC 8628), and decides about its request.
 
-use serde::Deserialize;
-
 use super::client_policy::Policy;
 use super::consent::{
     ConsentClient, ConsentScope, allow_form, client_facts, decision, deny_form, kept_policy, missing_scopes,
 };
-use super::encode;
 use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/device";

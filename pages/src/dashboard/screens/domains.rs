@@ -15,9 +15,7 @@ mod settings;
 mod tests;
 
 use explain::domain::{DomainStanding, RecordStanding};
-use serde::Deserialize;
 
-use super::encode;
 use crate::dashboard::form::plain;
 use crate::dashboard::prelude::*;
 

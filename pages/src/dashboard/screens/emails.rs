@@ -51,5 +51,5 @@ pub const PAGES: &[PageRow] = page_rows! {
 const LIST: &str = "/dashboard/emails";
 
 pub(super) fn email_path(id: &str) -> String {
-    format!("{LIST}/{}", super::encode(id))
+    format!("{LIST}/{}", encode(id))
 }

@@ -1,7 +1,5 @@
 //! Funnels: how many people went from one step to the next. The steps are in the address.
 
-use serde::Deserialize;
-
 use super::events::{EventCounts, top_names};
 use crate::dashboard::context::raw;
 use crate::dashboard::kit::chart::{FunnelChart, FunnelStep, Unit, percent};

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
-use serde::Deserialize;
 
-use super::encode;
 use crate::dashboard::csv::export_list;
 use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;

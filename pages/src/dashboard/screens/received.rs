@@ -32,5 +32,5 @@ const LIST: &str = "/dashboard/received";
 
 /// The path of a received mail.
 fn mail_path(id: &str) -> String {
-    format!("{LIST}/{}", super::encode(id))
+    format!("{LIST}/{}", encode(id))
 }

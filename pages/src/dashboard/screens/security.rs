@@ -1,7 +1,5 @@
 //! The user's own sign-in: password, one-time passwords, sessions, sign-out.
 
-use serde::Deserialize;
-
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::qr_code::QrCode;

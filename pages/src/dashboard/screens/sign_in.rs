@@ -1,9 +1,5 @@
 //! Sign-in: by password, or by a mailed link.
 
-use serde::Deserialize;
-
-use super::encode;
-
 use crate::dashboard::PATH;
 use crate::dashboard::prelude::*;
 use crate::dashboard::router::{SIGN_IN, is_dashboard};

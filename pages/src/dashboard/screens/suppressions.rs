@@ -20,7 +20,6 @@ mod selected;
 #[cfg(test)]
 mod tests;
 
-use super::encode;
 use crate::dashboard::prelude::*;
 
 const LIST: &str = "/dashboard/suppressions";

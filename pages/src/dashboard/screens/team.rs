@@ -1,9 +1,5 @@
 //! Team: the users of the account, their roles, and invitations.
 
-use serde::Deserialize;
-use serde_json::json;
-
-use super::encode;
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
 use crate::dashboard::prelude::*;
 

@@ -18,10 +18,6 @@ pub mod test_send;
 mod tests;
 pub mod versions;
 
-use serde::Deserialize;
-use serde_json::Value;
-
-use super::encode;
 use crate::dashboard::prelude::*;
 use crate::dashboard::table::preview;
 

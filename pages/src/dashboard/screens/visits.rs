@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use crate::dashboard::csv::CsvText;
 use crate::dashboard::kit::chart::{
     Change, Chart, ChartKind, SERIES_MAX, Series, Tile, Unit, as_f64, metric_tiles, percent,

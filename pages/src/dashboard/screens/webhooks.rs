@@ -22,7 +22,6 @@ mod secret;
 #[cfg(test)]
 mod tests;
 
-use super::encode;
 use crate::dashboard::prelude::*;
 
 const LIST: &str = "/dashboard/webhooks";

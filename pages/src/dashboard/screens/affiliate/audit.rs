@@ -1,7 +1,5 @@
 //! Audit of the ledger: the invariants with their names and results.
 
-use serde::Deserialize;
-
 use super::{PATH, set_up_first};
 use crate::dashboard::prelude::*;
 

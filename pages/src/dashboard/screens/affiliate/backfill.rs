@@ -1,9 +1,7 @@
 //! Import of earlier payments from the processor, with its progress.
 
-use serde::Deserialize;
-
 use super::program::load_program;
-use super::{PATH, encode, set_up_first};
+use super::{PATH, set_up_first};
 use crate::dashboard::kit::progress::Progress;
 use crate::dashboard::prelude::*;
 

@@ -1,7 +1,5 @@
 //! The fields of a campaign. Tiers and product rates are lines of text: `21: 25 %`, `prod_course: 50 % # Course`.
 
-use serde_json::{Value, json};
-
 use super::labelled;
 use super::terms::{Campaign, CampaignTier, ProductRate};
 use crate::dashboard::form::Empty;

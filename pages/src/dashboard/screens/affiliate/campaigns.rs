@@ -1,13 +1,10 @@
 //! Campaigns: the commissions that partners earn by.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::campaign_fields::{campaign_fields, read_campaign};
 use super::overview::button_form;
 use super::program::program_currency;
 use super::terms::{Campaign, CampaignsById};
-use super::{PATH, days_text, encode, object, set_up_first};
+use super::{PATH, days_text, object, set_up_first};
 use crate::dashboard::form_key;
 use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;

@@ -1,9 +1,7 @@
 //! Commissions: the lines of the ledger, each with its formula; reversing and reinstating one.
 
-use serde::Deserialize;
-
 use super::referrals::{ReferralAnswer, referral_path};
-use super::{PATH, PartnerNames, encode, labelled, object, read_list, set_up_first, start_of_day};
+use super::{PATH, PartnerNames, labelled, object, read_list, set_up_first, start_of_day};
 use crate::dashboard::kit::money::{Money, percent_text, rate_of};
 use crate::dashboard::kit::time::TimeOrDash;
 use crate::dashboard::prelude::*;

@@ -1,11 +1,9 @@
 //! The ledger of a partner: each commission with its formula, and what the partner had earned after it.
 
-use serde::Deserialize;
-
+use super::PATH;
 use super::commissions::CommissionRow;
 use super::partner::load_partner;
 use super::partners::{PARTNERS_PATH, partner_path};
-use super::{PATH, encode};
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 

@@ -1,13 +1,12 @@
 //! The overview of the program: the steps of its set-up, or its state once it has been live.
 
 use futures_util::future::join;
-use serde::Deserialize;
 
 use super::program::{
     AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call,
 };
 use super::terms::Campaign;
-use super::{PATH, encode, processor, sentence, setup};
+use super::{PATH, processor, sentence, setup};
 use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {

@@ -1,14 +1,13 @@
 //! One partner: profile, links, numbers, payouts, postbacks, and what can be done with it.
 
 use futures_util::future::join;
-use serde::Deserialize;
 
 use super::campaigns::load_campaigns;
 use super::partner_totals::PartnerTotals;
 use super::partners::{OnePartner, PARTNERS_PATH, PartnerRow, PayoutState, partner_path};
 use super::program::{copy_text, program_currency};
 use super::terms::{Campaign, CampaignsById};
-use super::{PATH, PartnerNames, encode};
+use super::{PATH, PartnerNames};
 use crate::dashboard::kit::money::percent_text;
 use crate::dashboard::kit::row_button::RowButton;
 use crate::dashboard::prelude::*;

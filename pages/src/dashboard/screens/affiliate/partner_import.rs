@@ -1,7 +1,5 @@
 //! Import of partners from CSV: first a dry run with the table of what would happen, then the import.
 
-use serde::Deserialize;
-
 use super::partners::{PARTNERS_PATH, partner_path};
 use super::{at_csv, csv_fields, read_csv};
 use crate::dashboard::backend::CallBody;

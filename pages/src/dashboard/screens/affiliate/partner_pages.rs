@@ -1,7 +1,5 @@
 //! Pages below a partner: edit, payout method, decisions, links, deletion.
 
-use serde_json::{Value, json};
-
 use super::campaigns::load_campaigns;
 use super::partner::{PartnerInside, load_inside, load_partner, load_partner_version};
 use super::partners::{PARTNERS_PATH, PartnerRow, partner_path, profile_fields};

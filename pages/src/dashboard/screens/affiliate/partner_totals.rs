@@ -4,8 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 

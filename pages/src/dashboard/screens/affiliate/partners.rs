@@ -1,10 +1,8 @@
 //! Partners: the list with its filters, and adding one.
 
-use serde::Deserialize;
-
 use super::campaigns::{campaign_choices, load_campaigns};
 use super::terms::CampaignsById;
-use super::{PATH, conflict_at, encode, labelled, method_name, read_list, set_up_first};
+use super::{PATH, conflict_at, labelled, method_name, read_list, set_up_first};
 use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 

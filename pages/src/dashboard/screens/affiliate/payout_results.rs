@@ -1,7 +1,5 @@
 //! Results of payouts that were paid by hand: the file of PayPal or Wise marks each payout as paid or failed.
 
-use serde::Deserialize;
-
 use super::payout_runs::{PAYOUTS_PATH, run_path};
 use super::run_page::load_run;
 use super::{at_csv, csv_fields, read_csv};

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::payouts::PayoutRow;
-use super::{PartnerNames, encode, set_up_first};
+use super::{PartnerNames, set_up_first};
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 

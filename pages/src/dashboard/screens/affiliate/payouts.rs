@@ -1,10 +1,8 @@
 //! Payouts: the list, and one with marking it as paid or failed.
 
-use serde::Deserialize;
-
 use super::commissions::{CommissionRow, commission_table};
 use super::payout_runs::{PAYOUTS_PATH, payout_tabs, run_path};
-use super::{PATH, PartnerNames, encode, method_name, read_list, set_up_first};
+use super::{PATH, PartnerNames, method_name, read_list, set_up_first};
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 

@@ -1,8 +1,5 @@
 //! The payment processor: connect and test it, its events, and replaying those that failed.
 
-use serde::Deserialize;
-use serde_json::Value;
-
 use super::program::{AffiliateProgram, ProgramState, copy_text, load_program, program_call};
 use super::{PATH, filled, set_up_first};
 use crate::dashboard::kit::row_button::RowButton;

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::terms::Campaign;
 use crate::dashboard::kit::text::input_value;
 use crate::dashboard::prelude::*;

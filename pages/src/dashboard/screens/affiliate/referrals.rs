@@ -1,9 +1,7 @@
 //! Referrals: the people whom partners brought, each with its history.
 
-use serde::Deserialize;
-
 use super::commissions::{CommissionRow, commission_table};
-use super::{PATH, PartnerNames, encode, filled, read_list, set_up_first, start_of_day};
+use super::{PATH, PartnerNames, filled, read_list, set_up_first, start_of_day};
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 

@@ -1,10 +1,8 @@
 //! Reviews: referrals that look suspicious are held, and the owner allows or rejects them.
 
-use serde::Deserialize;
-
 use super::commissions::{CommissionRow, commission_table};
 use super::referrals::{ReferralAnswer, ReferralRow, referral_path};
-use super::{PATH, PartnerNames, encode, labelled, set_up_first};
+use super::{PATH, PartnerNames, labelled, set_up_first};
 use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-
 use super::PartnerNames;
 use super::audit::{AuditResult, AuditVerdict, AuditView, run_audit};
 use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, WholePayoutRun, run_path, totals_view};

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join;
-use serde::Deserialize;
 
 use super::audit::{AuditResult, AuditView, read_audit};
 use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, WholePayoutRun, run_badge, run_path, totals_view};
 use super::payouts::{PayoutRow, payout_table};
-use super::{PartnerNames, encode, method_name};
+use super::{PartnerNames, method_name};
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::kit::progress::Progress;
 use crate::dashboard::prelude::*;

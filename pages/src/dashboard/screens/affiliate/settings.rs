@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::program::{AffiliateProgram, ProgramState, program_call};
 use super::{PATH, labelled, method_choices, sentence, set_up_first};

@@ -1,8 +1,5 @@
 //! The page of an automation: its trigger and steps in one form, and what saving would change.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::definition_text::definition_text;
 use super::step_card::{CardContext, InsertStep, StepCard, StepCounts, comparison_list};
 use super::step_form::{OPERATORS, find, trigger_fields};

@@ -1,7 +1,5 @@
 //! The list of automations, and the form for a new one.
 
-use serde_json::json;
-
 use super::{AutomationDetail, path};
 use crate::dashboard::prelude::*;
 

@@ -1,7 +1,5 @@
 //! Activate, pause, archive, cancel runs, duplicate, delete.
 
-use serde_json::json;
-
 use super::{AutomationDetail, automation_page, call, path, read_automation};
 use crate::dashboard::kit::confirm::{DeletionCard, delete_confirmed};
 use crate::dashboard::prelude::*;

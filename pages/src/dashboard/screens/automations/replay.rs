@@ -8,14 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::editor::entered_definition;
 use super::runs::{run_badge, step_label};
 use super::{AutomationDetail, automation_page, call, path, read_automation};
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 /// Events of one replay.
 const EVENTS: [usize; 4] = [25, 100, 250, 1_000];

@@ -1,13 +1,9 @@
 //! Runs of an automation: the list, one run step by step, cancel.
 
-use serde::Deserialize;
-use serde_json::Value;
-
 use super::step_form::StepKind;
 use super::{automation_page, call, path, read_automation};
 use crate::dashboard::csv::export_list;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 const STATUSES: [&str; 6] = ["queued", "running", "waiting", "completed", "failed", "cancelled"];
 

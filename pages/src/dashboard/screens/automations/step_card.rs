@@ -1,7 +1,5 @@
 //! A step in the list: what it does, its runs, its buttons, and its controls.
 
-use serde::Deserialize;
-
 use super::step_form::{OPERATORS, Pairs, StepKind, comparison_fields, find, naming_fields, step_fields};
 use super::working_copy::{ORIGIN, STEPS_MAX, kind_of};
 use crate::dashboard::form::{FieldView, belongs_to, plain};

@@ -1,7 +1,7 @@
 //! The controls of a step by its kind, how a stored step fills them, and how they become JSON again.
 
 use crate::dashboard::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 /// Names with their values, as a form sends them.
 pub type Pairs = Vec<(String, String)>;

@@ -1,15 +1,11 @@
 //! A test of an automation: a run of one event to its end, at once, without sending anything or as a test email.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::editor::entered_definition;
 use super::runs::{RunDetail, run_steps};
 use super::{AutomationDetail, automation_page, call, path, read_automation};
 use crate::dashboard::kit::mail_frame::framed_html;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::screens::encode;
 
 /// Past events that are offered as examples.
 const EXAMPLES: usize = 8;

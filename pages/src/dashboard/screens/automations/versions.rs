@@ -1,8 +1,5 @@
 //! Versions of an automation: the list, the difference of two, and an earlier one as the next version.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::definition_text::definition_text;
 use super::{automation_page, call, path, read_automation};
 use crate::dashboard::kit::diff::LineDiff;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use super::AutomationDetail;
 use super::step_form::{

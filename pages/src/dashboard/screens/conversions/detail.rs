@@ -1,13 +1,11 @@
 //! One conversion with the emails that the person got in the 30 days before.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
 
 use super::LIST;
 use super::object::Conversion;
 use crate::dashboard::kit::chart::Unit;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 use crate::dashboard::screens::events::{EventItem, event_path};
 
 /// The days before a conversion whose emails are shown.

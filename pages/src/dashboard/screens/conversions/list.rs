@@ -7,7 +7,6 @@ use crate::dashboard::kit::filter::{FilterControl, or_refused, refused_filter};
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
-use crate::dashboard::screens::encode;
 
 /// The call with the filters of the page.
 fn list_call(context: &Context<'_>) -> Call {

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::Credential;
 use crate::dashboard::prelude::*;
 use crate::reference::operation::{ApiTable, KeyScope};

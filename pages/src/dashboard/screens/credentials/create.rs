@@ -1,7 +1,5 @@
 //! New secrets: creation and rotation. The page after each is the only one that shows the secret.
 
-use serde_json::json;
-
 use super::{Credential, CredentialPages, OneCredential, addresses_field, domains, name_field, policy, smtp_settings};
 use crate::dashboard::kit::secret::{SecretUse, ShownSecret};
 use crate::dashboard::kit::snippet::{SnippetLanguage, snippet};

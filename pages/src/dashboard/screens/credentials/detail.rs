@@ -1,7 +1,5 @@
 //! One credential: its properties and what it did; rename, restrict, disable, delete.
 
-use serde_json::json;
-
 use super::activity::{KeyActivity, key_activity_view};
 use super::{Credential, CredentialPages, addresses_field, domain_cell, domains, name_field, policy, smtp_settings};
 use crate::dashboard::kit::confirm::{confirm_field, delete_confirmed};

@@ -4,7 +4,6 @@ use super::Credential;
 use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::secret::SecretUse;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 /// Stands for a password that is not shown any more.
 pub(super) const PASSWORD: &str = "YOUR_PASSWORD";

@@ -1,7 +1,5 @@
 //! Adding a domain; and the offer to claim it if another account has it.
 
-use serde_json::json;
-
 use super::{PATH, SendingDomain, TITLE};
 use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::prelude::*;

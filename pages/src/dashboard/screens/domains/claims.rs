@@ -1,12 +1,8 @@
 //! Claims: moving a domain from another account by proving control of its DNS.
 
-use serde::Deserialize;
-use serde_json::json;
-
 use super::records::RecordCard;
 use super::{DomainRecord, PATH, TITLE, domain_page};
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 const CLAIMS: &str = "/dashboard/domains/claims";
 

@@ -1,7 +1,5 @@
 //! Reports of receivers about email from the domain (DMARC aggregate reports, RFC 7489 7.2).
 
-use serde::Deserialize;
-
 use super::{PATH, TITLE, domain_call, domain_tabs};
 use crate::dashboard::prelude::*;
 

@@ -1,8 +1,5 @@
 //! Publishing the records: at a DNS provider by its API, by Domain Connect, or by a zone file.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::saved::saved_providers;
 use super::{DomainRecord, PATH, SendingDomain, TITLE, domain_call, domain_view, providers, read_domain};
 use crate::dashboard::kit::diff::CharDiff;
@@ -177,7 +174,7 @@ fn result_page(applied: &AppliedDns, provider: &str, is_dry_run: bool) -> Page {
         (false, false) => (Tone::Warning, "Not all records could be published; the table says why."),
     };
     let path = domain.page();
-    let back = format!("{path}/publish?provider={}", super::encode(provider));
+    let back = format!("{path}/publish?provider={}", encode(provider));
     let body = maud_borrow! {
         (Notice { tone, text })
         @if table.is_empty() { p.card { "There is nothing to change." } } @else { (table) }

@@ -1,13 +1,9 @@
 //! Saved access to DNS providers.
 
-use serde::Deserialize;
-use serde_json::json;
-
 use super::publish::{chosen_provider, provider_choice};
 use super::{PATH, TITLE, providers};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 const SAVED: &str = "/dashboard/domains/dns-credentials";
 const NEW: &str = "/dashboard/domains/dns-credentials/new";

@@ -1,8 +1,5 @@
 //! Cancel, send at another time, send again.
 
-use serde::Deserialize;
-use serde_json::json;
-
 use super::object::WholeEmail;
 use super::{LIST, email_path};
 use crate::dashboard::form_key;

@@ -2,14 +2,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use super::{LIST, email_path, listed};
 use crate::dashboard::form_key;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::UploadedFile;
-use crate::dashboard::screens::encode;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

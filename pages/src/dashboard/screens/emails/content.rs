@@ -6,7 +6,6 @@ use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 /// Most bytes of a source on a page; the file has all of it.
 const SOURCE_BYTES_MAX: usize = 256 << 10;

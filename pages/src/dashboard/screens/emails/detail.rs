@@ -8,7 +8,6 @@ use super::standing::Standings;
 use super::{LIST, email_path};
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let id = context.id();

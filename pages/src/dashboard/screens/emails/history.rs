@@ -1,7 +1,5 @@
 //! The events of an email as a timeline.
 
-use serde_json::Value;
-
 use super::object::EmailEvent;
 use crate::dashboard::kit::timeline::Timeline;
 use crate::dashboard::prelude::*;

@@ -2,8 +2,6 @@
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
-use serde::Deserialize;
-
 use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;

@@ -2,8 +2,7 @@
 
 use crate::dashboard::prelude::*;
 use explain::explanation::RecipientDelivery;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

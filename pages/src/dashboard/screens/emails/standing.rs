@@ -6,7 +6,6 @@ use super::email_path;
 use super::object::WholeEmail;
 use crate::dashboard::kit::time::Time;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 /// One paragraph for each recipient of an email. Those who do not have it come first.
 pub(super) struct Standings<'c> {

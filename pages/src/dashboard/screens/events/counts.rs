@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use crate::dashboard::kit::chart::{Chart, ChartKind, SERIES_MAX, Series, Unit};
 use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;

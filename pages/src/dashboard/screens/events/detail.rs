@@ -4,7 +4,6 @@ use super::object::EventItem;
 use super::{LIST, send};
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_event").id(context.id());

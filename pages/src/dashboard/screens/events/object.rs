@@ -1,11 +1,7 @@
 //! Product events as the API gives them, and the people who did them.
 
-use serde::Deserialize;
-use serde_json::Value;
-
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::screens::encode;
 
 #[derive(Debug, Clone, Deserialize)]
 pub(in crate::dashboard::screens) struct EventItem {

@@ -1,7 +1,5 @@
 //! Sending a product event by hand.
 
-use serde::Deserialize;
-
 use super::LIST;
 use super::object::{EventItem, event_path};
 use crate::dashboard::form_key;

@@ -1,8 +1,6 @@
 //! The emails that are counted: all, those with one value of a dimension, or those of a category, alone or together with
 //! a domain.
 
-use serde::Deserialize;
-
 use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;

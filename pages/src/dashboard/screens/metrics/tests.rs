@@ -1,7 +1,5 @@
 //! Tests of the metrics page with fixed answers.
 
-use serde_json::{Value, json};
-
 use crate::dashboard::answer::PageContent;
 use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html};
 use crate::dashboard::prelude::*;

@@ -2,7 +2,6 @@
 
 use crate::dashboard::prelude::*;
 use futures_util::future::try_join;
-use serde::Deserialize;
 
 /// Emails that are counted for each tile: one page of the list.
 const COUNTED_MAX: &str = "100";

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::LIST;
 use crate::dashboard::kit::timeline::Timeline;
 use crate::dashboard::page::render;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 use crate::dashboard::screens::events::{EventItem, PersonKey, event_path};
 
 /// Addresses of one person that are looked up.

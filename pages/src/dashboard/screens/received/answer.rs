@@ -1,7 +1,5 @@
 //! Reply, forward, delete.
 
-use serde_json::json;
-
 use super::object::WholeReceived;
 use super::{LIST, mail_path};
 use crate::dashboard::form_key;

@@ -6,7 +6,7 @@ use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::{emails, encode};
+use crate::dashboard::screens::emails;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let mail = &WholeReceived::read(context).await?;

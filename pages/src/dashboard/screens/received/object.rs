@@ -1,7 +1,6 @@
 //! Received mail with the fields that the pages show.
 
 use crate::dashboard::prelude::*;
-use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -5,7 +5,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::readings::{AccountUsage, StartDomain, StartKey, StartReadings, StartWebhook};
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 /// From this part of a quota on it is almost used.
 const ALMOST_PERCENT: u64 = 80;

@@ -2,7 +2,6 @@
 
 use crate::dashboard::prelude::*;
 use futures_util::future::{try_join, try_join3, try_join4};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 /// All that was read; `None` where the role may not read it, or there is none.

@@ -2,7 +2,6 @@
 
 use super::readings::StartReadings;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 pub(super) struct StartStep {
     title: &'static str,

@@ -1,7 +1,5 @@
 //! Tests of the start page, with fixed answers of the API.
 
-use serde_json::json;
-
 use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html};
 use crate::dashboard::prelude::*;
 

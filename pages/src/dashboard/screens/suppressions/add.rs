@@ -1,8 +1,5 @@
 //! Adds suppressions by hand.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::{LIST, suppression_path};
 use crate::dashboard::prelude::*;
 

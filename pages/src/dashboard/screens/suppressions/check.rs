@@ -1,8 +1,5 @@
 //! Checks whether mail goes to addresses.
 
-use serde::Deserialize;
-use serde_json::json;
-
 use super::add::EntryError;
 use super::object::reason_badge;
 use super::{LIST, suppression_path};

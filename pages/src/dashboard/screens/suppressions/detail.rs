@@ -5,7 +5,6 @@ use super::{LIST, suppression_path};
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 pub(super) const COMPLAINT: &str =
     "The recipient reported an email as spam. Another one harms the reputation of your domain for all recipients.";

@@ -1,14 +1,11 @@
 //! Imports a list: first a dry run that says what would happen to each line, then the import.
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::json;
 
 use super::LIST;
 use super::object::reason_badge;
 use crate::dashboard::backend::CallBody;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 const EXAMPLE: &str = "email,reason\ngrace@example.net,bounce\n";
 /// Lines of a result that the API lists.

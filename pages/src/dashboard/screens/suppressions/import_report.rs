@@ -1,7 +1,5 @@
 //! The imports with their progress, and the report of one.
 
-use serde::Deserialize;
-
 use super::LIST;
 use crate::dashboard::kit::progress::Progress;
 use crate::dashboard::prelude::*;
@@ -59,7 +57,7 @@ pub(super) async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     for import in &found.entries {
         let counts = &import.counts;
         let read = format!("{} of {}", grouped(counts.processed), grouped(counts.total));
-        let path = format!("{LIST}/imports/{}", super::encode(&import.id));
+        let path = format!("{LIST}/imports/{}", encode(&import.id));
         table.push(
             Row::new()
                 .cell(maud! { a href=(path) { (time_or_dash(Some(&import.created_at))) } })
@@ -103,7 +101,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     let progress =
         Progress { label: "Lines read", done: counts.processed, total: Some(counts.total), is_ended: import.is_over() };
-    let path = format!("{LIST}/imports/{}", super::encode(&import.id));
+    let path = format!("{LIST}/imports/{}", encode(&import.id));
     let body = maud_borrow! {
         div data-fragment="import" {
             section.card {

@@ -1,7 +1,6 @@
 //! A suppression as the API has it, and its reasons in words.
 
 use crate::dashboard::prelude::*;
-use serde::Deserialize;
 
 pub(super) const REASONS: &[&str] =
     &["hard_bounce", "soft_bounce", "complaint", "unsubscribe", "smtp_failure", "manual", "import"];

@@ -1,15 +1,11 @@
 //! Opt-outs: recipients who take no mail of a category, but do take other mail.
 
-use serde::Deserialize;
-use serde_json::json;
-
 use super::object::source_text;
 use super::{OPT_OUTS, tabs};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
 use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 const CATEGORIES: &[&str] = &["product", "newsletter"];
 

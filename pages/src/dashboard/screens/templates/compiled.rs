@@ -1,7 +1,5 @@
 //! The HTML that an MJML source compiles to, and the change to HTML as the source.
 
-use serde_json::json;
-
 use super::{TemplateDetail, call, path, read_template, template_page};
 use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::text::file_size;

@@ -3,7 +3,7 @@
 //! A preview renders what is entered and saves nothing. The frame of the HTML body is filled by posting the form into
 //! it: unsaved content has no address.
 
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use super::preview::{
     self, PreviewFrame, PreviewPanel, PreviewViews, RenderedPreview, parse_sample, render_entered, render_version,

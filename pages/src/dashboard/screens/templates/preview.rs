@@ -1,13 +1,9 @@
 //! The preview of a template: the rendered bodies, variables that are missing or unused, and the size.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::{call, editor, path};
 use crate::dashboard::kit::mail_frame::framed_html;
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 /// Gmail clips a message whose HTML body is longer.
 const GMAIL_BYTES_MAX: usize = 102 << 10;

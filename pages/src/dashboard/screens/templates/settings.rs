@@ -1,7 +1,5 @@
 //! Settings of a template: names, category, author; copy, archive, delete.
 
-use serde_json::json;
-
 use super::list::CATEGORIES;
 use super::{TemplateDetail, call, path, read_template, template_page};
 use crate::dashboard::form::Empty;

@@ -1,13 +1,9 @@
 //! A test email of a template.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::preview::{render_version, sample_field};
 use super::versions::version_choices;
 use super::{call, path, read_template, template_page};
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 fn test_form(viewer: &str, versions: Vec<(String, String)>, from: &str, sample: &Value) -> Form<'static> {
     let fields = vec![

@@ -1,8 +1,5 @@
 //! Versions of a template: publish, list, show, compare, publish an earlier one again.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::preview::{PreviewFrame, PreviewPanel, PreviewViews, render_version};
 use super::{TemplateDetail, call, path, read_template, template_page};
 use crate::dashboard::kit::diff::LineDiff;

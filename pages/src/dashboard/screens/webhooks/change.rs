@@ -1,8 +1,5 @@
 //! Creates and edits an endpoint.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::object::{OneWebhook, Webhook};
 use super::{LIST, event_choices, secret, webhook_path};
 use crate::dashboard::form::Empty;

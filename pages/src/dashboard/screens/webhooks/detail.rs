@@ -1,7 +1,5 @@
 //! An endpoint: what it gets, a test, and its deliveries.
 
-use serde_json::json;
-
 use super::object::{Delivery, Webhook};
 use super::{LIST, deliveries, delivery_path, event_choices, webhook_path};
 use crate::dashboard::prelude::*;

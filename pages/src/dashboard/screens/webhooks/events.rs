@@ -1,14 +1,10 @@
 //! The events of the account, as they happen.
 
-use serde::Deserialize;
-use serde_json::Value;
-
 use super::{LIST, event_choices, webhook_path};
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::list_view::EmptyPage;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::encode;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -1,8 +1,6 @@
 //! Endpoints and deliveries as the API has them.
 
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::Value;
 
 use crate::dashboard::kit::time::{Time, date_and_time};
 use crate::dashboard::prelude::*;

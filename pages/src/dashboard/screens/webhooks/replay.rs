@@ -1,8 +1,6 @@
 //! Sends the deliveries of a range of time again.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
-use serde_json::json;
 
 use super::object::Webhook;
 use super::{LIST, event_choices, webhook_path};
