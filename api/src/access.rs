@@ -16,26 +16,24 @@ pub mod role_table;
 pub mod token_scopes;
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use httpd::peer_address::PeerAddress;
-use httpd::problem::{ErrorCode, Problem};
 use model::credential::{ApiKeyScope, SecretHash};
 use model::oauth::OAuthResource;
 use model::oauth::secret::OAuthSecretKind;
 use model::request_log::RequestSurface;
 use model::user::SessionToken;
-use store::access::{AccessError, Denial, SignedInUser, Tenant};
+use store::access::{AccessError, Denial, SignedInUser};
 use store::engine::Batch;
 
 use crate::auth::cookie;
 use crate::auth::login_log::LoginKind;
 use crate::operation::{Operation, OperationHandler};
+use crate::prelude::*;
 use crate::serve::router::{ClientKind, MatchedOperation};
-use crate::state::AppState;
 
 /// Header of session requests that change something.
 pub const CSRF_TOKEN: &str = "x-csrf-token";

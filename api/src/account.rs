@@ -1,22 +1,13 @@
 //! `GET /account`: access level, plan limits and usage of the account.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::Problem;
-use httpd::request::NoInput;
+use crate::prelude::*;
 use model::account::{AccessLevel, Plan};
 use model::domain::{DomainState, SendingDomain};
 use model::id::AccountId;
 use model::quota::Noun;
 use model::usage::UsagePeriod;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::{Value, json};
-use store::access::Tenant;
-
-use crate::state::AppState;
 
 /// Available parts of the service
 #[derive(Debug, Serialize, ToSchema)]

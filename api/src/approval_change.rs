@@ -1,13 +1,9 @@
 //! Changes of an approval: the commit gives sends back that the request does not use.
 
-use std::sync::Arc;
-
-use httpd::problem::{ErrorCode, Problem};
+use crate::prelude::*;
 use model::approval::{Approval, ApprovalState};
 use store::client_sends;
 use store::engine::{Batch, CommitError};
-
-use crate::state::AppState;
 
 /// Retries after concurrent sends of the client.
 const TRIES_MAX: usize = 20;

@@ -13,21 +13,16 @@ mod hold;
 pub(crate) mod policy;
 mod view;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
 use httpd::fields;
-use httpd::paging::{self, KIND_APPROVAL, PageParameters, after_id};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::paging::{KIND_APPROVAL, after_id};
 use model::approval::{Approval, ApprovalState, ApprovalStatus, Decision};
 use model::credential::{ApiKeyScope, CredentialId};
 use model::id::ApprovalId;
-use schema::Schemas;
 use serde_json::value::RawValue;
-use store::access::{SignedInUser, Tenant};
+use store::access::SignedInUser;
 use tokio::time::Instant;
 
 pub(crate) use self::hold::hold;
@@ -35,7 +30,7 @@ use self::view::{ApprovalList, ApprovalResponse, ApprovalView};
 use crate::access::{self, role_table};
 use crate::approval_change;
 use crate::operation::{Operation, SessionSubject, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum number of approvals scanned for a page.
 const SCANNED_ROWS_MAX: usize = 60;

@@ -5,27 +5,18 @@
 //! sends are not in it: they name the key themselves.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use http::Method;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{self, KIND_AUDIT, PageParameters, after_id};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::{KIND_AUDIT, after_id};
 use jiff::Timestamp;
 use model::credential::ApiKeyScope;
 use model::id::{ApiKeyId, ApprovalId, GrantId, RequestId, UserId};
 use model::request_log::{LoggedRequest, RequestSurface};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 use store::request_log::LogPart;
 
-use crate::list_response::list_response;
 use crate::operation::{Operation, operation};
+use crate::prelude::*;
 use crate::request_log_page::RequestLogPage;
-use crate::state::AppState;
 
 /// No filter is longer.
 const FILTER_BYTES_MAX: usize = 200;

@@ -13,13 +13,8 @@ pub mod runs;
 pub mod step_counts;
 pub mod view;
 
-use std::sync::Arc;
-
 use http::Method;
-use httpd::ok_response::OkResponse;
-use httpd::paging::{self, KIND_AUTOMATION, KIND_AUTOMATION_VERSION, PageParameters};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::{KIND_AUTOMATION, KIND_AUTOMATION_VERSION};
 use model::automation::job::AutomationJobKind;
 use model::automation::{
     AUTOMATIONS_MAX, Automation, AutomationStatus, AutomationVersion, DEFINITION_BYTES_MAX, NAME_BYTES_MAX,
@@ -28,15 +23,12 @@ use model::automation::{
 use model::credential::ApiKeyScope;
 use model::id::{AutomationId, RunId};
 use model::quota::Noun;
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::automation::StoredAutomation;
 use store::engine::{Batch, CommitError};
 
 use crate::operation::{Operation, operation};
+use crate::prelude::*;
 use crate::sdk::Risk;
-use crate::state::AppState;
 use crate::submit_problem;
 
 use self::path::{AutomationPath, automation_not_found, find};

@@ -13,19 +13,13 @@ pub mod request;
 mod smtp;
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::ok_response::OkResponse;
 use httpd::paging::after_id;
-use httpd::problem::{ErrorCode, Problem};
 use httpd::response::IntoResponse;
 use jiff::Timestamp;
 use model::credential::{CredentialPolicy, CredentialSecret, LastUse, SecretHash};
-use schema::Schemas;
-use serde_json::{Map, Value, json};
-use store::access::Tenant;
+use serde_json::Map;
 use store::credential::{Credential, CredentialSummary};
 use store::engine::{Batch, CommitError};
 
@@ -34,7 +28,7 @@ use self::policy::{policy_schema, policy_view};
 use self::request::{CredentialPath, ListCredentials, RotateCredential, UpdateCredential};
 use crate::access;
 use crate::auth::login_links::{self, AccessGrant};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum number of credentials of one kind per account.
 const CREDENTIALS_MAX: usize = 1_000;

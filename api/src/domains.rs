@@ -11,27 +11,20 @@ pub mod publish;
 mod request;
 mod view;
 
-use std::sync::Arc;
-
 use http::Method;
-use httpd::ok_response::OkResponse;
-use httpd::paging;
-use httpd::problem::{ErrorCode, Problem};
 use message::address::DomainName;
 use message::domain_name::is_never_public;
 use model::credential::ApiKeyScope;
 use model::domain::SendingDomain;
 use model::domain_setup::zone_file;
 use queue::domains::DomainWithSetup;
-use serde_json::json;
-use store::access::Tenant;
 
 use self::error::domain_error_problem;
 use self::lookup::{domain_limit, find};
 use self::request::{CreateDomain, DeleteDomain, DomainKey, DomainPath, ListDomains, UpdateDomain};
 use self::view::{DomainList, DomainResponse, VerifyDomainResponse, ZoneFile};
 use crate::operation::{Operation, OperationBuilder, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Errors of adding a domain.
 const LIMITS: &[ErrorCode] = &[ErrorCode::PLAN_FULL, ErrorCode::DOMAIN_CLAIMED, ErrorCode::CONFLICT];

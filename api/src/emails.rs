@@ -24,22 +24,14 @@ pub mod test_event;
 pub mod timeline;
 pub mod view;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use httpd::large_response::{LargeResponse, LargeResponsePermit};
-use httpd::paging::PageParameters;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use httpd::response::IntoResponse;
 use model::draft::Draft;
 use model::idempotency::IdempotencyScope;
-use schema::Schemas;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use crate::idempotency::IdempotentResponse;
-use crate::state::AppState;
+use crate::prelude::*;
 
 pub use self::batch::submit::send_batch;
 use self::path::{EmailPath, find, find_without_recipients, id_parameter};

@@ -10,26 +10,18 @@ pub mod funnel;
 pub mod send;
 pub mod view;
 
-use std::sync::Arc;
-
 use http::Method;
-use httpd::paging::{self, KIND_PRODUCT_EVENT, PageParameters, after_id};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::{KIND_PRODUCT_EVENT, after_id};
 use jiff::Timestamp;
 use model::credential::ApiKeyScope;
 use model::id::ProductEventId;
 use model::idempotency::IdempotencyScope;
 use model::product_event::{NAME_BYTES_MAX, USER_ID_BYTES_MAX};
 use model::quota::Noun;
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::product_event::ProductEventFilter;
 
-use crate::id_path::id_path;
 use crate::operation::{Operation, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
 use self::view::{ProductEventList, ProductEventResponse, ProductEventView};
 

@@ -13,20 +13,15 @@ use std::marker::PhantomData;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::Request;
 use httpd::response::{IntoResponse, Response};
 use model::idempotency::{IdempotencyScope, IdempotentResult, KEY_CHARS_MAX, check_key};
 use model::usage::PlanRemaining;
 use queue::idempotency::{self, IdempotencyError, IdempotencyGuard, IdempotencyKey, InProgressHold};
 use queue::submit_error::SubmitError;
-use schema::Schemas;
-use serde_json::Value;
-use store::access::Tenant;
 use store::engine::Batch;
 
+use crate::prelude::*;
 use crate::request_fingerprint::RequestFingerprint;
-use crate::state::AppState;
 use crate::submit_problem;
 
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";

@@ -53,6 +53,7 @@ pub mod operations;
 pub mod operator;
 pub mod opt_outs;
 pub mod portal;
+mod prelude;
 pub mod received_emails;
 mod request_field;
 mod request_fingerprint;

@@ -4,25 +4,13 @@
 //! request; a bounded number of requests is scanned per page. Therefore a page can be shorter than requested and still
 //! have a next page.
 
-use std::sync::Arc;
-
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{self, KIND_REQUEST, PageParameters, after_id};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::{KIND_REQUEST, after_id};
 use jiff::Timestamp;
 use model::id::{ApiKeyId, RequestId, UserId};
 use model::request_log::LoggedRequest;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 
-use crate::id_path::id_path;
-use crate::list_response::list_response;
-use crate::object_response::object_response;
+use crate::prelude::*;
 use crate::request_log_page::RequestLogPage;
-use crate::state::AppState;
 
 /// No logged path is longer.
 const PATH_BYTES_MAX: usize = 2 << 10;

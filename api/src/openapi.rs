@@ -9,21 +9,17 @@ mod webhook_fields;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use bytes::Bytes;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{Media, NoInput};
 use httpd::response::IntoResponse;
 use model::credential::ApiKeyScope;
-use schema::Schemas;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use self::responses::SharedResponses;
 use crate::access::role_table;
 use crate::auth::cookie;
 use crate::operation::{Operation, OperationHandler};
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::version;
 
 const OPENAPI_VERSION: &str = "3.1.0";

@@ -3,26 +3,22 @@
 //! The table of all operations is [`crate::operations`]; each folder of handlers builds its own rows.
 
 use std::fmt;
-use std::sync::Arc;
 
 use http::Method;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use httpd::response::{CookiePolicy, ExtraResponse, IntoResponse};
 use model::credential::ApiKeyScope;
 use model::draft::Draft;
 use model::idempotency::IdempotencyScope;
 use model::quota::Noun;
-use schema::Schemas;
-use store::access::{SignedInUser, Tenant};
+use store::access::SignedInUser;
 
 use crate::handler::{
     ApiKeyHandler, Owner, OwnerHandler, PublicHandler, RequestCheck, SendResolver, UserHandler, api_key_handler,
     check_request, owner_handler, public_handler, send_resolver, user_handler,
 };
 use crate::idempotent_operation;
+use crate::prelude::*;
 use crate::sdk::{Risk, SdkAction, SdkMethod};
-use crate::state::AppState;
 
 /// Allowed callers of an operation, with its handler.
 pub enum OperationHandler {

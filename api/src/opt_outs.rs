@@ -1,15 +1,8 @@
 //! Category opt-outs: addresses that receive no product email or no newsletter.
 
-use std::sync::Arc;
-
 use http::Method;
 use httpd::fields;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::ok_response::OkResponse;
-use httpd::paging::{self, PageParameters};
-use httpd::problem::{ErrorCode, FieldErrors, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::RequestObject;
+use httpd::problem::FieldErrors;
 use message::address::{Address, Mailbox};
 use model::credential::ApiKeyScope;
 use model::email::Category;
@@ -17,18 +10,11 @@ use model::id::{EmailId, OptOutId};
 use model::quota::Noun;
 use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label, category_word};
 use queue::suppressions::SuppressionService;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 
-use crate::id_path::id_path;
-use crate::list_response::list_response;
-use crate::object_response::object_response;
 use crate::operation::{Operation, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::suppressions::commit_error::{commit_error_problem, suppression_problem};
 
 /// Enough for a body with two fields.

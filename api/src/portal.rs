@@ -34,13 +34,10 @@ mod settings;
 mod sign_in;
 mod texts;
 
-use std::sync::Arc;
-
 use ::affiliate::error::{AffiliateError, ConflictReason};
 use ::affiliate::portal::login::{PartnerSession, SignInContext};
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use httpd::problem::{ErrorCode, Problem};
 use httpd::response::HTML_MEDIA_TYPE;
 use model::affiliate::portal::{PortalLinkSecret, PortalToken};
 use model::credential::SecretHash;
@@ -50,7 +47,7 @@ use self::request::{PortalFormPath, PortalIndex, PortalLinkPath, PortalPagePath,
 use crate::affiliate::refusal::refusal_problem;
 use crate::auth::login_log::LoginKind;
 use crate::operation::{Operation, OperationBuilder, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
 use self::cookie::is_secure;
 use self::layout::PARENT_PATH;

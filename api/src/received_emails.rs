@@ -9,22 +9,13 @@ pub mod path;
 pub mod reply_and_forward;
 pub mod view;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::Method;
 use httpd::large_response::{LargeResponse, LargeResponsePermit};
-use httpd::ok_response::OkResponse;
-use httpd::paging;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use httpd::response::IntoResponse;
 use model::credential::ApiKeyScope;
 use model::received::attachment_index;
 use queue::inbound::parser;
-use schema::Schemas;
-use serde_json::{Value, json};
-use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::received_email;
 
@@ -32,8 +23,8 @@ use self::path::{ReceivedEmailPath, find, load_message};
 use self::view::{ReceivedEmailDetail, ReceivedEmailResponse};
 use crate::attachment_download::AttachmentDownload;
 use crate::operation::{Operation, operation};
+use crate::prelude::*;
 use crate::sdk::Risk;
-use crate::state::AppState;
 use crate::suppressions::commit_error::commit_error_problem;
 
 /// Tries of a deletion that conflicts with another deletion for the same message.

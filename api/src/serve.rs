@@ -17,21 +17,19 @@ pub mod session_pages;
 pub mod static_pages;
 
 use std::io;
-use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use http::HeaderValue;
 use http::header::STRICT_TRANSPORT_SECURITY;
 use httpd::listener::{HttpListenerConfig, TlsConfigReceiver, run_listener};
-use httpd::problem::{ErrorCode, Problem};
 use net::limit::connections_by_address::HttpConnectionLimiter;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::approval_tasks;
 use crate::dispatch::dispatch;
+use crate::prelude::*;
 use crate::server::ApiServer;
-use crate::state::AppState;
 
 pub use self::acme_challenges::serve_acme_challenges;
 pub use self::ops::serve_ops;

@@ -12,26 +12,17 @@ pub mod import;
 pub mod query;
 pub mod view;
 
-use std::sync::Arc;
-
 use http::Method;
-use httpd::paging;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::credential::ApiKeyScope;
 use model::id::SuppressionId;
 use model::suppression::{Suppression, SuppressionReason, SuppressionTarget};
 use queue::suppressions::SuppressionService;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::suppression::StoredSuppression;
 
 use crate::operation::{Operation, operation};
+use crate::prelude::*;
 use crate::sdk::Risk;
-use crate::state::AppState;
 
 use self::commit_error::commit_error_problem;
 use self::query::{ListSuppressions, SuppressionQuery};

@@ -13,26 +13,17 @@ mod storage;
 pub mod versions;
 pub mod view;
 
-use std::sync::Arc;
-
 use http::Method;
-use httpd::ok_response::OkResponse;
-use httpd::paging::{self, PageParameters};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::credential::ApiKeyScope;
 use model::email::Category;
 use model::id::TemplateId;
 use model::quota::Noun;
 use model::template::{NAME_BYTES_MAX, Template, TemplateKey, TemplateStatus};
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::engine::Batch;
 
 use crate::operation::{Operation, operation};
+use crate::prelude::*;
 use crate::sdk::Risk;
-use crate::state::AppState;
 
 use self::draft::{CreateTemplate, DuplicateTemplate, UpdateTemplate};
 use self::path::TemplatePath;

@@ -13,27 +13,20 @@
 mod form;
 mod pages;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use html::document::RenderedPage;
 use html::message;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY};
 use http::{Method, StatusCode};
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use model::suppression::{SuppressionReason, SuppressionTarget};
 use model::unsubscribe::{UnsubscribeScope, UnsubscribeToken, verify_token};
 use queue::suppressions::{SubscriptionPreferences, SuppressionService};
-use schema::Schemas;
-use serde_json::{Value, json};
 use store::engine::ReadError;
 use store::suppression::AddressSuppression;
 
 use crate::operation::{Operation, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::suppressions::commit_error::suppression_problem;
 
 use self::form::{FORM, NOTHING};

@@ -1,12 +1,7 @@
 //! Users of an account: list, invite, change role, remove. Signed-in users may list them; owners and admins may change
 //! them. Only owners manage owners and admins.
 
-use std::sync::Arc;
-
 use httpd::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use httpd::ok_response::OkResponse;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
 use message::address::Address;
 use model::account::Account;
 use model::id::UserId;
@@ -14,17 +9,12 @@ use model::quota::Noun;
 use model::user::{User, UserRole};
 use queue::storage_quota::StorageReservation;
 use queue::users::UserService;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
 use store::access::SignedInUser;
 
 use crate::auth::login_links::{self, AccessGrant, LinkPurpose};
 use crate::auth::user_error_problem;
 use crate::auth::view::UserView;
-use crate::list_response::list_response;
-use crate::object_response::object_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 list_response! { pub UserList { users: UserView } }
 

@@ -7,27 +7,22 @@ pub mod request;
 pub mod test_delivery;
 pub mod view;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use httpd::ok_response::OkResponse;
-use httpd::paging::{self, PageParameters};
-use httpd::problem::{ErrorCode, Problem};
 use message::address::DomainName;
 use message::address_pattern::AddressPattern;
 use model::credential::ApiKeyScope;
 use model::id::{DomainId, WebhookId};
 use model::quota::Noun;
 use model::webhook::{DisabledReason, Webhook};
-use store::access::Tenant;
 
 use self::error::webhook_error_problem;
 use self::request::{CreateWebhook, RotateWebhookSecret, UpdateWebhook, WebhookPath};
 use self::view::{WebhookList, WebhookResponse, WebhookView, WebhookWithSecretResponse};
 use crate::operation::{Operation, operation};
+use crate::prelude::*;
 use crate::sdk::Risk;
-use crate::state::AppState;
 
 /// The operations on webhook endpoints.
 pub fn operations() -> Vec<Operation> {

@@ -1,18 +1,10 @@
 //! `/dashboard/api/affiliate-program/backfill`: imports past invoices of the payment processor into the ledger.
 
-use std::sync::Arc;
-
 use http::StatusCode;
-use httpd::paging::{self, KIND_BACKFILL, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::SMALL_BYTES_MAX;
-use httpd::request_object::RequestObject;
+use httpd::paging::KIND_BACKFILL;
 use jiff::Timestamp;
 use model::affiliate::backfill::{Backfill, BackfillStatus};
 use model::id::BackfillId;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
 
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
@@ -24,8 +16,7 @@ use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{self, ResponseObject, VersionedResponse, begin_for_owner};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::object_response::object_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Parameters of the backfill
 #[derive(Debug, RequestObject)]

@@ -1,23 +1,15 @@
 //! `…/affiliate-commissions`: the lines of the ledger. Only events of the payment processor create them. The API
 //! reverses them; the owner can reinstate a reversed one.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::CommissionObject;
 use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::manual_actions::CommissionReversal;
-use httpd::paging::{self, KIND_COMMISSION, PageParameters, VALUES_MAX};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::paging::{KIND_COMMISSION, VALUES_MAX};
 use model::affiliate::commission::{Commission, ReversalReason};
-use schema::Schemas;
-use store::access::Tenant;
 use store::affiliate::commission::{CommissionFilter, CommissionStatus};
 
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::calculation::CommissionDetail;
 use super::fields::{Multiline, parse_word};
@@ -28,7 +20,7 @@ use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest}
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner};
 use super::view::{CommissionResponse, ListResponse};
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 const NOTE_BYTES_MAX: usize = 1_000;
 const REASONS: &[&str] = &[ReversalReason::Manual.as_str(), ReversalReason::Fraud.as_str()];

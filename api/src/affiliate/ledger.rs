@@ -7,18 +7,14 @@
 //! The cursor has the sums after the last line of a page, so that each page reads its own lines only.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use ::affiliate::api_objects::CommissionObject;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::error::LedgerError;
-use httpd::paging::{self, KIND_LEDGER, PageParameters};
-use httpd::problem::Problem;
+use httpd::paging::KIND_LEDGER;
 use model::affiliate::balance::BalancePart;
 use model::affiliate::commission::Commission;
 use model::affiliate::money::Currency;
-use schema::ToSchema;
-use serde::Serialize;
 use store::affiliate::commission::CommissionFilter;
 use store::affiliate::listing::ListPageRequest;
 
@@ -27,7 +23,7 @@ use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Bytes of a currency and its sum in a cursor.
 const SUM_BYTES: usize = 3 + 8;

@@ -1,21 +1,12 @@
 //! `…/affiliates/{id}/links`: a partner's links.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::LinkObject;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::links::LinkDraft;
-use httpd::ok_response::OkResponse;
-use httpd::paging::PageParameters;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
 use model::affiliate::partner::{Partner, PartnerLink, PartnerLinkToken};
 use model::affiliate::program::AffiliateProgram;
 use model::idempotency::IdempotencyScope;
 use net::http_client::URL_BYTES_MAX;
-use schema::Schemas;
-use store::access::Tenant;
 
 use super::fields::ClearableLine;
 use super::partners::LinkTokenText;
@@ -24,7 +15,7 @@ use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CreatedResponse, ListResponse, PartnerLinkResponse};
-use crate::state::AppState;
+use crate::prelude::*;
 
 const LABEL_BYTES_MAX: usize = 200;
 

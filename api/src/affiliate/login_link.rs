@@ -2,18 +2,11 @@
 //! server. The link is not emailed, works once and expires after a minute. With an idempotency key the link is stored
 //! encrypted, and a repeated request receives the same link.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::portal::login::NewLink;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_optional_body};
+use httpd::request_object::read_optional_body;
 use model::idempotency::{IdempotencyScope, IdempotentResult};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use store::access::Tenant;
 use store::engine::Batch;
 
 use super::path::PartnerPath;
@@ -21,7 +14,7 @@ use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ResolvedRequest};
 use super::response::{ResponseObject, VersionedResponse};
 use crate::idempotency::{self, RequestDecision};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// A link that signs a partner in to the portal; redirect the partner's browser to it at once
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,19 +1,12 @@
 //! `…/affiliates`: partners of the affiliate program.
 
-use std::sync::Arc;
-
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::if_match::IfMatch;
 use ::affiliate::partners::changes::{PartnerChange, PartnerDraft, PartnerOrigin, PartnerQuery, PartnerStatusChange};
 use ::affiliate::partners::lookup::PartnerView;
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::ok_response::OkResponse;
-use httpd::paging::{self, KIND_PARTNER, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{
-    RejectedFields, RequestObject, RequestValue, body_spec, read_body_rejecting, read_nested, read_optional_body,
-};
+use httpd::paging::KIND_PARTNER;
+use httpd::request_object::{RejectedFields, RequestValue, read_body_rejecting, read_nested, read_optional_body};
 use message::address::Address;
 use model::affiliate::money::BasisPoints;
 use model::affiliate::partner::{PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES};
@@ -21,10 +14,7 @@ use model::affiliate::partner_fields::{self, NAME_BYTES_MAX, NOTES_BYTES_MAX, TA
 use model::id::PartnerId;
 use model::idempotency::IdempotencyScope;
 use net::http_client::URL_BYTES_MAX;
-use schema::{Schemas, ToSchema};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::fields::{ClearableLine, EmailAddress, Multiline, parse_word};
 use super::list_query::{list_filter_parameter, page_query, parse_filter};
@@ -33,7 +23,7 @@ use super::refusal::refusal_problem;
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CommissionOverride, CreatedResponse, ListResponse, PartnerResponse};
-use crate::state::AppState;
+use crate::prelude::*;
 
 const REASON_BYTES_MAX: usize = 1_000;
 /// Statuses that a new partner can have.

@@ -4,7 +4,6 @@
 //! A run can have very many payouts: its response is streamed, 500 rows per read.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use ::affiliate::api_objects::{DraftPayoutObject, PayoutRunObject, SkippedPartnerObject};
 use ::affiliate::error::AffiliateNoun;
@@ -14,10 +13,7 @@ use ::affiliate::payouts::runs::PayoutRuns;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, ETAG, HeaderValue};
-use httpd::paging::{self, KIND_PAYOUT_RUN, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::paging::KIND_PAYOUT_RUN;
 use httpd::response::{BodyStream, BodyStreamError, ExtraResponse, IntoResponse, Response};
 use jiff::Timestamp;
 use model::affiliate::money::Currency;
@@ -26,10 +22,8 @@ use model::affiliate::program::PayoutMethod;
 use model::id::{AccountId, PayoutId, PayoutRunId};
 use model::idempotency::{IdempotencyScope, IdempotentResult, PartialResult};
 use queue::idempotency::{IdempotencyGuard, IdempotencyKey};
-use schema::{Schemas, ToSchema};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use store::engine::{Batch, ReadError};
 use tokio::sync::mpsc;
 
@@ -44,7 +38,7 @@ use super::view::ListResponse;
 use crate::access;
 use crate::handler::Owner;
 use crate::idempotency::{self, RequestDecision};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Payouts per chunk of a streamed response.
 const CHUNK_ROWS: usize = 500;

@@ -1,22 +1,15 @@
 //! `…/affiliate-payouts`: payouts to partners. The owner can also mark a payout as failed.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::PayoutObject;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::settle::PayoutQuery;
 use ::affiliate::payouts::view::PayoutView;
 use httpd::fields;
-use httpd::paging::{self, KIND_PAYOUT, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, RequestValue, body_spec, read_body};
+use httpd::paging::KIND_PAYOUT;
+use httpd::request_object::RequestValue;
 use model::affiliate::payout::PayoutStatus;
 use model::idempotency::IdempotencyScope;
-use schema::Schemas;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::list_query::{list_filter_parameter, page_query, parse_filter};
 use super::path::PayoutPath;
@@ -26,7 +19,7 @@ use super::request::{ActionRequest, ReadRequest, ResolvedRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner, begin_for_tenant};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// In characters.
 const REFERENCE_CHARS_MAX: usize = 200;

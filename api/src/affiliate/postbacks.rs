@@ -1,24 +1,19 @@
 //! `/dashboard/api/affiliate-program/partners/{id}/postbacks`: deliveries to a partner's postback URL. The owner sees
 //! the same rows as the partner in its portal.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::postbacks::PostbackDelivery;
-use httpd::paging::{self, KIND_POSTBACK, PageParameters};
-use httpd::problem::Problem;
+use httpd::paging::KIND_POSTBACK;
 use model::id::{DeliveryId, EventId};
 use model::webhook_delivery::WebhookDeliveryStatus;
-use schema::ToSchema;
-use serde::Serialize;
 
 use super::path::PartnerPath;
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// A delivery to a partner's postback URL
 #[derive(Debug, Serialize, ToSchema)]

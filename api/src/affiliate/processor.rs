@@ -1,17 +1,11 @@
 //! Webhook endpoint of the payment processor; for the owner, the list of received events and the retry of failed ones.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::ledger::ingest::IngestOutcome;
 use ::affiliate::processor::signature::HEADER;
 use bytes::Bytes;
-use httpd::paging::{self, KIND_PROCESSOR_EVENT, PageParameters};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use httpd::paging::KIND_PROCESSOR_EVENT;
 use model::id::ProgramId;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 use store::affiliate::processor_event::{EventStatus, ProcessorEvent};
 
 use super::list_query::list_filter_parameter;
@@ -19,8 +13,7 @@ use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::object_response::object_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum size of an event.
 const EVENT_BYTES_MAX: usize = 1 << 20;

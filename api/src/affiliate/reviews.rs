@@ -1,18 +1,12 @@
 //! `/dashboard/api/affiliate-program/reviews`: referrals held for review, and the owner's decisions.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::{ApiTimestamp, ReferralObject};
 use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::manual_actions::ReferralDecision;
-use httpd::paging::{self, KIND_REVIEW, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::KIND_REVIEW;
 use model::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
 use model::id::{PartnerId, ReferralId};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 
 use super::list_query::{list_filter_parameter, page_query};
 use super::path::ReferralPath;
@@ -20,8 +14,7 @@ use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::object_response::object_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// A referral held for review
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,6 +1,6 @@
 //! Approvals as the API shows them.
 
-use httpd::json_timestamp::JsonTimestamp;
+use crate::prelude::*;
 use message::address::{Address, Mailbox};
 use model::approval::{Approval, ApprovalState, ApprovalStatus, HeldContent};
 use model::client_policy::ApprovalKind;
@@ -8,13 +8,6 @@ use model::email::Category;
 use model::held_email::HeldEmail;
 use model::id::{ApprovalId, UserId};
 use model::suppression::category_word;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
-
-use crate::list_response::list_response;
-use crate::object_response::object_response;
-use crate::state::AppState;
 
 list_response! { pub(super) ApprovalList { approvals: ApprovalView } }
 

@@ -1,24 +1,14 @@
 //! The current session and the user's other sessions: begin, show, list and end them.
 
-use std::sync::Arc;
-
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::ok_response::OkResponse;
-use httpd::problem::Problem;
-use httpd::request::NoInput;
 use model::id::SessionId;
 use model::user::{SessionStart, User, UserSession};
 use queue::users::UserService;
-use schema::ToSchema;
-use serde::Serialize;
 use store::access::SignedInUser;
 use store::engine::Batch;
 
 use super::view::{SessionResponse, SessionView, WithSessionCookie};
 use super::{cookie, user_error_problem};
-use crate::id_path::id_path;
-use crate::list_response::list_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Starts a session of a user that was read as `before`, and commits `batch` with it. `after` is the user as the batch
 /// stores it.

@@ -2,24 +2,19 @@
 //!
 //! `POST /events` with `dry_run` runs the stored steps for dashboard sessions; this runs steps before they are saved.
 
-use std::sync::Arc;
-
-use httpd::problem::Problem;
-use httpd::request_object::RequestObject;
 use model::automation::run::RunMode;
 use model::automation::{Automation, AutomationDefinition};
 use model::trigger_event::TriggerEvent;
 use queue::automations::DryRun;
 use queue::product_events::IncomingProductEvent;
-use serde_json::{Map, Value};
-use store::access::Tenant;
+use serde_json::Map;
 
 use super::current_version;
 use super::path::{AutomationPath, find};
 use super::request::{AutomationEdit, REQUEST_BYTES_MAX, read_steps, read_trigger};
 use super::view::{AutomationRunResponse, AutomationRunView, steps_schema, trigger_schema};
 use crate::events::send::{data_schema, email_schema, parse_data, parse_email, parse_user_id, user_id_schema};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Longest body: a definition and an event's data.
 const BODY_BYTES_MAX: usize = REQUEST_BYTES_MAX + (128 << 10);

@@ -13,12 +13,8 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request_object::RequestObject;
 use httpd::request_value::Integer;
 use jiff::Timestamp;
 use model::automation::Automation;
@@ -30,9 +26,6 @@ use model::id::{ProductEventId, RunId};
 use model::product_event::ProductEvent;
 use model::trigger_event::TriggerEvent;
 use queue::automations::DryRun;
-use schema::ToSchema;
-use serde::Serialize;
-use store::access::Tenant;
 use store::automation_run::run_indexes;
 use store::product_event::ProductEventFilter;
 
@@ -40,8 +33,7 @@ use super::dry_run::UnsavedDefinition;
 use super::path::AutomationPath;
 use super::request::REQUEST_BYTES_MAX;
 use crate::account_permits::AccountPermit;
-use crate::object_response::object_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Most events of a replay.
 const EVENTS_MAX: i64 = 1_000;

@@ -1,20 +1,13 @@
 //! Runs of automations: list, show with steps, cancel.
 
-use std::sync::Arc;
-
-use httpd::paging::{self, KIND_RUN, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::KIND_RUN;
 use model::automation::run::RunStatus;
 use model::id::RunId;
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::automation_run::RunFilter;
 
 use super::path::{AutomationPath, find};
 use super::view::{AutomationRunList, AutomationRunResponse, AutomationRunView};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum length of a person filter.
 const PERSON_BYTES_MAX: usize = 1_024;

@@ -2,21 +2,11 @@
 //!
 //! The counts are of the newest runs, and of the newest waiting runs, so that the read is bounded.
 
-use std::sync::Arc;
-
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::automation::run::{AutomationRun, RunStatus, StepStatus};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 use store::automation_run::RunFilter;
 
 use super::path::{AutomationPath, find};
-use crate::object_response::object_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Runs that are counted, and waiting runs that are counted.
 const RUNS_MAX: usize = 1_000;

@@ -1,31 +1,18 @@
 //! Claims: moving a domain from another account by proving control of its DNS.
 
-use std::sync::Arc;
-
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{KIND_CLAIM, PageParameters, after_id};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::SMALL_BYTES_MAX;
-use httpd::request_object::RequestObject;
+use httpd::paging::{KIND_CLAIM, after_id};
 use message::address::DomainName;
 use model::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
 use model::domain_setup::RecordFinding;
 use model::id::ClaimId;
 use model::quota::Noun;
 use queue::domains::ClaimError;
-use schema::ToSchema;
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 
 use super::error::domain_error_problem;
 use super::lookup::domain_limit;
 use super::request::SendingDomainName;
 use super::view::RecordView;
-use crate::id_path::id_path;
-use crate::list_response::list_response;
-use crate::object_response::object_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 const STATUSES: &[&str] = &["pending", "blocked", "verified", "completed", "expired", "cancelled"];
 const BLOCK_REASONS: &[Option<&str>] =

@@ -1,30 +1,19 @@
 //! Publishes a domain's records at a DNS provider, and manages the DNS credentials that an account saves for this.
 
-use std::sync::Arc;
-
 use httpd::fields;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::ok_response::OkResponse;
-use httpd::problem::{ErrorCode, FieldErrors, Problem};
-use httpd::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body, read_checked_body};
+use httpd::problem::FieldErrors;
+use httpd::request_object::read_checked_body;
 use provider::{
     AppliedChange, ApplyError, ChangeAction, Provider, ProviderCredentials, RecordChangeOutcome, credential_fields,
 };
 use queue::domains::{CredentialSource, PublishError};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::error::domain_error_problem;
 use super::lookup::find;
 use super::request::{DomainKey, DomainPath};
 use super::view::{DomainView, RecordView};
-use crate::list_response::list_response;
-use crate::object_response::object_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 const PROVIDER: &str = "provider";
 

@@ -5,23 +5,15 @@
 //! sent. If indexing takes too long, `as_of` is the end of the index. A request reads a bounded number of rows: a
 //! page of a selective filter may be short and still have a next page.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{self, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::email::{Category, EmailStatus};
 use model::email_index::{EmailFilter, subject_words};
 use model::id::DomainId;
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
 use super::view::{EmailList, EmailView};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum wait for recent emails to be indexed.
 const OUTBOX_WAIT_MAX: Duration = Duration::from_millis(50);

@@ -8,28 +8,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use message::address::DomainName;
 use model::delivery_time::percentile;
 use model::email::Category;
 use model::id::AccountId;
 use model::metric::{Counter, Dimension, Hour, MetricCounts, category_and_domain, ratio};
 use model::suppression::category_word;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 use store::engine::{ReadError, Store};
 use store::metric::{MetricPoint, OTHER};
 
-use crate::object_response::object_response;
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::time_range::TimeRange;
 
 /// Maximum number of rows in a response.

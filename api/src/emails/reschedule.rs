@@ -1,22 +1,15 @@
 //! `PATCH /emails/{id}`: reschedules or cancels a scheduled email. `POST
 //! /emails/{id}/cancel` cancels as well.
 
-use std::sync::Arc;
-
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{RequestObject, RequestValue as _, body_spec, read_checked_body};
+use httpd::request_object::{RequestValue as _, read_checked_body};
 use httpd::request_value::Time;
 use jiff::Timestamp;
 use queue::intake::RescheduleError;
-use schema::Schemas;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::path::{EmailPath, email_not_found, find, find_without_recipients, id_parameter};
 use crate::emails::view::{EmailDetail, EmailResponse};
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::submit_problem;
 
 /// Enough for a body with two fields.

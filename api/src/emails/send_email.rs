@@ -9,7 +9,6 @@
 
 use std::borrow::Cow;
 
-use httpd::problem::{ErrorCode, Problem};
 use message::address::Mailbox;
 use message::compose::{Attachment, Composition, CustomHeader};
 use model::draft::{Draft, DraftContent, SendOptions, SubmissionEnvelope};
@@ -17,10 +16,9 @@ use model::email::{Category, Ingress, Tag};
 use model::template::{CompiledTemplate, RenderedTemplate, TemplateUse};
 use model::unsubscribe;
 use queue::intake::RenderTemplateError;
-use store::access::Tenant;
 
 use super::recipients::RecipientLists;
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::templates::render_error::render_error_problem;
 
 /// Warning for a custom header that managed unsubscribe replaces.

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::Problem;
+use crate::prelude::*;
 use httpd::request::READ_INLINE_BYTES_MAX;
 use jiff::Timestamp;
 use message::address::Mailbox;
@@ -20,13 +19,7 @@ use model::schedule::ScheduleState;
 use model::tracking::counters::{HitCount, TrackingCounters};
 use model::tracking::restore_html;
 use queue::queue_admin::{WaitCause, WaitStatus};
-use schema::ToSchema;
-use serde::Serialize;
-use store::access::Tenant;
 use store::email::EmailWithRecipients;
-
-use crate::object_response::object_response;
-use crate::state::AppState;
 
 /// An email
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,23 +1,13 @@
 //! `GET /conversions`: sign-ups and subscriptions with their source; each is recorded once.
 
-use std::sync::Arc;
-
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{self, KIND_CONVERSION, PageParameters, after_id};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::{KIND_CONVERSION, after_id};
 use model::id::ProductEventId;
 use model::product_event::USER_ID_BYTES_MAX;
 use model::product_event::conversion::{Conversion, ConversionKind};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 use store::product_event::normalize_email;
 
 use super::first_id_at_or_after;
-use crate::list_response::list_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Longest source in a filter.
 const SOURCE_BYTES_MAX: usize = 1_024;

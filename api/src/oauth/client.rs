@@ -1,12 +1,11 @@
 //! Clients: built in, registered (RFC 7591), or described by a metadata document at the URL that is their id.
 
-use httpd::problem::Problem;
 use model::id::OAuthClientId;
 use model::oauth::{ClientReference, OAuthClient};
 use store::engine::Batch;
 
 use super::resolved_client::{ClientIdentity, ResolvedClient};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// The id of the command line's client.
 pub const CLI_CLIENT_ID: &str = "postrider-cli";

@@ -2,18 +2,9 @@
 //! dashboard.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::ok_response::OkResponse;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{body_spec, read_body};
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 use model::oauth::{Audience, DEVICE_CODE_TTL, DeviceAuthorization, DeviceDecision, user_code};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
 use store::access::SignedInUser;
 use store::engine::{Batch, CommitError};
 
@@ -28,7 +19,7 @@ use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
 use super::form::{OAuthFields, OAuthForm};
 use super::resolved_client::ResolvedClient;
 use crate::credentials::policy::{policy_schema, policy_view};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Attempts to find a user code that is not in use.
 const TRIES_MAX: usize = 3;

@@ -1,22 +1,12 @@
 //! Grants of the account's users: list, get, revoke.
 
-use std::sync::Arc;
-
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::ok_response::OkResponse;
-use httpd::paging::{KIND_GRANT, PageParameters, after_id};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::paging::{KIND_GRANT, after_id};
 use model::client_policy::ClientPolicy;
 use model::credential::LastUse;
 use model::id::{GrantId, UserId};
 use model::oauth::OAuthGrant;
 use model::oauth::scope::OAuthScope;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
-use store::access::{SignedInUser, Tenant};
+use store::access::SignedInUser;
 use store::engine::{Batch, CommitError};
 
 use super::authorization::resource_words;
@@ -24,10 +14,7 @@ use super::error::OAuthFailure;
 use super::token::end_grant;
 use crate::access;
 use crate::credentials::policy::{policy_request_schema, policy_schema, policy_view, read_policy};
-use crate::id_path::id_path;
-use crate::list_response::list_response;
-use crate::object_response::object_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// A user's allowance for a program
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,18 +1,12 @@
 //! Metadata of the authorization server (RFC 8414) and of the protected resources (RFC 9728).
 
-use std::sync::Arc;
-
-use httpd::problem::Problem;
-use httpd::request::NoInput;
 use model::oauth::OAuthResource;
 use model::oauth::scope::OAuthScope;
-use schema::ToSchema;
-use serde::Serialize;
 
 use super::error::OAuthResponse;
 use super::grant_type::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
 use super::{AUTHORIZE_PAGE, DEVICE_PATH, MCP_PATH, REGISTER_PATH, REVOKE_PATH, TOKEN_PATH};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Metadata of the authorization server (RFC 8414 2)
 #[derive(Debug, Serialize, ToSchema)]

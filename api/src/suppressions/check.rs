@@ -3,22 +3,14 @@
 //! An entry that is not an address gets an error of its own, as in `POST /suppressions`, so the other addresses are
 //! answered. An entry that is not a string is refused with 400.
 
-use std::sync::Arc;
-
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::{BatchEntryError, Problem};
-use httpd::request_object::RequestObject;
+use httpd::problem::BatchEntryError;
 use model::id::SuppressionId;
 use model::suppression::{SuppressionReason, SuppressionTarget, category_word};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::{Value, json};
-use store::access::Tenant;
 use store::suppression::AddressSuppression;
 
 use super::add::{BODY_BYTES_MAX, EMAILS_MAX};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// The addresses to check
 #[derive(Debug, RequestObject)]

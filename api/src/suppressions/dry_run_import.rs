@@ -1,18 +1,11 @@
 //! `POST /suppressions/import/dry-run`: what an import of the list would do. Nothing is written.
 
-use std::sync::Arc;
-
-use httpd::problem::Problem;
 use model::import::ImportCounts;
 use model::suppression::SuppressionReason;
 use queue::suppression_import::forecast::{ImportForecast, LineForecast, LineOutcome};
-use schema::ToSchema;
-use serde::Serialize;
-use store::access::Tenant;
 
 use super::import::ImportSuppressions;
-use crate::object_response::object_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 const RESULTS: &[&str] = &["created", "exists", "repeated", "invalid"];
 

@@ -4,28 +4,17 @@
 //! The request checks that the list has a column of addresses. The list is stored until it is read to its end, so an
 //! import resumes after a restart. `model/src/import.rs` lists the known formats.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{self, KIND_SUPPRESSION_IMPORT, PageParameters};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::paging::KIND_SUPPRESSION_IMPORT;
 use httpd::request_value::AnyText;
 use model::csv::CsvReader;
 use model::id::ImportId;
 use model::import::{ImportColumns, ImportCounts, ImportStatus, SuppressionImport};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use store::access::Tenant;
 use store::engine::Batch;
 
 use super::commit_error::commit_error_problem;
-use crate::id_path::id_path;
-use crate::object_response::object_response;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Longest list in bytes: about half a million addresses.
 const BODY_BYTES_MAX: usize = 16 << 20;

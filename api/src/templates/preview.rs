@@ -3,11 +3,7 @@
 //! A preview renders what it can, leaves the tags of missing variables visible, and returns warnings. A test email
 //! passes the same checks as any other email.
 
-use std::sync::Arc;
-
 use httpd::fields::{self, FieldDiagnostics, JsonKind, ObjectFields};
-use httpd::problem::Problem;
-use httpd::request_object::RequestObject;
 use message::address::Mailbox;
 use message::compose::Composition;
 use model::draft::{Draft, DraftContent, SendOptions, SubmissionEnvelope};
@@ -15,11 +11,8 @@ use model::email::{Category, Ingress};
 use model::idempotency::IdempotencyScope;
 use model::template::render::VARIABLES_BYTES_MAX;
 use model::template::{ParsedTemplate, RenderedTemplate, TemplateBodies, TemplateKey, UNSUBSCRIBE_URL};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
+use serde_json::Map;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
-use store::access::Tenant;
 
 use super::draft::{self, TemplateEdit, UnsavedDraft};
 use super::path::TemplatePath;
@@ -31,7 +24,7 @@ use crate::emails::send_fields::{author_schema, recipients_schema};
 use crate::emails::send_idempotent;
 use crate::emails::template::{parse_variables, parse_version, variables_schema, version_schema};
 use crate::idempotency::IdempotentResponse;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Gmail clips a message whose HTML is longer than this.
 const GMAIL_BYTES_MAX: usize = 102 << 10;

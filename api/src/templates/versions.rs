@@ -1,15 +1,8 @@
 //! Versions of templates: publish, list, get, roll back.
 
-use std::sync::Arc;
-
-use httpd::paging::{self, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_optional_body};
+use httpd::request_object::read_optional_body;
 use httpd::request_value::Line;
 use model::template::{NOTE_BYTES_MAX, PublishedVersion, TemplateKey, TemplateSettings, TemplateVersion};
-use schema::Schemas;
-use store::access::Tenant;
 use store::engine::Batch;
 
 use super::path::TemplatePath;
@@ -19,7 +12,7 @@ use super::view::{
     TemplateView,
 };
 use crate::emails::template::{parse_version, version_schema};
-use crate::state::AppState;
+use crate::prelude::*;
 
 const NUMBER: &str = "number";
 /// Longest body with a note.

@@ -1,29 +1,20 @@
 //! Deliveries to a webhook endpoint, and their replay.
 
-use std::sync::Arc;
-
 use httpd::fields;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{self, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_checked_body};
+use httpd::request_object::read_checked_body;
 use httpd::request_value::Time;
 use jiff::Timestamp;
 use model::id::{DeliveryId, WebhookId};
 use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use queue::webhooks::ReplaySelection;
-use schema::Schemas;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::error::webhook_error_problem;
 use super::request::{WebhookPath, event_names, events_schema, parse_events};
 use super::view::{
     QueuedDeliveriesResponse, QueuedDeliveryResponse, WebhookDeliveryList, WebhookDeliveryResponse, WebhookDeliveryView,
 };
-use crate::state::AppState;
+use crate::prelude::*;
 
 const DELIVERY_ID: &str = "delivery_id";
 /// Most deliveries that one page scans, whatever the filter matches.

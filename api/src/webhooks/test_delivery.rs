@@ -1,21 +1,13 @@
 //! Tests an endpoint: sends one example event, with a single attempt.
 
-use std::sync::Arc;
-
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
 use model::id::{EventId, WebhookId};
-use schema::Schemas;
-use serde_json::Value;
-use store::access::Tenant;
 
 use super::error::{webhook_error_problem, webhook_not_found};
 use super::request::WebhookPath;
 use super::view::{QueuedDeliveryResponse, WebhookDeliveryView};
 use crate::emails::test_event::example_event::ExampleEvent;
 use crate::emails::test_event::example_payloads::example_for;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Path and body of `POST /webhooks/{id}/test`.
 #[derive(Debug)]
