@@ -51,12 +51,18 @@ impl Risk {
 #[derive(Debug, Clone, Deserialize)]
 pub struct Operation {
     pub id: String,
+    /// The method of the SDKs, for example `webhooks.deliveries.list`.
+    pub name: String,
+    /// The words of the command, for example `webhooks deliveries list`.
+    pub command: String,
     pub http_method: String,
     /// With `{name}` for path parameters.
     pub path: String,
     /// The noun, for example `received_emails`.
     pub tag: String,
     pub summary: String,
+    #[serde(default)]
+    pub description: Option<String>,
     pub path_parameters: Vec<Parameter>,
     pub query_parameters: Vec<Parameter>,
     pub headers: Vec<Parameter>,
@@ -136,7 +142,8 @@ impl Operation {
         self.risk == Risk::Read
     }
 
-    pub(crate) fn takes_header(&self, name: &str) -> bool {
+    /// Returns whether it takes a header field.
+    pub fn takes_header(&self, name: &str) -> bool {
         self.headers.iter().any(|header| header.name.eq_ignore_ascii_case(name))
     }
 

@@ -149,7 +149,7 @@ pub fn confirm_form() -> Form<'static> {
 }
 
 /// Compares secrets without revealing by time where they differ.
-pub(crate) fn same_secret(a: &str, b: &str) -> bool {
+fn same_secret(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
 
