@@ -110,8 +110,9 @@ pub async fn get(
 #[derive(Debug, RequestObject)]
 #[schema(
     name = "ReverseAffiliateCommission", examples = [{"status": "reversed", "reason": "fraud", "note": "stolen card"}],
+    body_bytes_max = SMALL_BYTES_MAX,
 )]
-struct ReversalFields {
+pub struct ReversalFields {
     /// Reverses the commission
     #[field(parse = parse_reversed, schema = reversed_schema)]
     #[expect(dead_code, reason = "only one value is accepted")]
@@ -148,28 +149,6 @@ fn reason_schema(_: &mut Schemas) -> Value {
     json!({"type": "string", "enum": REASONS})
 }
 
-/// Path and body of `PATCH /affiliate-commissions/{id}`.
-#[derive(Debug)]
-pub struct ReverseCommission {
-    commission: CommissionPath,
-    reason: ReversalReason,
-    note: Option<String>,
-}
-
-impl FromRequest for ReverseCommission {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ReversalFields>(schemas, vec![CommissionPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let ReversalFields { reason, note, .. } = read_body(call)?;
-        let note = note.flatten().filter(|note| !note.trim().is_empty());
-        Ok(Self { commission: CommissionPath::of(call), reason, note })
-    }
-}
-
 /// `PATCH /affiliate-commissions/{id}`: reverses a commission. A commission that is reversed already is not changed.
 ///
 /// # Errors
@@ -177,11 +156,12 @@ impl FromRequest for ReverseCommission {
 pub async fn reverse(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: UpdateRequest<ReverseCommission>,
+    request: UpdateRequest<(CommissionPath, ReversalFields)>,
 ) -> Result<VersionedResponse<CommissionResponse>, Problem> {
-    let ResolvedRequest {
-        program, input: ReverseCommission { commission: target, reason, note }, if_match: seen, ..
-    } = request.require_set_up_program(&state, &tenant).await?;
+    let ResolvedRequest { program, input: (target, fields), if_match: seen, .. } =
+        request.require_set_up_program(&state, &tenant).await?;
+    let ReversalFields { reason, note, .. } = fields;
+    let note = note.flatten().filter(|note| !note.trim().is_empty());
     let id = target.id(AffiliateNoun::Commission)?;
     let reversal = CommissionReversal { reason, note, seen };
     let done = state.affiliate.ledger.actions.reverse(program.account, id, &reversal, &no_extension).await;

@@ -37,8 +37,8 @@ pub async fn list(
 #[derive(Debug, RequestObject)]
 #[schema(name = "CreateAffiliateLink", examples = [{
     "token": "ada-podcast", "destination_url": "/pricing", "label": "Podcast",
-}])]
-struct LinkFields {
+}], body_bytes_max = SMALL_BYTES_MAX)]
+pub struct LinkFields {
     /// The token of the link; it is not changed
     #[field(reader = LinkTokenText)]
     token: PartnerLinkToken,
@@ -48,24 +48,6 @@ struct LinkFields {
     /// A label for your own use
     #[field(reader = ClearableLine<LABEL_BYTES_MAX>, null = None)]
     label: Option<Option<String>>,
-}
-
-/// Path and body of `POST /affiliates/{id}/links`.
-#[derive(Debug)]
-pub struct CreatePartnerLink(PartnerPath, LinkDraft);
-
-impl FromRequest for CreatePartnerLink {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<LinkFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let LinkFields { token, destination_url, label } = read_body(call)?;
-        let draft = LinkDraft { token, destination_url: destination_url.flatten(), label: label.flatten() };
-        Ok(Self(PartnerPath::of(call), draft))
-    }
 }
 
 fn created_link_response(
@@ -81,10 +63,12 @@ fn created_link_response(
 pub async fn create(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: CreateRequest<CreatePartnerLink>,
+    request: CreateRequest<(PartnerPath, LinkFields)>,
 ) -> Result<VersionedResponse<CreatedResponse<PartnerLinkResponse>>, Problem> {
-    let ResolvedRequest { input: CreatePartnerLink(target, draft), claim, .. } =
+    let ResolvedRequest { input: (target, fields), claim, .. } =
         request.require_set_up_program(&state, &tenant).await?;
+    let LinkFields { token, destination_url, label } = fields;
+    let draft = LinkDraft { token, destination_url: destination_url.flatten(), label: label.flatten() };
     let id = target.id(AffiliateNoun::Partner)?;
     let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::CreateLink, claim).await? {
         BeginDecision::Replay(body) => return Ok(body),

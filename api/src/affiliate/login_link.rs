@@ -5,7 +5,6 @@
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::portal::login::NewLink;
-use httpd::request_object::read_optional_body;
 use model::idempotency::{IdempotencyScope, IdempotentResult};
 use store::engine::Batch;
 
@@ -36,28 +35,10 @@ fn login_link_response(link: &NewLink) -> VersionedResponse<LoginLink> {
     VersionedResponse::new(&LoginLink { object: "affiliate_login_link", url: link.url.clone(), expires_at })
 }
 
-/// Path of `POST /affiliates/{id}/login-link`; the body has no fields.
-#[derive(Debug)]
-pub struct CreateLoginLink(PartnerPath);
-
-impl FromRequest for CreateLoginLink {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<LoginLinkFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let LoginLinkFields {} = read_optional_body(call)?;
-        Ok(Self(PartnerPath::of(call)))
-    }
-}
-
 /// No fields are required
 #[derive(Debug, RequestObject)]
-#[schema(name = "MintAffiliateLoginLink")]
-struct LoginLinkFields {}
+#[schema(name = "MintAffiliateLoginLink", body_bytes_max = SMALL_BYTES_MAX, optional_body)]
+pub struct LoginLinkFields {}
 
 /// `POST /affiliates/{id}/login-link`.
 ///
@@ -66,9 +47,9 @@ struct LoginLinkFields {}
 pub async fn create(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: CreateRequest<CreateLoginLink>,
+    request: CreateRequest<(PartnerPath, LoginLinkFields)>,
 ) -> Result<VersionedResponse<LoginLink>, Problem> {
-    let ResolvedRequest { input: CreateLoginLink(target), claim, .. } =
+    let ResolvedRequest { input: (target, LoginLinkFields {}), claim, .. } =
         request.require_set_up_program(&state, &tenant).await?;
     let (account, partner) = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
     let again = async |sealed: &str| {

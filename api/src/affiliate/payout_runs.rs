@@ -355,33 +355,14 @@ fn run_response(run: &PayoutRun) -> VersionedResponse<PayoutRunResponse> {
 
 /// Approval of a payout run in the reviewed version
 #[derive(Debug, RequestObject)]
-#[schema(name = "ApproveAffiliatePayoutRun", examples = [{"rev": 3, "totals": {"usd": 5000}}])]
-struct ReviewedRun {
+#[schema(name = "ApproveAffiliatePayoutRun", examples = [{"rev": 3, "totals": {"usd": 5000}}], body_bytes_max = SMALL_BYTES_MAX)]
+pub struct ReviewedRun {
     /// The run's `rev`, as reviewed
     #[field(parse = parse_rev, schema = u64::schema)]
     rev: u64,
     /// The run's total per currency, as reviewed; all currencies
     #[field(parse = parse_totals, schema = totals_schema)]
     totals: BTreeMap<Currency, i64>,
-}
-
-/// Path and body of `POST …/payout-runs/{id}/approve`.
-#[derive(Debug)]
-pub struct ApprovePayoutRun {
-    run: PayoutRunPath,
-    reviewed: ReviewedRun,
-}
-
-impl FromRequest for ApprovePayoutRun {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ReviewedRun>(schemas, vec![PayoutRunPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self { reviewed: read_body(call)?, run: PayoutRunPath::of(call) })
-    }
 }
 
 fn parse_rev(value: &RawValue) -> Result<u64, String> {
@@ -422,11 +403,12 @@ fn require_recent_authentication(owner: &Owner) -> Result<(), Problem> {
 pub async fn approve(
     state: Arc<AppState>,
     owner: Owner,
-    request: CreateRequest<ApprovePayoutRun>,
+    request: CreateRequest<(PayoutRunPath, ReviewedRun)>,
 ) -> Result<VersionedResponse<PayoutRunResponse>, Problem> {
     let ResolvedRequest { program, input, claim, .. } = request.require_program(&state, owner.tenant()).await?;
     require_recent_authentication(&owner)?;
-    let id = input.run.id(AffiliateNoun::Run)?;
+    let (run, reviewed) = input;
+    let id = run.id(AffiliateNoun::Run)?;
     let in_progress = match begin_for_owner(&state, &owner, "approve_affiliate_payout_run", claim).await? {
         BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
@@ -436,7 +418,7 @@ pub async fn approve(
         .affiliate
         .ledger
         .runs
-        .approve_run(program.account, id, input.reviewed.rev, &input.reviewed.totals, &store_response)
+        .approve_run(program.account, id, reviewed.rev, &reviewed.totals, &store_response)
         .await;
     drop(store_response);
     in_progress.finish(&state, approved, run_response).await

@@ -107,8 +107,8 @@ impl<const CHARS_MAX: usize> RequestValue for ShortText<CHARS_MAX> {
 
 /// Proof of a manual payment
 #[derive(Debug, RequestObject)]
-#[schema(name = "MarkAffiliatePayoutPaid", examples = [{"reference": "PAYPAL-BATCH-7"}])]
-struct PaymentProof {
+#[schema(name = "MarkAffiliatePayoutPaid", examples = [{"reference": "PAYPAL-BATCH-7"}], body_bytes_max = SMALL_BYTES_MAX)]
+pub struct PaymentProof {
     /// Reference of the payment, as proof
     #[field(reader = ShortText<REFERENCE_CHARS_MAX>)]
     reference: String,
@@ -116,31 +116,11 @@ struct PaymentProof {
 
 /// A payout that failed
 #[derive(Debug, RequestObject)]
-#[schema(name = "FailAffiliatePayout", examples = [{"reason": "The account is closed"}])]
-struct PayoutFailure {
+#[schema(name = "FailAffiliatePayout", examples = [{"reason": "The account is closed"}], body_bytes_max = SMALL_BYTES_MAX)]
+pub struct PayoutFailure {
     /// Why
     #[field(reader = ShortText<REASON_CHARS_MAX>)]
     reason: String,
-}
-
-/// Path and body of `POST /affiliate-payouts/{id}/mark-paid`.
-#[derive(Debug)]
-pub struct MarkPayoutPaid {
-    payout: PayoutPath,
-    reference: String,
-}
-
-impl FromRequest for MarkPayoutPaid {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<PaymentProof>(schemas, vec![PayoutPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let PaymentProof { reference } = read_body(call)?;
-        Ok(Self { payout: PayoutPath::of(call), reference })
-    }
 }
 
 /// `POST /affiliate-payouts/{id}/mark-paid`.
@@ -150,39 +130,20 @@ impl FromRequest for MarkPayoutPaid {
 pub async fn mark_paid(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: ActionRequest<MarkPayoutPaid>,
+    request: ActionRequest<(PayoutPath, PaymentProof)>,
 ) -> Result<VersionedResponse<PayoutResponse>, Problem> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_set_up_program(&state, &tenant).await?;
-    let id = input.payout.id(AffiliateNoun::Payout)?;
+    let (payout, PaymentProof { reference }) = input;
+    let id = payout.id(AffiliateNoun::Payout)?;
     let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::MarkPaid, claim).await? {
         BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(payout_response);
     let payouts = &state.affiliate.ledger.payouts;
-    let done = payouts.mark_paid(program.account, id, &input.reference, if_match.as_ref(), &store_response).await;
+    let done = payouts.mark_paid(program.account, id, &reference, if_match.as_ref(), &store_response).await;
     drop(store_response);
     in_progress.finish(&state, done, payout_response).await
-}
-
-/// Path and body of `POST …/payouts/{id}/fail`.
-#[derive(Debug)]
-pub struct FailPayout {
-    payout: PayoutPath,
-    reason: String,
-}
-
-impl FromRequest for FailPayout {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<PayoutFailure>(schemas, vec![PayoutPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let PayoutFailure { reason } = read_body(call)?;
-        Ok(Self { payout: PayoutPath::of(call), reason })
-    }
 }
 
 /// `POST …/payouts/{id}/fail`.
@@ -192,10 +153,11 @@ impl FromRequest for FailPayout {
 pub async fn fail(
     state: Arc<AppState>,
     owner: Owner,
-    request: ActionRequest<FailPayout>,
+    request: ActionRequest<(PayoutPath, PayoutFailure)>,
 ) -> Result<VersionedResponse<PayoutResponse>, Problem> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
-    let id = input.payout.id(AffiliateNoun::Payout)?;
+    let (payout, PayoutFailure { reason }) = input;
+    let id = payout.id(AffiliateNoun::Payout)?;
     let in_progress = match begin_for_owner(&state, &owner, "fail_affiliate_payout", claim).await? {
         BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
@@ -205,7 +167,7 @@ pub async fn fail(
         .affiliate
         .ledger
         .payouts
-        .fail_payout(program.account, id, &input.reason, if_match.as_ref(), &store_response)
+        .fail_payout(program.account, id, &reason, if_match.as_ref(), &store_response)
         .await;
     drop(store_response);
     in_progress.finish(&state, failed, payout_response).await

@@ -16,7 +16,8 @@ use crate::prelude::*;
 
 /// The user's decision
 #[derive(Debug, RequestObject)]
-pub(super) struct Decision {
+#[schema(body_bytes_max = SMALL_BYTES_MAX)]
+pub struct Decision {
     /// False denies the request
     pub(super) approve: bool,
     /// The scopes to allow, at most the requested ones; all of them if absent

@@ -144,25 +144,6 @@ impl FromRequest for UserCodePath {
     }
 }
 
-/// A decision about the request of a device.
-#[derive(Debug)]
-pub struct DecideDevice {
-    path: UserCodePath,
-    decision: Decision,
-}
-
-impl FromRequest for DecideDevice {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Decision>(schemas, vec![code_parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self { path: UserCodePath::from_call(call), decision: read_body(call)? })
-    }
-}
-
 /// The request of a device
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "DeviceRequest")]
@@ -226,8 +207,11 @@ pub async fn get(state: Arc<AppState>, user: SignedInUser, path: UserCodePath) -
 /// # Errors
 /// As [`get`]; 400 for scopes that were not requested; 403 when the user's role does not allow a scope or looser rules, or
 /// the user must prove their identity again; 409 when the request was decided at the same time.
-pub async fn decide(state: Arc<AppState>, user: SignedInUser, request: DecideDevice) -> Result<OkResponse, Problem> {
-    let DecideDevice { path, decision } = request;
+pub async fn decide(
+    state: Arc<AppState>,
+    user: SignedInUser,
+    (path, decision): (UserCodePath, Decision),
+) -> Result<OkResponse, Problem> {
     let (device, client) = find_pending(&state, &user, &path).await?;
     let (decided, policy) = match decision.approve {
         true => {
