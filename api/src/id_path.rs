@@ -7,15 +7,15 @@ macro_rules! id_path {
         #[derive(Debug, Clone, Copy)]
         pub struct $name($id);
 
-        impl httpd::request::FromRequest for $name {
-            fn describe(_: &mut schema::Schemas) -> httpd::request::RequestSpec {
+        impl ::httpd::request::FromRequest for $name {
+            fn describe(_: &mut ::schema::Schemas) -> ::httpd::request::RequestSpec {
                 let parameters = vec![schema::path_parameter("id", $description)];
-                httpd::request::RequestSpec { parameters, ..Default::default() }
+                ::httpd::request::RequestSpec { parameters, ..Default::default() }
             }
 
-            fn read(call: &httpd::request::Request) -> Result<Self, httpd::problem::Problem> {
+            fn read(call: &::httpd::request::Request) -> Result<Self, ::httpd::problem::Problem> {
                 let id = call.path_parameter("id").parse();
-                id.map(Self).map_err(|_| httpd::problem::Problem::not_found($noun))
+                id.map(Self).map_err(|_| ::httpd::problem::Problem::not_found($noun))
             }
         }
     };

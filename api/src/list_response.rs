@@ -4,7 +4,7 @@
 macro_rules! list_response {
     ($visibility:vis $name:ident { $entries:ident: $view:ty } $(as $schema:literal)?) => {
         /// A page of the list
-        #[derive(Debug, serde::Serialize, schema::ToSchema)]
+        #[derive(Debug, ::serde::Serialize, ::schema::ToSchema)]
         $(#[schema(name = $schema)])?
         $visibility struct $name {
             /// The entries, newest first

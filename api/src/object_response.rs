@@ -4,7 +4,7 @@
 macro_rules! object_response {
     ($description:literal, $visibility:vis $name:ident { $noun:ident: $view:ty } $(as $schema:literal)?) => {
         #[doc = $description]
-        #[derive(Debug, serde::Serialize, schema::ToSchema)]
+        #[derive(Debug, ::serde::Serialize, ::schema::ToSchema)]
         $(#[schema(name = $schema)])?
         $visibility struct $name {
             $visibility $noun: $view,
