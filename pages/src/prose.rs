@@ -135,7 +135,8 @@ pub fn anchor(heading: &str) -> String {
 
 /// Renders Markdown. `prefix` precedes paths.
 pub fn html_prose(markdown: &str, prefix: &str) -> impl Renderable {
-    ProseNodes { nodes: &parse_prose(markdown), prefix: prefix, is_head: false }
+    let nodes = parse_prose(markdown);
+    maud! { (ProseNodes { nodes: &nodes, prefix, is_head: false }) }
 }
 
 struct ProseNodes<'a> {

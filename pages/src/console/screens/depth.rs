@@ -97,7 +97,7 @@ impl QueueDepth {
 ///
 /// `path`: the path of the page.
 pub(super) fn depth_section(depth: &QueueDepth, path: &str) -> impl Renderable {
-    let link = |word: &str| if word == DEFAULT_RANGE { path.to_owned() } else { format!("{path}?{FIELD}={word}") };
+    let link = move |word: &str| if word == DEFAULT_RANGE { path.to_owned() } else { format!("{path}?{FIELD}={word}") };
     maud! {
         section.depth {
             nav.tabs aria-label="Range of the queue depth" {

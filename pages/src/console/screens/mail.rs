@@ -133,13 +133,13 @@ fn empty_mail_list(is_filtered: bool, read: u64, has_more: bool) -> impl Rendera
         (false, true) => ("Nothing in the queue matches", "Finished emails are under All emails.".to_owned()),
         (false, false) => ("The queue is empty", "Recipients that wait for delivery are listed here.".to_owned()),
     };
-    EmptyState { title, text: &text, action: None }
+    maud! { (EmptyState { title, text: &text, action: None }) }
 }
 
 /// Links to the commands on all that match.
 fn mail_commands(query: &str, may_command: bool) -> impl Renderable {
-    let link = |order: &str| {
-        if query.is_empty() { format!("{LIST}/{order}") } else { format!("{LIST}/{order}?{}", query) }
+    let link = move |order: &str| {
+        if query.is_empty() { format!("{LIST}/{order}") } else { format!("{LIST}/{order}?{query}") }
     };
     maud! {
         @if may_command {

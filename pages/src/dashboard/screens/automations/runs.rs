@@ -243,9 +243,9 @@ pub fn run_steps(steps: &[RunStepDetail]) -> impl Renderable {
 
 /// The result of a step in words.
 pub fn step_result(step: &RunStepDetail) -> impl Renderable {
-    let (step, output) = (step, &step.output);
+    let output = &step.output;
     let email = output["email_id"].as_str().map(|id| format!("/dashboard/emails/{}", encode(id)));
-    let text = |name: &str| output[name].as_str();
+    let text = move |name: &str| output[name].as_str();
     maud! {
         @if let Some(error) = &step.error {
             span.error { (error) }

@@ -262,8 +262,8 @@ impl Renderable for StepState<'_> {
 }
 
 fn step_buttons(card: &CardContext<'_>, n: usize) -> impl Renderable {
-    let (n, last, path) = (n, card.steps - 1, card.path);
-    let button = |verb: &'static str, label: &'static str, to: usize, disabled: bool| {
+    let (last, path) = (card.steps - 1, card.path);
+    let button = move |verb: &'static str, label: &'static str, to: usize, disabled: bool| {
         let (value, target) = (format!("{verb}-{n}"), format!("{path}#step-{to}"));
         maud! {
             button.button.quiet.small type="submit" name="preview" value=(input_value(&value)) formaction=(target)

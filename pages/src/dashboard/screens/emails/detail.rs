@@ -51,7 +51,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 fn email_actions(context: &Context<'_>, email: &WholeEmail) -> impl Renderable {
-    let (item, allows) = (&email.item, |operation: &str| context.allows(operation));
+    let (item, allows) = (&email.item, move |operation: &str| context.allows(operation));
     let path = email_path(&item.id);
     maud! {
         @if item.is_scheduled() && allows("update_email") {

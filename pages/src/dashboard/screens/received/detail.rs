@@ -107,7 +107,7 @@ fn received_content(context: &Context<'_>, mail: &WholeReceived) -> impl Rendera
     tabs.push(("fields", "Header"));
     let asked = context.query().get("view");
     let shown = tabs.iter().find(|(name, _)| *name == asked).or(tabs.first()).map_or("text", |(name, _)| name);
-    let link = |name: &str| {
+    let link = move |name: &str| {
         let query = context.query().with("view", name).with("done", "").with(mail_frame::REMOTE, "").to_query();
         format!("{}?{query}", context.request.path)
     };
