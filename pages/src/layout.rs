@@ -120,13 +120,13 @@ fn has_examples(page: &DocPage) -> bool {
 }
 
 /// All pages, and the sections of the current one.
-fn html_navigation(page: HtmlPage<'_>) -> impl Renderable {
-    let HtmlPage { page, path: current, prefix, navigation, .. } = page;
+fn html_navigation(whole: HtmlPage<'_>) -> impl Renderable {
+    let HtmlPage { page, path: current, prefix, navigation, .. } = whole;
     maud! {
-        nav aria-label=(page.part.name()) {
+        nav aria-label=(whole.part.name()) {
             form.search role="search" action={ (prefix) (SEARCH_PATH) } {
                 label.hidden for="search" { "Search guides and API reference" }
-                input #search type="search" name="q" maxlength="200" placeholder="Search" value=(page.search_words);
+                input #search type="search" name="q" maxlength="200" placeholder="Search" value=(whole.search_words);
             }
             @for group in navigation {
                 p.group { (group.title) }

@@ -121,7 +121,7 @@ fn processor_step(context: &Context<'_>, state: &ProgramState) -> impl Renderabl
         @if state.processor.is_some() {
             (ProcessorCard { context, state, test: true })
         } @else if context.allows("connect_affiliate_processor") {
-            (super::processor::EventAddress { base_url: context.backend.base_url(), program: &state.program })
+            (super::processor::event_address(context.backend.base_url(), &state.program))
             (form.within(context))
         } @else {
             p { "An owner of the account can connect it." }
@@ -185,7 +185,7 @@ fn campaign_form(currency: &str, campaign: Option<&Campaign>) -> Form<'static> {
     Form::new("campaign", "Save the commission", fields)
 }
 
-fn live_step(context: &Context<'_>, state: &ProgramState) -> impl Renderable {
+fn live_step<'a>(context: &'a Context<'a>, state: &'a ProgramState) -> impl Renderable {
     let snippet =
         InstallSnippet { base_url: context.backend.base_url(), publishable_key: &state.program.publishable_key };
     let form = button_form("go-live", "Go live");

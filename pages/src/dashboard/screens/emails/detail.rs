@@ -3,7 +3,7 @@
 use super::attempt::email_attempts;
 use super::content::EmailContent;
 use super::history::history;
-use super::object::{EmailEventList, WholeEmail};
+use super::object::{EmailAttempt, EmailEventList, WholeEmail};
 use super::standing::Standings;
 use super::{LIST, email_path};
 use crate::dashboard::kit::text::file_size;

@@ -1,7 +1,7 @@
 //! The list of product events, with their counts over time.
 
 use super::counts::EventCounts;
-use super::object::{PersonKey, event_path};
+use super::object::{EventItem, PersonKey, event_path};
 use super::{LIST, export};
 use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;

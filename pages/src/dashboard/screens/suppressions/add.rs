@@ -61,7 +61,7 @@ pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
         return Ok(Outcome::done(LIST, "added"));
     }
     let mut table = Table::new("What became of each address", &["Address", "Result", "Remarks"]);
-    for (email, entry) in emails.iter().zip(&added.data) {
+    for (email, entry) in emails.iter().zip(&added) {
         let badge = match entry.status.as_str() {
             "created" => Badge::new("Added", Tone::Good),
             "exists" => Badge::new("Already suppressed", Tone::Neutral),

@@ -1,6 +1,6 @@
 //! The deliveries of an endpoint, with their filters.
 
-use super::object::Webhook;
+use super::object::{Delivery, Webhook};
 use super::{delivery_path, event_choices, webhook_path};
 use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::prelude::*;
