@@ -32,7 +32,7 @@ pub struct StartBackfill {
 
 /// Progress of a backfill
 #[derive(Debug, Serialize, ToSchema)]
-struct BackfillView {
+pub struct BackfillView {
     /// Its id (`bkf_…`)
     id: BackfillId,
     /// The status

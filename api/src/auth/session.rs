@@ -45,7 +45,7 @@ pub async fn get(_: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<Ses
 /// A session of the user
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "ListedSession")]
-struct SessionListItem {
+pub struct SessionListItem {
     /// `ses_…`
     id: SessionId,
     /// Whether this is the session of the request

@@ -40,7 +40,7 @@ fn claim_error_problem(error: ClaimError, state: &AppState, tenant: &Tenant) -> 
 /// A claim to a domain of another account
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "DomainClaim")]
-struct ClaimView {
+pub struct ClaimView {
     /// `clm_…`
     id: ClaimId,
     /// The domain

@@ -283,7 +283,7 @@ struct DnsCredentialFields {
 /// Saved credentials; secrets are never returned
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "SavedDnsCredentials")]
-struct DnsCredentialsView {
+pub struct DnsCredentialsView {
     /// The provider
     #[schema(enum = providers())]
     provider: String,

@@ -103,7 +103,7 @@ struct DomainDkimView {
 /// A sending domain
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "Domain")]
-pub(super) struct DomainView {
+pub struct DomainView {
     /// `dom_…`
     id: DomainId,
     /// The name

@@ -343,7 +343,7 @@ struct MetricRow {
 /// Email metrics, counted per recipient; contains the requested counters
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "EmailMetrics")]
-struct MetricsView {
+pub struct MetricsView {
     totals: MetricTotals,
     /// The periods, oldest first: without dimensions all periods, with dimensions those in which a value was counted
     rows: Vec<MetricRow>,

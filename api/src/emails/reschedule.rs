@@ -1,7 +1,7 @@
 //! `PATCH /emails/{id}`: reschedules or cancels a scheduled email. `POST
 //! /emails/{id}/cancel` cancels as well.
 
-use httpd::request_object::{RequestValue as _, read_checked_body};
+use httpd::request_object::read_checked_body;
 use httpd::request_value::Time;
 use jiff::Timestamp;
 use queue::intake::RescheduleError;
@@ -23,8 +23,12 @@ struct ScheduleFields {
     #[field(aliases = ["scheduledAt"], foreign = ["ScheduledAt"], reader = Time)]
     scheduled_at: Option<Timestamp>,
     /// Cancels the email; must be true
-    #[field(foreign = ["Cancel"], parse = parse_cancel, schema = bool::schema)]
+    #[field(foreign = ["Cancel"], parse = parse_cancel, schema = cancel_schema)]
     cancel: Option<ScheduleChange>,
+}
+
+fn cancel_schema(_: &mut Schemas) -> Value {
+    json!({"type": "boolean"})
 }
 
 fn parse_cancel(value: &RawValue) -> Result<ScheduleChange, String> {

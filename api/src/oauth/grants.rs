@@ -19,7 +19,7 @@ use crate::prelude::*;
 /// A user's allowance for a program
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "Grant")]
-struct GrantView {
+pub struct GrantView {
     /// `grant_…`
     id: GrantId,
     /// The client's id: `client_…`, or the URL of its metadata document

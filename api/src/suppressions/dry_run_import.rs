@@ -62,7 +62,7 @@ struct ForecastCountsView {
 /// The result that an import would have
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "SuppressionImportForecast")]
-struct ForecastView {
+pub struct ForecastView {
     counts: ForecastCountsView,
     /// The first 100 lines that would be left out
     left_out: Vec<LineForecastView>,

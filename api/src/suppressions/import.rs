@@ -71,7 +71,7 @@ struct BadLineView {
 
 /// An import of suppressions
 #[derive(Debug, Serialize, ToSchema)]
-struct ImportView {
+pub struct ImportView {
     /// Id (`imp_…`)
     id: ImportId,
     /// Status

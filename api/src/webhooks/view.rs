@@ -147,7 +147,7 @@ struct WebhookAttemptView {
 /// A delivery with its body and attempts
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "WholeWebhookDelivery")]
-struct WebhookDeliveryDetail {
+pub struct WebhookDeliveryDetail {
     #[serde(flatten)]
     delivery: WebhookDeliveryView,
     /// The body; null when the event is no longer stored
