@@ -185,7 +185,7 @@ async fn list(state: Arc<AppState>, tenant: Tenant, query: ListApprovals) -> Res
     }
     let has_more = !all_scanned || rest.any(|approval| is_wanted(&approval));
     let next_cursor = last.filter(|_| has_more).map(|id| after_id(KIND_APPROVAL, id.to_bytes()));
-    Ok(ApprovalList { approvals, has_more, next_cursor })
+    Ok(ApprovalList::new(approvals, next_cursor))
 }
 
 /// `GET /approvals/{id}`.
